@@ -1,9 +1,9 @@
-// Draws the page that is chosen, and draws it again when something changed.
+// Draws the selected page, and redraws it when something changes.
 
 import * as backend from "./backend.js";
 import { keptFocus } from "./focus.js";
 import { html, nothing, render } from "./html.js";
-import { followKeys } from "./keys.js";
+import { followKeys } from "./keyboard.js";
 import { activity } from "./pages/activity.js";
 import { clients } from "./pages/clients.js";
 import { granted } from "./pages/granted.js";
@@ -14,34 +14,34 @@ import { sessions } from "./pages/sessions.js";
 import { settings } from "./pages/settings.js";
 import { welcome } from "./pages/welcome.js";
 import { drawWith, redraw, state } from "./state.js";
-import { stateLine } from "./truth.js";
+import { stateLine } from "./protection_state.js";
 
 /**
  * @typedef {object} Page
  * @property {string} id
  * @property {string} name
- * @property {(snapshot: import("./types.js").Snapshot) => number} [count] The number beside its name.
- * @property {() => Promise<void>} [load] Asks for what it shows beside the snapshot.
- * @property {boolean} [follows] It is loaded again at every change.
+ * @property {(snapshot: import("./types.js").Snapshot) => number} [count] Number beside its name.
+ * @property {() => Promise<void>} [load] Loads what it shows besides the snapshot.
+ * @property {boolean} [follows] Reload it at every change.
  * @property {(snapshot: import("./types.js").Snapshot) => unknown} view
  */
 
 /** @type {Page[]} */
 const PAGES = [home, sessions, granted, rules, servers, clients, activity, settings];
 
-/** Words of time on the page grow old, a minute at a time. */
+/** Relative times on the page change once a minute. */
 const FRESHEN_MS = 60_000;
 
 const page = element("page");
 const links = element("nav");
 const line = element("state");
-/** What stands on the page before anything is known gives way to the first drawing. */
+/** The page still shows its static content, which the first drawing replaces. */
 let isShell = true;
 let asking = false;
 let again = false;
 
 /**
- * An element of the static page.
+ * Returns an element of the static page.
  * @param {string} id
  */
 function element(id) {
@@ -52,7 +52,7 @@ function element(id) {
 
 const chosen = () => [...PAGES, welcome].find(({ id }) => `#${id}` === location.hash) ?? home;
 
-/** One question to the app at a time; a change in between asks once more. */
+/** Loads the snapshot. Only one request runs at a time; a change meanwhile triggers another one. */
 async function refresh() {
   again = asking;
   if (asking) return;
@@ -64,7 +64,7 @@ async function refresh() {
       state.snapshot = await backend.snapshot();
       document.documentElement.dataset.theme = state.snapshot.appearance;
       state.failure = null;
-      // With the window alone: no page goes away under a person, and they stay until the person leaves them.
+      // Only when the window opens: never navigate away from a page that the user is looking at.
       if (isFirst && location.hash === "" && state.snapshot.first_run) location.hash = "#welcome";
       if (chosen().follows) await load();
       redraw();
@@ -114,8 +114,8 @@ function unreachable(failure) {
   line.textContent = "\u26a0 Not connected";
   render(
     html`
-      <h1>IronCurtain cannot be reached</h1>
-      <p role="alert">What runs and what is granted is not known here until it answers. Quit it from the tray and start it anew.</p>
+      <h1>IronCurtain is not responding</h1>
+      <p role="alert">This window cannot show its state until it responds. Quit it from the tray and start it again.</p>
       <p class="quiet">${backend.sentence(failure)}</p>`,
     page,
   );
@@ -129,7 +129,7 @@ addEventListener("hashchange", () => {
   page.focus({ preventScroll: true });
   void load();
 });
-// A drawing wakes the engine some fifty times: a page without such words needs none.
+// Each redraw wakes the engine about fifty times, so skip it on pages without relative times.
 setInterval(() => {
   if (page.querySelector("time")) redraw();
 }, FRESHEN_MS);

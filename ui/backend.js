@@ -1,4 +1,4 @@
-// The only file that talks to the app. Each function is one command of `src-tauri/src/window`, which checks what it is given.
+// The only file that talks to the app. Each function is one command of `src-tauri/src/window`, which checks its arguments.
 
 /** @typedef {import("./types.js").Snapshot} Snapshot */
 
@@ -17,27 +17,27 @@ export const endSession = (session) => invoke("end_session", { session });
 /** @param {string} session */
 export const restartServer = (session) => invoke("restart_server", { session });
 /** @type {(session: string, path: string, choice: "keep" | "quarantine" | "put-back" | "exchange" | "delete") => Promise<unknown>} */
-export const decideLeft = (session, path, choice) => invoke("decide_left", { session, path, choice });
+export const decideFile = (session, path, choice) => invoke("decide_file", { session, path, choice });
 
 /** @param {string} session @param {boolean} on */
 export const pauseSession = (session, on) => invoke("pause_session", { session, on });
 /** @param {boolean} on @param {boolean} endSessions */
 export const lockDown = (on, endSessions) => invoke("lock_down", { on, end_sessions: endSessions });
 
-// Questions that nobody answered, and noes that hold
+// Expired questions and session denials
 /** @param {string} question */
 export const forgetQuestion = (question) => invoke("forget_question", { question });
-/** @type {(question: string) => Promise<boolean>} Opens the dialog; true where the person said yes there. */
+/** @type {(question: string) => Promise<boolean>} Opens the dialog; true if the user allowed. */
 export const askAgain = (question) => invoke("ask_again", { question });
 
 // Grants
-/** @type {(grants: string[]) => Promise<import("./types.js").TakenBack[]>} */
-export const takeBack = (grants) => invoke("take_back", { grants });
+/** @type {(grants: string[]) => Promise<import("./types.js").RevokedGrant[]>} */
+export const revokeGrants = (grants) => invoke("revoke_grants", { grants });
 /** @type {(grant: string) => Promise<unknown>} */
-export const giveAgain = (grant) => invoke("give_again", { grant });
-/** @type {(grant: string, terms: import("./types.js").Terms) => Promise<boolean>} False where nothing was picked. */
+export const restoreGrant = (grant) => invoke("restore_grant", { grant });
+/** @type {(grant: string, terms: import("./types.js").Terms) => Promise<boolean>} False if the picker was cancelled. */
 export const changeGrant = (grant, terms) => invoke("change_grant", { grant, terms });
-/** @type {(gift: import("./types.js").Gift) => Promise<string | null>} What was granted; null where nothing was picked. */
+/** @type {(gift: import("./types.js").RequestedGrant) => Promise<string | null>} The granted object; null if the picker was cancelled. */
 export const grantBeforehand = (gift) => invoke("grant_beforehand", { gift });
 
 // Rules
@@ -66,44 +66,44 @@ export const addServer = (server) => invoke("add_server", { server });
 /** @type {(name: string) => Promise<string>} */
 export const installServer = (name) => invoke("install_server", { name });
 /** @type {(name: string) => Promise<import("./types.js").FoundUpdate>} */
-export const lookForUpdate = (name) => invoke("look_for_update", { name });
+export const checkForUpdate = (name) => invoke("check_for_update", { name });
 /** @type {(name: string) => Promise<string>} */
-export const takeUpdate = (name) => invoke("take_update", { name });
+export const applyUpdate = (name) => invoke("apply_update", { name });
 /** @type {(name: string) => Promise<import("./types.js").Proposed>} */
-export const lookAtTools = (name) => invoke("look_at_tools", { name });
+export const reviewTools = (name) => invoke("review_tools", { name });
 /** @type {(name: string) => Promise<string>} */
-export const keepTools = (name) => invoke("keep_tools", { name });
+export const saveTools = (name) => invoke("save_tools", { name });
 
 /** @type {(wanted: { what: string, name: string }) => Promise<import("./types.js").PlannedServer>} */
 export const planServer = (wanted) => invoke("plan_server", { wanted });
-/** @type {() => Promise<string>} Writes what was shown. */
+/** @type {() => Promise<string>} Writes the plan that was shown. */
 export const writeServer = () => invoke("write_server");
-/** @type {() => Promise<import("./types.js").OpenedBundle | null>} Null where nothing was picked. */
+/** @type {() => Promise<import("./types.js").OpenedBundle | null>} Null if the picker was cancelled. */
 export const chooseBundle = () => invoke("choose_bundle");
-/** @type {(setting: string) => Promise<string[] | null>} Null where nothing was picked. */
+/** @type {(setting: string) => Promise<string[] | null>} Null if the picker was cancelled. */
 export const pickForBundle = (setting) => invoke("pick_for_bundle", { setting });
 /** @type {(wanted: { name: string, values: Record<string, string[]>, without: string[] }) => Promise<import("./types.js").PlannedServer>} */
 export const planBundle = (wanted) => invoke("plan_bundle", { wanted });
-export const leaveBundle = () => invoke("leave_bundle");
+export const discardBundle = () => invoke("discard_bundle");
 /** @type {(name: string) => Promise<import("./types.js").PlannedRemoval>} */
 export const planRemoval = (name) => invoke("plan_removal", { name });
-/** @type {() => Promise<string>} Takes out what was shown. */
+/** @type {() => Promise<string>} Removes the server that was shown. */
 export const removeServer = () => invoke("remove_server");
 /** @type {(name: string) => Promise<unknown>} */
 export const restoreServer = (name) => invoke("restore_server", { name });
 /** @type {(name: string) => Promise<unknown>} */
 export const forgetServer = (name) => invoke("forget_server", { name });
-/** @type {(server: string, found: string, keep: boolean) => Promise<string>} Decides about what was shown. */
+/** @type {(server: string, found: string, keep: boolean) => Promise<string>} Decides about the program that was shown. */
 export const decideIdentity = (server, found, keep) => invoke("decide_identity", { server, found, keep });
-/** @type {(server: string, wanted: import("./types.js").WantedOpening) => Promise<{ what: string, words: string } | null>} Null where nothing was picked. */
+/** @type {(server: string, wanted: import("./types.js").WantedOpening) => Promise<{ what: string, words: string } | null>} Null if the picker was cancelled. */
 export const planOpening = (server, wanted) => invoke("plan_opening", { server, wanted });
-/** @type {() => Promise<string>} Opens what was shown. */
+/** @type {() => Promise<string>} Opens the host or folder that was shown. */
 export const writeOpening = () => invoke("write_opening");
 /** @type {(server: string, opening: import("./types.js").Opening) => Promise<string>} */
 export const closeOpening = (server, opening) => invoke("close_opening", { server, opening });
-/** @type {(server: string, wanted: Record<string, number | null | undefined>) => Promise<import("./types.js").PlannedLimits>} Null is the default. */
+/** @type {(server: string, wanted: Record<string, number | null | undefined>) => Promise<import("./types.js").PlannedLimits>} Null means the default. */
 export const planLimits = (server, wanted) => invoke("plan_limits", { server, wanted });
-/** @type {() => Promise<string>} Writes what was shown. */
+/** @type {() => Promise<string>} Writes the plan that was shown. */
 export const writeLimits = () => invoke("write_limits");
 
 // Profiles
@@ -112,21 +112,21 @@ export const profiles = () => invoke("profiles");
 /** @type {(name: string, servers: string[]) => Promise<unknown>} */
 export const changeProfile = (name, servers) => invoke("change_profile", { name, servers });
 /** @type {(name: string) => Promise<unknown>} */
-export const dropProfile = (name) => invoke("drop_profile", { name });
+export const deleteProfile = (name) => invoke("delete_profile", { name });
 
 /** @type {(session: string) => Promise<string[]>} */
 export const serverLog = (session) => invoke("server_log", { session });
 
-// Secrets: names come back, values never
+// Secrets: the app returns names, never values
 /** @type {() => Promise<import("./types.js").Secrets>} */
 export const secrets = () => invoke("secrets");
 /** @type {(name: string, value: string) => Promise<unknown>} */
 export const setSecret = (name, value) => invoke("set_secret", { name, value });
 /** @type {(name: string) => Promise<unknown>} */
 export const removeSecret = (name) => invoke("remove_secret", { name });
-/** @type {() => Promise<import("./types.js").PlainSecret[]>} Those that stand in the file of servers. */
+/** @type {() => Promise<import("./types.js").PlainSecret[]>} Unprotected secrets in the servers' settings file. */
 export const planSecretMove = () => invoke("plan_secret_move");
-/** @type {() => Promise<string>} Moves what was shown. */
+/** @type {() => Promise<string>} Moves the secrets that were shown. */
 export const writeSecretMove = () => invoke("write_secret_move");
 /** @type {(passphrase: string) => Promise<unknown>} */
 export const unlockSecrets = (passphrase) => invoke("unlock_secrets", { passphrase });
@@ -143,12 +143,12 @@ export const checkLog = () => invoke("check_log");
 
 // First steps
 /** @type {() => Promise<"allowed" | "denied" | "unanswered">} */
-export const practise = () => invoke("practise");
-/** @type {() => Promise<import("./types.js").RefusedLook>} */
-export const refusedLook = () => invoke("refused_look");
-/** @type {(write: boolean) => Promise<string | null>} The folder that was picked and opened. */
+export const askPracticeQuestion = () => invoke("ask_practice_question");
+/** @type {() => Promise<import("./types.js").PrivateFolderAttempt>} */
+export const tryPrivateFolder = () => invoke("try_private_folder");
+/** @type {(write: boolean) => Promise<string | null>} The folder that was picked; null if the picker was cancelled. */
 export const startingFolder = (write) => invoke("starting_folder", { write });
-export const welcomed = () => invoke("welcomed");
+export const finishFirstSteps = () => invoke("finish_first_steps");
 
 // Settings
 /** @type {() => Promise<import("./types.js").Settings>} */
@@ -157,14 +157,14 @@ export const settings = () => invoke("settings");
 export const changeSettings = (changes) => invoke("change_settings", { changes });
 
 /**
- * The sentence of a failure, whatever was thrown.
+ * Returns the message of any thrown value.
  * @param {unknown} failure
  * @returns {string}
  */
 export const sentence = (failure) =>
   failure && typeof failure === "object" && "message" in failure ? String(failure.message) : String(failure);
 
-// The question of this window
+// Consent page
 /** @type {() => Promise<import("./types.js").QuestionPage>} */
 export const consentPage = () => invoke("consent_page");
 /** @type {() => Promise<import("./types.js").QuestionChanges>} */

@@ -1,5 +1,5 @@
-// The page of a question, on systems without a native dialog. It draws what the app says, tells what happens in it, in order, and
-// decides nothing: the app takes something for a yes, or does not.
+// The consent page for systems without a native dialog. It draws what the app sends and reports its events in order. The app
+// alone decides whether the user allowed.
 
 import * as app from "./backend.js";
 import { html, nothing, render } from "./html.js";
@@ -16,7 +16,7 @@ const row = ({ words: said, note, notes }) => html`<li>${words(said)}${note ? ht
 /** @param {import("./types.js").QuestionText | null} block */
 const block = (block) => (block ? html`<section><h2>${block.title}</h2><pre>${block.text}</pre></section>` : nothing);
 
-const REACHES = [["call", "Deny this call"], ["waiting", "Deny this, and all else that the agent has waiting"], ["session", ""], ["pause", "Deny, and pause the agent until you resume it"]];
+const REACHES = [["call", "Deny this call"], ["waiting", "Deny this and everything else the agent is waiting for"], ["session", ""], ["pause", "Deny, and pause the agent until you resume it"]];
 
 /** @param {QuestionPage} page */
 const drawn = (page) => html`
@@ -30,7 +30,7 @@ const drawn = (page) => html`
     <ul class="lines">${page.with.map(row)}</ul>
     ${block(page.preview)}${block(page.rest)}
     </div>
-    <details><summary>Everything about it</summary><pre>${page.details}</pre></details>
+    <details><summary>All details</summary><pre>${page.details}</pre></details>
   </main>
   <form id="decision">
     ${page.choices.map((choice, offer) => html`
@@ -67,14 +67,14 @@ function say(id, text) {
 }
 
 let next = 0;
-/** The presses of Allow that did not count, as far as they were shown. */
+/** Number of presses of Allow that did not count and have been shown. */
 let ignored = 0;
 /** @type {Promise<unknown>} */
 let told = Promise.resolve();
 /** @type {number | undefined} */
 let again;
 
-/** Tells the app what happened, after all that happened before. @param {import("./types.js").QuestionAct} did */
+/** Reports an event to the app after all earlier events. @param {import("./types.js").QuestionAct} did */
 function tell(did) {
   const number = next;
   next += 1;
@@ -97,18 +97,18 @@ function show(now) {
   again = setTimeout(() => app.consentChanging().then(show, over), Math.max(now.againMs, 50));
 }
 
-/** Answers a press that did not count. */
+/** Shows that a press did not count. */
 function flash() {
   for (const id of ["hint", "allow"]) {
     const one = at(id);
     one.classList.remove("flash");
-    // Reading a size in between starts the animation again.
+    // Reading a size in between restarts the animation.
     void one.offsetWidth;
     one.classList.add("flash");
   }
 }
 
-/** The question is over; the app takes the window away. */
+/** Handles a settled question; the app closes the window. */
 function over() {
   clearTimeout(again);
 }
@@ -129,7 +129,7 @@ const means = (event) => (event.pointerType === "touch" ? "touch" : "pointer");
 function listen() {
   const allow = at("allow");
   let byKey = false;
-  /** A press that began on Allow is not over. */
+  /** A press that began on Allow is still held. */
   let pressed = false;
   /** @param {Event} event */
   const onAllow = (event) => event.target instanceof Node && allow.contains(event.target);
@@ -142,7 +142,7 @@ function listen() {
       tell({ did: "deny", note: "", reach: "call" });
     } else if (!["Alt", "Shift", "Control", "Meta", "CapsLock"].includes(event.key)) {
       tell({ did: "press" });
-      // Enter and the space bar are no yes.
+      // Enter and Space must not allow.
       if (onAllow(event) && ["Enter", " "].includes(event.key)) {
         event.preventDefault();
         at("deny").focus();
@@ -175,7 +175,7 @@ function listen() {
   let [x, y] = [NaN, NaN];
   /** @param {PointerEvent} event */
   const point = (event) => {
-    // A finger has no way on Allow, and not every pixel of a way is told.
+    // Touch does not move on Allow, and small movements are not reported.
     if (means(event) === "touch" || Math.max(Math.abs(event.screenX - x), Math.abs(event.screenY - y)) < 3) return;
     [x, y] = [event.screenX, event.screenY];
     tell({ did: "on-allow", x: Math.round(x), y: Math.round(y) });
@@ -186,12 +186,12 @@ function listen() {
     [x, y] = [NaN, NaN];
     if (means(event) !== "touch") tell({ did: "off-allow" });
   });
-  // A press takes no focus.
+  // A press must not move the focus.
   allow.addEventListener("mousedown", (event) => event.preventDefault());
   allow.addEventListener("focus", () => tell({ did: "keyed", on: byKey }));
   allow.addEventListener("blur", () => tell({ did: "keyed", on: false }));
   const [upper, reading] = [at("upper"), at("reading")];
-  // The app judges what was read; here it is measured.
+  // The page only measures; the app judges what was read.
   const measure = () => {
     const height = reading.getBoundingClientRect().bottom - upper.getBoundingClientRect().top + upper.scrollTop;
     tell({ did: "laid-out", above: upper.scrollTop, room: upper.clientHeight, height });

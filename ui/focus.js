@@ -1,31 +1,31 @@
-// The place of the keyboard when what had the focus is drawn anew, moves, goes away, or cannot be pressed any more.
+// Keeps the keyboard focus in place when the focused control is redrawn, moved, removed or disabled.
 //
-// - It never falls back to the whole window: it stays, or goes to what stands there now, or to what stands before it.
-// - Where a press began something that waits for another one, it goes to what leaves that: a key that is pressed twice does nothing.
+// - The focus never falls back to the whole window: it stays, or moves to the control now in its place or before it.
+// - After a press that requires confirmation, the focus moves to Cancel, so that pressing a key twice has no effect.
 
 const CONTROLS = "a[href], button:not(:disabled), input:not(:disabled), select:not(:disabled), textarea:not(:disabled), summary, [tabindex]";
 
 /**
- * The controls in a part of the window, in order.
+ * Returns the controls in a part of the window, in order.
  * @param {Element} part
  */
 export const controls = (part) => /** @type {HTMLElement[]} */ ([...part.querySelectorAll(CONTROLS)]);
 
 /**
- * The button that leaves what was begun around a control.
+ * Returns the Cancel button of the group around a control.
  * @param {Element} on
  * @returns {HTMLElement | null | undefined}
  */
 export const leaving = (on) => on.closest("[role='group']")?.querySelector("[data-leaves]");
 
 /**
- * What has the focus can be reached still.
+ * Returns whether a control can still have the focus.
  * @param {Element} one
  */
 export const isThere = (one) => one instanceof HTMLElement && one.isConnected && one.matches(CONTROLS) && one.checkVisibility();
 
 /**
- * Notes what has the focus before a page is drawn. Returns what puts it where it belongs afterwards.
+ * Records the focus before a redraw. Returns a function that restores it afterwards.
  * @param {HTMLElement} page
  * @returns {() => void}
  */

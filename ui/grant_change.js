@@ -1,8 +1,8 @@
-// Changing the terms of a grant: less access, a folder within it, another time.
+// Changes the terms of a grant: less access, a folder within it, or another lifetime.
 
-import { actButton } from "./acts.js";
+import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";
-import { accessTicks } from "./grant_gift.js";
+import { accessTicks } from "./grant_form.js";
 import { html } from "./html.js";
 import * as parts from "./parts.js";
 import { LIFETIMES } from "./sentences.js";
@@ -31,11 +31,11 @@ export function changePanel(grant, close) {
         ${accessTicks(`less:${grant.id}`, wanted.access, held, (access) => set({ access }))}
         ${parts.field("Lasts from now", parts.select(`time:${grant.id}`, wanted.lifetime, times, (to) => set({ lifetime: /** @type {any} */ (to) })))}
       </div>
-      <p class="small quiet">To allow more than now, grant it beforehand, or answer when it asks.</p>
+      <p class="small quiet">To allow more, add a permission, or answer when it asks.</p>
       <div class="both start">
         ${act(grant, "Change it", { ...terms() }, wanted.access.length === 0 || (!less && wanted.lifetime === ""), close)}
         ${grant.kind === "folder" ? act(grant, "Only a folder within it\u2026", { ...terms(), part: true }, wanted.access.length === 0, close) : ""}
-        ${parts.button(`close:${grant.id}`, "Leave it", close, { leaves: true })}
+        ${parts.button(`close:${grant.id}`, "Cancel", close, { leaves: true })}
       </div>
     </div>`;
 }

@@ -1,9 +1,9 @@
-// Projects that the person said no to when they were proposed: each no is listed, and taken back.
+// Projects that the user declined to grant when asked: lists each denial, and undoes it.
 
 import * as backend from "./backend.js";
 import { nothing, html, repeat } from "./html.js";
 import * as parts from "./parts.js";
-import { askMeAgain } from "./stops.js";
+import { askMeAgain } from "./restrictions.js";
 
 /** @typedef {import("./types.js").Grant} Grant */
 
@@ -18,10 +18,10 @@ const row = (no) =>
   parts.row(
     html`
       <div>${parts.path(no.path)}</div>
-      <div>${parts.client(no.client)} is not given it through ${parts.foreign(no.server)}, and you are not asked about the whole of it again.</div>
+      <div>${parts.client(no.client)} did not get this project through ${parts.foreign(no.server)}, and you won't be asked about the whole folder again.</div>
       ${parts.facts(html`you said no ${parts.time(no.created_ms)}`)}`,
     askMeAgain(`undecline:${no.id}`, no.path, async () => {
-      const [told] = await backend.takeBack([no.id]);
-      if (!told || told.problem !== null) throw new Error(told?.problem ?? "nothing proves it");
+      const [told] = await backend.revokeGrants([no.id]);
+      if (!told || told.problem !== null) throw new Error(told?.problem ?? "this could not be verified");
     }),
   );

@@ -1,21 +1,21 @@
-// Which grants are listed, in which order and under which heading. Pure functions.
+// Filters, sorts and groups the list of grants. Pure functions.
 
 import { folderOf } from "./words.js";
 
 /** @typedef {import("./types.js").Grant} Grant */
 /** @typedef {{ text: string, by: "folder" | "client", sort: "name" | "newest" | "used" | "ends" }} View */
 
-/** Groups of what is neither a file nor a folder. */
+/** Headings of grants that are not files or folders. */
 const OTHER = { host: "Hosts", tool: "Tools" };
 
 /**
- * What is granted, without the noes that stand in the same list.
+ * Returns the grants without the declined projects, which are in the same list.
  * @param {{ grants: Grant[] }} snapshot
  */
 export const permissions = ({ grants }) => grants.filter((grant) => grant.kind !== "declined");
 
 /**
- * Whether a grant applies, why it does not, and whether the person can decide that under Servers.
+ * Returns whether a grant applies, why not, and whether the user can decide about it under Servers.
  * @param {Pick<Grant, "suspended" | "server_changed">} grant
  */
 export function standing({ suspended, server_changed }) {
@@ -25,7 +25,7 @@ export function standing({ suspended, server_changed }) {
 }
 
 /**
- * The heading that a grant stands under.
+ * Returns the heading of a grant.
  * @param {Grant} grant
  * @param {View["by"]} by
  */
@@ -35,7 +35,7 @@ export function heading(grant, by) {
 }
 
 /**
- * The grants that have all the words, in order: by heading, then as the view sorts.
+ * Returns the grants that contain all words, sorted by heading, then as the view says.
  * @param {Grant[]} all
  * @param {View} view
  */
@@ -53,7 +53,7 @@ export function listed(all, view) {
 }
 
 /**
- * Neighbours under the same heading, together. A folder with a single row needs no heading: the row names it.
+ * Groups neighbours with the same heading. A folder with a single row needs no heading: the row names it.
  * @param {{ grant: Grant, under: string }[]} rows
  * @param {View["by"]} by
  */

@@ -1,4 +1,4 @@
-// The rendering library, by one name: templates are text of ours, and every value in them is set as text, never as markup.
+// The rendering library. Templates are our own; every value in them is set as text, never as markup.
 
 export { html, nothing, render, svg } from "./vendor/lit-html/lit-html.js";
 export { live } from "./vendor/lit-html/directives/live.js";

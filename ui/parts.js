@@ -1,4 +1,4 @@
-// The objects that look the same on every page: path, client, decision, time, row, group, field.
+// Components shared by all pages: path, client, decision, time, row, group, field.
 
 import { html, nothing } from "./html.js";
 import { state } from "./state.js";
@@ -7,7 +7,7 @@ import * as words from "./words.js";
 /** @typedef {unknown} Content */
 
 /**
- * A path: home as `~`, the last two names strong, the whole of it to be selected.
+ * Returns a path with home as `~` and its last two names strong. All of it can be selected.
  * @param {string} full
  */
 export function path(full) {
@@ -16,26 +16,26 @@ export function path(full) {
 }
 
 /**
- * The thing that was granted: a path, a host, or a tool with its values.
+ * Returns the granted object: a path, a host, or a tool with its arguments.
  * @param {import("./types.js").Grant} grant
  */
 export const granted = (grant) =>
   grant.kind === "tool" || grant.kind === "host" ? html`<span class="path"><b>${foreign(grant.path)}</b></span>` : path(grant.path);
 
 /**
- * Words that come from elsewhere, which never turn the order of the words around them.
+ * Isolates untrusted text, so that its direction does not affect the text around it.
  * @param {string} text
  */
 export const foreign = (text) => html`<bdi>${text}</bdi>`;
 
 /**
  * @param {string} name
- * @param {string | null} [exe] The program that proves it.
+ * @param {string | null} [exe] The verified program.
  */
 export const client = (name, exe) => html`<span class="client" title=${exe ?? nothing}>${foreign(name)}</span>`;
 
 /**
- * Who uses what: "Claude Code → filesystem".
+ * Returns a pair such as "Claude Code → filesystem".
  * @param {Content} who
  * @param {string} server
  */
@@ -45,7 +45,7 @@ export const pair = (who, server) => html`${who}<span class="arrow" aria-label="
 const DECISIONS = { allow: ["allow", "Allowed"], deny: ["deny", "Denied"], escalate: ["ask", "Asked"] };
 
 /**
- * The badge of a decision; of anything else, the kind of entry.
+ * Returns the badge of a decision, or of another kind of entry.
  * @param {string | null} decision
  * @param {string} [otherwise]
  */
@@ -58,13 +58,13 @@ export function badge(decision, otherwise = "") {
 const THEN = { allow: "Allows", deny: "Denies", escalate: "Asks" };
 
 /**
- * The badge of what a rule does.
+ * Returns the badge of a rule's effect.
  * @param {string} then
  */
 export const thenBadge = (then) => html`<span class="badge ${DECISIONS[then]?.[0] ?? "note"}">${THEN[then] ?? then}</span>`;
 
 /**
- * A time: relative, exact on hover.
+ * Returns a relative time, which shows the exact time on hover.
  * @param {number} then
  * @param {"ago" | "left"} [how]
  */
@@ -72,7 +72,7 @@ export const time = (then, how = "ago") =>
   html`<time datetime=${new Date(then).toISOString()} title=${words.exact(then)}>${words[how](then, Date.now())}</time>`;
 
 /**
- * A group of rows. `kind` is a class for its look.
+ * Returns a group of rows. `kind` is a CSS class.
  * @param {Content} rows
  * @param {string} [kind]
  */
@@ -87,14 +87,14 @@ export const row = (what, act = nothing, before = nothing) => html`
   <div class="row" role="listitem">${before}<div class="what">${what}</div>${act === nothing ? nothing : html`<div class="do">${act}</div>`}</div>`;
 
 /**
- * A group with nothing in it, which teaches.
+ * Returns an empty group with an explanation.
  * @param {string} title
  * @param {Content} text
  */
 export const empty = (title, text) => group(html`<div class="empty" role="listitem"><b>${title}</b>${text}</div>`);
 
 /**
- * Quiet facts on one line, with dots between.
+ * Returns secondary facts on one line, separated by dots.
  * @param {...Content} parts
  */
 export const facts = (...parts) =>
@@ -109,14 +109,14 @@ const isThere = (part) => part !== nothing && part !== null && part !== undefine
 export const warning = (text) => html`<div class="small asks">\u26a0 ${text}</div>`;
 
 /**
- * A problem that is read out.
+ * Returns an error message, which screen readers announce.
  * @param {string} text
  */
 export const problem = (text) => html`<p class="small bad" role="alert">${text}</p>`;
 
 /**
- * A button. `key` names it for the focus. One that is `busy` keeps the focus and hears no press. One that `leaves` ends what the
- * group around it begins, as Escape does there.
+ * Returns a button. `key` identifies it for the focus. A `busy` button keeps the focus and ignores presses. A button that
+ * `leaves` cancels the group around it, as Escape does.
  * @param {string} key
  * @param {Content} text
  * @param {() => void} press
@@ -127,7 +127,7 @@ export const button = (key, text, press, { label, kind = "", off = false, busy =
     aria-disabled=${busy ? "true" : nothing} ?data-leaves=${leaves} ?disabled=${off} @click=${busy ? null : press}>${text}</button>`;
 
 /**
- * A field with its name above.
+ * Returns a field with its name above.
  * @param {string} name
  * @param {Content} control
  * @param {Content} [hint]
@@ -136,12 +136,12 @@ export const field = (name, control, hint = nothing) => html`
   <label class="field"><span class="name">${name}</span>${control}${hint === nothing ? nothing : html`<span class="hint">${hint}</span>`}</label>`;
 
 /**
- * A choice from a list.
+ * Returns a select box.
  * @param {string} key
  * @param {string} chosen
- * @param {[string, string][]} options Value and words.
+ * @param {[string, string][]} options Value and label.
  * @param {(value: string) => void} choose
- * @param {string} [label] Its name, where no field names it.
+ * @param {string} [label] Accessible name, if no field names it.
  */
 export const select = (key, chosen, options, choose, label) => html`
   <select data-key=${key} aria-label=${label ?? nothing} @change=${(/** @type {Event} */ event) => choose(valueOf(event))}>
@@ -149,7 +149,7 @@ export const select = (key, chosen, options, choose, label) => html`
   </select>`;
 
 /**
- * A box to tick.
+ * Returns a check box.
  * @param {string} key
  * @param {Content} text
  * @param {boolean} on
@@ -161,18 +161,18 @@ export const tick = (key, text, on, turn, label) => html`
     @change=${(/** @type {Event} */ event) => turn(/** @type {HTMLInputElement} */ (event.target).checked)}>${text}</label>`;
 
 /**
- * What was typed or chosen.
+ * Returns the value that was entered or selected.
  * @param {Event} event
  */
 export const valueOf = (event) =>
   /** @type {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} */ (event.target).value;
 
 /**
- * Lines for looking through a long list, a page at a time.
+ * Returns the buttons to page through a long list.
  * @param {string} key
- * @param {number} at The first that is shown, from 0.
+ * @param {number} at Index of the first row shown.
  * @param {number} shown
- * @param {number | null} all Null where there are more than were counted.
+ * @param {number | null} all Null if the total is unknown.
  * @param {number} step
  * @param {(at: number) => void} go
  */

@@ -1,6 +1,6 @@
-// Profiles: sets of servers behind one entry of a client. Listed with who is given each, made, changed and removed.
+// Profiles: sets of servers behind one entry of a client. Lists, creates, changes and removes them.
 
-import { actButton } from "./acts.js";
+import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, live, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
@@ -12,10 +12,10 @@ import { list } from "./words.js";
 /** @type {Profile[]} */
 let profiles = [];
 let problem = "";
-/** The profile that is being made (`""`) or changed, with its servers. */
+/** The profile that is being created (`""`) or changed, with its servers. */
 const draft = { open: /** @type {string | null} */ (null), name: "", servers: /** @type {string[]} */ ([]) };
 
-/** Asks for the profiles. */
+/** Loads the profiles. */
 export async function loadProfiles() {
   try {
     profiles = await backend.profiles();
@@ -25,13 +25,13 @@ export async function loadProfiles() {
   }
 }
 
-/** Those that were loaded. */
+/** Returns the loaded profiles. */
 export const knownProfiles = () => profiles;
 
 /** @param {string[]} servers */
 export const profileList = (servers) => html`
   <h2>Profiles</h2>
-  <p class="lead-in quiet">Sets of servers that a client is given together, as one entry: say, fewer tools for one agent than for another.</p>
+  <p class="lead-in quiet">Sets of servers that a client uses through one entry, such as fewer tools for one agent than for another.</p>
   ${problem ? parts.problem(`The profiles cannot be read: ${problem}`) : nothing}
   ${profiles.length === 0 ? nothing : parts.group(repeat(profiles, (one) => one.name, (one) => row(one, servers)))}
   ${draft.open === "" ? editor(servers) : html`<div class="both start after">${parts.button("profile-new", "Make a profile\u2026", () => begin("", "", []))}</div>`}`;
@@ -45,7 +45,7 @@ const row = (one, servers) =>
     html`
       <div><b>${parts.foreign(one.name)}</b>: ${list(one.servers)}</div>
       ${parts.facts(one.clients.length > 0 ? `given to ${list(one.clients)}` : html`given to no client yet; <a href="#clients">give it to one</a>`)}
-      ${one.missing.length > 0 ? parts.warning(`There is no server ${list(one.missing)} any more.`) : nothing}
+      ${one.missing.length > 0 ? parts.warning(`No longer exists: ${list(one.missing)}.`) : nothing}
       ${draft.open === one.name ? editor(servers) : nothing}`,
     draft.open === one.name ? nothing : html`
       ${parts.button(`profile-change:${one.name}`, "Change\u2026", () => begin(one.name, one.name, one.servers), { label: `Change\u2026 the profile ${one.name}` })}
@@ -58,10 +58,10 @@ const row = (one, servers) =>
         failed: "Not removed",
         again: true,
         says: one.clients.length > 0
-          ? `${list(one.clients)} then starts none of its servers, until you connect it anew under Clients. The servers stay.`
-          : "No client is given it. The servers stay.",
+          ? `${list(one.clients)} cannot start its servers until you reconnect it under Clients. The servers stay.`
+          : "No client uses it. The servers stay.",
         act: async () => {
-          await backend.dropProfile(one.name);
+          await backend.deleteProfile(one.name);
           await loadProfiles();
         },
       })}`,
@@ -107,7 +107,7 @@ function editor(servers) {
             await loadProfiles();
           },
         })}
-        ${parts.button("profile-leave", "Leave it", () => begin(null, "", []), { leaves: true })}
+        ${parts.button("profile-leave", "Cancel", () => begin(null, "", []), { leaves: true })}
       </div>
     </div>`;
 }

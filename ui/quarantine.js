@@ -1,6 +1,6 @@
-// Files in quarantine, by the session that left them: what each would run on, putting it back, and deleting it for good.
+// Files in quarantine, by session, with restoring and permanently deleting them.
 
-import { actButton } from "./acts.js";
+import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
@@ -11,13 +11,13 @@ import { putBackWords } from "./sentences.js";
 
 /**
  * @param {SessionRecord[]} sessions
- * @param {Set<string>} live The sessions that are not over.
+ * @param {Set<string>} live Ids of the live sessions.
  */
 export const quarantined = (sessions, live) =>
   sessions.length === 0 ? nothing : html`
     <section aria-label="In quarantine" id="quarantine">
       <h2>In quarantine</h2>
-      <p class="lead-in quiet">Programs of yours would run what is in these files, so they were moved to where nothing runs them. Put back only what you asked for.</p>
+      <p class="lead-in quiet">Your own programs would run these files, so they were moved aside. Put back only the ones you asked for.</p>
       ${repeat(sessions, (one) => one.id, (one) => ofSession(one, live.has(one.id)))}
     </section>`;
 
@@ -27,7 +27,7 @@ export const quarantined = (sessions, live) =>
  */
 const ofSession = (one, isLive) => html`
   <h3>${parts.pair(parts.client(one.client), one.server)} <span class="quiet small">${one.ended_ms === null ? "began" : "ended"} ${parts.time(one.ended_ms ?? one.started_ms)}</span></h3>
-  ${isLive ? html`<p class="small asks">\u26a0 This session is not over: its server could change a file again after you put it back. End the session first.</p>` : nothing}
+  ${isLive ? html`<p class="small asks">\u26a0 This session is still active: its server could change a file again after you put it back. End the session first.</p>` : nothing}
   ${parts.group(repeat(one.files, (file) => `${file.path} ${file.moved_to}`, (file) => row(one.id, file, isLive)))}`;
 
 /**
@@ -39,8 +39,8 @@ const row = (session, file, isLive) =>
   parts.row(
     html`
       ${parts.path(file.shown)}
-      ${parts.facts(file.state === "exchanged" ? "This stood there until you put the other one back." : `It runs ${file.when}.`, parts.time(file.time_ms))}
-      ${file.occupied ? parts.warning("Something else stands at its place now.") : nothing}
+      ${parts.facts(file.state === "exchanged" ? "This file was replaced when you put the other one back." : `It runs ${file.when}.`, parts.time(file.time_ms))}
+      ${file.occupied ? parts.warning("There is another file in its place now.") : nothing}
       ${file.diff ? html`<details><summary data-key="kept-diff:${session}:${file.path}">${file.is_new ? "What is in it" : "What changed"}</summary><pre tabindex="0">${file.diff}</pre></details>` : nothing}
       ${file.moved_to ? html`<div class="facts">kept in ${parts.path(file.moved_to)}</div>` : nothing}`,
     html`
@@ -54,7 +54,7 @@ const row = (session, file, isLive) =>
         again: true,
         off: isLive,
         says: putBackWords(file),
-        act: () => backend.decideLeft(session, file.path, file.occupied ? "exchange" : "put-back"),
+        act: () => backend.decideFile(session, file.path, file.occupied ? "exchange" : "put-back"),
       })}
       ${actButton({
         key: `delete-kept:${session}:${file.path}`,
@@ -64,7 +64,7 @@ const row = (session, file, isLive) =>
         done: "Deleted",
         failed: "Not deleted",
         again: true,
-        says: `${file.shown} is deleted from quarantine for good. Nothing brings it back.`,
-        act: () => backend.decideLeft(session, file.path, "delete"),
+        says: `${file.shown} will be deleted permanently.`,
+        act: () => backend.decideFile(session, file.path, "delete"),
       })}`,
   );

@@ -1,4 +1,4 @@
-// A rule made from a call on record. Pure functions: the text of the rules in, the text with the rule in.
+// Creates a rule from a recorded call, and edits the text of the rules. Pure functions.
 
 import { folderOf } from "./words.js";
 
@@ -8,9 +8,9 @@ const PATHS = ["read-path", "write-path", "delete-path"];
 const VERBS = { allow: "Allows", escalate: "Asks about", deny: "Denies" };
 
 /**
- * The rule that a draft says.
+ * Builds the rule of a draft.
  * @param {Draft} draft
- * @param {string[]} taken Names that rules have.
+ * @param {string[]} taken Names of existing rules.
  */
 export function ruleOf({ server, tool, path, then, reach }, taken) {
   const within = path === null || reach === "tool" ? null : reach === "folder" ? folderOf(path, "file") : path;
@@ -37,8 +37,8 @@ function freeName(wanted, taken) {
 }
 
 /**
- * The text of the rules with a rule before all others: the first that covers a call decides. Null where the text is not
- * understood.
+ * Returns the rules with a rule added before all others, since the first matching rule decides. Null if the text is not
+ * valid.
  * @param {string} text
  * @param {object} rule
  */
@@ -47,7 +47,7 @@ export function withRule(text, rule) {
 }
 
 /**
- * The rules in a text, in order. Null where it is not understood.
+ * Returns the rules in a text, in order. Null if the text is not valid.
  * @param {string} text
  * @returns {{ name: string, description: string, then: string, text: string }[] | null}
  */
@@ -63,14 +63,14 @@ export function rulesIn(text) {
 }
 
 /**
- * The text without the rule of this name.
+ * Removes the rule with this name from the text.
  * @param {string} text
  * @param {string} name
  */
 export const withoutRule = (text, name) => changed(text, (rules) => rules.filter((rule) => rule?.name !== name));
 
 /**
- * The text with a rule one place earlier (-1) or later (1).
+ * Moves a rule one place earlier (-1) or later (1).
  * @param {string} text
  * @param {string} name
  * @param {-1 | 1} by
@@ -86,7 +86,7 @@ export const movedRule = (text, name, by) =>
   });
 
 /**
- * The text with another thing that a rule does. What it was said to do before is told as that.
+ * Changes the effect of a rule. Its description mentions the old one.
  * @param {string} text
  * @param {string} name
  * @param {string} then
@@ -113,7 +113,7 @@ function changed(text, change) {
 }
 
 /**
- * The names of the rules in a text.
+ * Returns the names of the rules in a text.
  * @param {string} text
  * @returns {string[]}
  */

@@ -1,13 +1,13 @@
-// The rules as text: a change is tried over the record first, and saved only as it was tried.
+// Edits the rules as text: a change is tried on the record first, and saved only as it was tried.
 
-import { actButton } from "./acts.js";
+import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, live, nothing } from "./html.js";
 import * as parts from "./parts.js";
 import { redraw } from "./state.js";
 import { count } from "./words.js";
 
-/** The text on the page, the one in force, and the one that was tried. */
+/** The edited text, the saved text, and the text that was tried. */
 let text = "";
 let inForce = "";
 let tried = "";
@@ -15,7 +15,7 @@ let tried = "";
 let run = null;
 
 /**
- * Takes the rules in force, unless the person is changing them.
+ * Shows the saved rules, unless the user is editing.
  * @param {string} now
  */
 export function follow(now) {
@@ -23,14 +23,14 @@ export function follow(now) {
   inForce = now;
 }
 
-/** The text on the page. */
+/** Returns the edited text. */
 export const current = () => text;
 
-/** Something was changed and not saved. */
+/** Returns whether there are unsaved changes. */
 export const isChanged = () => text !== inForce;
 
 /**
- * Puts a text up for change.
+ * Replaces the edited text.
  * @param {string} changed
  */
 export function edit(changed) {
@@ -39,7 +39,7 @@ export function edit(changed) {
 }
 
 /**
- * @param {() => void} saved What to do when they are saved.
+ * @param {() => void} saved Called after the rules are saved.
  */
 export function editor(saved) {
   const changed = isChanged();
@@ -53,7 +53,7 @@ export function editor(saved) {
       <summary data-key="edit">${changed ? "Your change, as text" : "Edit as text"}</summary>
       <textarea class="mono code" rows="16" spellcheck="false" data-key="rules-text" aria-label="The rules as text" .value=${live(text)} @input=${typed}></textarea>
       <div class="both start">
-        ${actButton({ key: "dry-run", ready: "Try it over the record", going: "Judging\u2026", done: "Tried", failed: "Not tried", again: true, kind: "main", off: !changed, act: dryRun })}
+        ${actButton({ key: "dry-run", ready: "Try it on the record", going: "Judging\u2026", done: "Tried", failed: "Not tried", again: true, kind: "main", off: !changed, act: dryRun })}
         ${actButton({
           key: "save-rules",
           ready: "Save",
@@ -84,12 +84,12 @@ async function dryRun() {
 }
 
 /**
- * What saving does, in a sentence.
+ * Describes the effect of saving.
  * @param {import("./types.js").DryRun} done
  */
 function effect({ looser, stricter, calls }) {
   const sum = (/** @type {import("./types.js").Changed[]} */ all) => all.reduce((n, one) => n + one.count, 0);
-  return `From now on every call is judged by these rules. Of ${count(calls, "call")} of the last week, ${sum(looser).toLocaleString("en")} would have come out looser and ${sum(stricter).toLocaleString("en")} stricter.`;
+  return `From now on every call is judged by these rules. Of ${count(calls, "call")} of the last week, ${sum(looser).toLocaleString("en")} would have been looser and ${sum(stricter).toLocaleString("en")} stricter.`;
 }
 
 /** @param {import("./types.js").DryRun} done */

@@ -1,4 +1,4 @@
-// One call, tried on the rules in force: how it would be judged, and why.
+// Tries a call on the saved rules: the decision, and the reason.
 
 import * as backend from "./backend.js";
 import { html, live, nothing } from "./html.js";

@@ -1,6 +1,6 @@
-// The encrypted file of secrets, where there is no keyring: its passphrase is typed here and goes nowhere else.
+// The passphrase of the encrypted secrets file, which replaces a missing keyring. The passphrase is sent only to the app.
 
-import { actButton } from "./acts.js";
+import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, live, nothing } from "./html.js";
 import * as parts from "./parts.js";
@@ -12,7 +12,7 @@ let again = "";
 
 /**
  * @param {import("./types.js").Secrets} found
- * @param {string[]} needed The secrets that servers name.
+ * @param {string[]} needed Secrets that servers use.
  * @param {() => Promise<void>} done
  */
 export function passphraseForm(found, needed, done) {
@@ -21,7 +21,7 @@ export function passphraseForm(found, needed, done) {
     <div class="panel" role="group" aria-label="Passphrase of your secrets">
       ${isNew
         ? html`<h3>There is no keyring here</h3>
-            <p class="small">Your desktop runs no program that keeps passwords, such as GNOME Keyring or KWallet. Start one, or keep secrets in a file that only your passphrase opens. You type it here whenever IronCurtain has started. Nobody can help who forgets it.</p>`
+            <p class="small">Your desktop has no password store, such as GNOME Keyring or KWallet. Start one, or keep secrets in a file encrypted with a passphrase, which you type here after each start of IronCurtain. If you forget it, nobody can recover it.</p>`
         : html`<h3>Your secrets are locked</h3>
             ${needed.length > 0 ? parts.warning(`Servers that need ${list(needed)} do not start until you unlock them.`) : nothing}`}
       <div class="form">
@@ -46,7 +46,7 @@ export function passphraseForm(found, needed, done) {
           },
         })}
       </div>
-      ${isNew && again !== "" && typed !== again ? parts.warning("The two are not the same yet.") : nothing}
+      ${isNew && again !== "" && typed !== again ? parts.warning("The two passphrases differ.") : nothing}
       <p class="small quiet">${isNew ? "It would be" : "It is"} ${parts.path(found.file)}.</p>
     </div>`;
 }

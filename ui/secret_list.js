@@ -1,6 +1,6 @@
-// Secrets of servers: their names, keeping one, and forgetting one. What was typed is never shown again.
+// Secrets of servers: lists their names, stores and deletes them. A stored secret is never shown again.
 
-import { actButton } from "./acts.js";
+import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, live, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
@@ -13,11 +13,11 @@ let found = null;
 let problem = "";
 let name = "";
 let value = "";
-/** Keys that stand in the settings of servers as they are. @type {import("./types.js").PlainSecret[]} */
+/** Unprotected keys in the servers' settings. @type {import("./types.js").PlainSecret[]} */
 let plain = [];
 let moved = "";
 
-/** Asks for the names, and where they are. */
+/** Loads the names and the kind of storage. */
 export async function loadSecrets() {
   plain = await backend.planSecretMove().catch(() => []);
   try {
@@ -30,7 +30,7 @@ export async function loadSecrets() {
 }
 
 /**
- * A secret of this name is kept.
+ * Returns whether a secret with this name exists.
  * @param {string} one
  */
 export const isKept = (one) => found?.names.includes(one) ?? false;
@@ -41,11 +41,11 @@ export function secretList(servers) {
   return html`
     <h2>Secrets</h2>
     <p class="lead-in quiet">Keys that servers need. They are kept in ${PLACES[found?.place ?? "keyring"]} and given to the servers that name them, and to nothing else.</p>
-    ${problem ? parts.problem(`Your secrets cannot be reached: ${problem}`) : nothing}
+    ${problem ? parts.problem(`Your secrets are unavailable: ${problem}`) : nothing}
     ${found === null ? nothing : found.place === "locked" || found.place === "nowhere" ? passphraseForm(found, needed, reload) : kept(found, needed, servers)}`;
 }
 
-/** Where they are, in words. */
+/** Descriptions of the kinds of storage. */
 const PLACES = {
   keyring: "your desktop's keyring",
   locked: "an encrypted file, which is locked,",
@@ -66,20 +66,20 @@ async function reload() {
 function kept({ names, place, file }, needed, servers) {
   const wanted = needed.filter((one) => !names.includes(one));
   return html`
-    ${wanted.length > 0 ? parts.warning(`Not there yet, and a server needs it: ${list(wanted)}.`) : nothing}
+    ${wanted.length > 0 ? parts.warning(`Missing: ${list(wanted)}. A server needs ${wanted.length === 1 ? "it" : "them"}.`) : nothing}
     ${names.length === 0 ? parts.empty("No secret is kept.", "Write keyring:NAME where a server wants a key, and keep the key here.") : parts.group(repeat(names, (one) => one, (one) => row(one, servers)))}
     ${plainKeys(place)}
     ${form(names)}
     ${place === "unlocked" ? html`<p class="small quiet">Kept in ${parts.path(file)}.</p>` : nothing}`;
 }
 
-/** The keys that stand in the settings of servers, by their places, and moving them. */
+/** Lists unprotected keys in the servers' settings, and moves them. */
 /** @param {import("./types.js").Secrets["place"]} place */
 const plainKeys = (place) => html`
   ${moved ? html`<p class="small good after" role="status">${moved}</p>` : nothing}
   ${plain.length === 0 ? nothing : html`
     <div class="panel" role="group" aria-label="Keys in plain words">
-      <p>${plain.length === 1 ? "A key stands" : "Keys stand"} in the settings of your servers in plain words:</p>
+      <p>${plain.length === 1 ? "A key is" : "Keys are"} stored unprotected in your server settings:</p>
       <ul class="small opened">${plain.map((key) => html`<li><span><code>${key.place}</code> of ${parts.foreign(key.server)}</span></li>`)}</ul>
       <div class="both start">${actButton({
         key: "move-secrets",
@@ -103,7 +103,7 @@ const plainKeys = (place) => html`
 function row(one, servers) {
   const users = servers.filter((server) => server.secrets.includes(one)).map((server) => server.name);
   return parts.row(
-    html`<div><code>${one}</code></div>${parts.facts(users.length > 0 ? `used by ${list(users)}` : "no server names it")}`,
+    html`<div><code>${one}</code></div>${parts.facts(users.length > 0 ? `used by ${list(users)}` : "no server uses it")}`,
     actButton({
       key: `remove-secret:${one}`,
       ready: "Remove",
@@ -111,7 +111,7 @@ function row(one, servers) {
       going: "Removing\u2026",
       done: "Removed",
       failed: "Not removed",
-      says: `${one} is forgotten for good. ${users.length > 0 ? `${list(users)} cannot start without it.` : "No server names it."}`,
+      says: `${one} is deleted permanently. ${users.length > 0 ? `${list(users)} cannot start without it.` : "No server uses it."}`,
       act: async () => {
         await backend.removeSecret(one);
         await loadSecrets();
@@ -145,4 +145,4 @@ const form = (names) => html`
       },
     })}
   </div>
-  <p class="small quiet">Servers that run get it when they are started again.</p>`;
+  <p class="small quiet">Running servers get it when they restart.</p>`;

@@ -1,50 +1,50 @@
-// Sentences that are said before something is done. Pure functions.
+// Explanations shown before an action. Pure functions.
 
 import { count, list } from "./words.js";
 
 /** @type {[import("./types.js").Lifetime, string][]} */
-export const LIFETIMES = [["session", "this session"], ["quarter-hour", "15 minutes"], ["hour", "1 hour"], ["always", "until I take it back"]];
+export const LIFETIMES = [["session", "this session"], ["quarter-hour", "15 minutes"], ["hour", "1 hour"], ["always", "until I revoke it"]];
 
 /**
- * The sentence on what is about to be granted.
- * @param {import("./types.js").Gift} whole
+ * Describes a grant before it is made.
+ * @param {import("./types.js").RequestedGrant} whole
  * @param {string} client
  */
-export function giftWords(whole, client) {
-  const how = whole.lifetime === "always" ? "until you take it back" : `for ${LIFETIMES.find(([value]) => value === whole.lifetime)?.[1]}`;
+export function grantSentence(whole, client) {
+  const how = whole.lifetime === "always" ? "until you revoke it" : `for ${LIFETIMES.find(([value]) => value === whole.lifetime)?.[1]}`;
   if (whole.kind === "tool") {
     return whole.what === ""
-      ? `Every tool of ${whole.server} is told in each call what to do it with, so you are asked about what that is.`
+      ? `The effect of every tool of ${whole.server} depends on its arguments, so you are asked at each call.`
       : `${client} may use ${whole.what} of ${whole.server} without asking, whatever the call says, ${how}.`;
   }
   if (whole.kind === "host") {
-    return whole.what === "" ? "Write the name of the host." : `${client} may reach ${whole.what} through ${whole.server}, and send it what it knows, ${how}.`;
+    return whole.what === "" ? "Enter the name of the host." : `${client} may connect to ${whole.what} through ${whole.server}, and send it what it knows, ${how}.`;
   }
   if (whole.access.length === 0) return "Choose what it may do.";
-  return `What you pick, ${client} may ${list(whole.access)} through ${whole.server}, ${how}. A folder is granted with all that is below it.`;
+  return `What you pick, ${client} may ${list(whole.access)} through ${whole.server}, ${how}. A folder includes everything in it.`;
 }
 
 /**
- * What is said before a file is put back.
+ * Describes the effect of restoring a file from quarantine.
  * @param {Pick<import("./types.js").LeftFile, "shown" | "when" | "occupied">} file
  */
 export const putBackWords = (file) =>
   file.occupied
-    ? `${file.shown} is put back, and runs ${file.when}, with all that you can do yourself. What stands there now goes to quarantine in its place.`
-    : `${file.shown} is put back where it was, and runs ${file.when}, with all that you can do yourself.`;
+    ? `${file.shown} is put back, and runs ${file.when}, with all your rights. The file in its place goes to quarantine.`
+    : `${file.shown} is put back where it was, and runs ${file.when}, with all your rights.`;
 
 /**
- * What goes with a server, and what stays, in sentences.
+ * Describes what removing a server deletes and keeps.
  * @param {import("./types.js").PlannedRemoval} plan
- * @param {number} sessions The sessions that it runs for.
+ * @param {number} sessions Number of its live sessions.
  * @returns {string[]}
  */
 export function removalWords(plan, sessions) {
-  const words = ["Its entry goes. It is kept as it is, and \u201cPut back\u201d brings it back."];
-  if (sessions > 0) words.push(`It ends now for ${count(sessions, "session")}; calls under way fail.`);
-  if (plan.clients.length > 0) words.push(`Still set to start it: ${list(plan.clients)}. They will be told that there is no such server; disconnect it under Clients.`);
+  const words = ["Its entry is removed. \u201cPut back\u201d restores it."];
+  if (sessions > 0) words.push(`It stops now for ${count(sessions, "session")}; calls in flight fail.`);
+  if (plan.clients.length > 0) words.push(`Still set to start it: ${list(plan.clients)}. They will get an error; disconnect it under Clients.`);
   if (plan.profiles.length > 0) words.push(`Still named by the profile ${list(plan.profiles)}.`);
-  if (plan.data !== null) words.push(`What it kept stays in ${plan.data}.`);
+  if (plan.data !== null) words.push(`Its data stays in ${plan.data}.`);
   return words;
 }
 

@@ -1,7 +1,7 @@
-// Adding a server that is not in the list: by its package, its address, what its makers print, or a bundle. Shown whole before
+// Adds a new server by package, address, printed configuration or bundle. The whole plan is shown before
 // it is written.
 
-import { actButton, planPanel } from "./acts.js";
+import { actButton, planPanel } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, live, nothing } from "./html.js";
 import * as parts from "./parts.js";
@@ -15,7 +15,7 @@ let name = "";
 let planned = null;
 let told = "";
 
-/** @param {() => Promise<void>} added What to do when one was added. */
+/** @param {() => Promise<void>} added Called after a server is added. */
 export const addForm = (added) => html`
   <details class="card">
     <summary data-key="add-other">Add another one, or a bundle (.mcpb)</summary>
@@ -25,8 +25,8 @@ export const addForm = (added) => html`
   </details>`;
 
 const namedForm = () => html`
-  ${parts.field("What", html`<textarea class="mono" rows="4" spellcheck="false" data-key="add-what" placeholder="npm:NAME, pypi:NAME, https://… or what its makers print" .value=${live(what)} @input=${(/** @type {Event} */ event) => set({ what: parts.valueOf(event) })}></textarea>`, "A package, an address, or the { \u2026 } that its makers print for agent clients.")}
-  <div class="form">${parts.field("Name", html`<input type="text" data-key="add-name" .value=${live(name)} @input=${(/** @type {Event} */ event) => set({ name: parts.valueOf(event) })}>`, "Empty for its own.")}</div>
+  ${parts.field("What", html`<textarea class="mono" rows="4" spellcheck="false" data-key="add-what" placeholder="npm:NAME, pypi:NAME, https://… or its configuration" .value=${live(what)} @input=${(/** @type {Event} */ event) => set({ what: parts.valueOf(event) })}></textarea>`, "A package, an address, or the { \u2026 } from its documentation.")}
+  <div class="form">${parts.field("Name", html`<input type="text" data-key="add-name" .value=${live(name)} @input=${(/** @type {Event} */ event) => set({ name: parts.valueOf(event) })}>`, "Leave empty for the default.")}</div>
   <div class="both start">
     ${actButton({ key: "plan-server", ready: "Show what would be added", going: "Looking\u2026", done: "Looked", failed: "Not possible", again: true, kind: "main", off: what.trim() === "", act: async () => { told = ""; planned = await backend.planServer({ what, name }); } })}
     ${chooseButton(() => set({ what: "", name: "" }))}
@@ -56,9 +56,9 @@ const plan = (one, added) =>
         ${Object.values(one.secrets).map((secret) => html`<li>The key that you typed is kept as <code>${secret}</code>${isKept(secret) ? ", in place of the one that has this name" : nothing}</li>`)}
       </ul>
       <pre tabindex="0" aria-label="Its entry">${one.entry}</pre>
-      ${one.plain_values ? parts.warning("A value stands there in plain words. A key is safer as a secret: keep it below, and write keyring:NAME in its place.") : nothing}
-      ${one.kept ? parts.warning(`Kept under this name already: ${one.kept}. Another program gets none of it until you decide.`) : nothing}
-      <p class="small quiet">Adding runs nothing. ${one.remote ? "It runs elsewhere, where no sandbox of yours holds it." : "Each of its tools is asked about until you have looked at them."}</p>`,
+      ${one.plain_values ? parts.warning("A value is stored unprotected. If it is a key, keep it as a secret below, and write keyring:NAME in its place.") : nothing}
+      ${one.kept ? parts.warning(`Kept under this name already: ${one.kept}. Another program does not get it until you decide.`) : nothing}
+      <p class="small quiet">Adding does not start it. ${one.remote ? "It is remote, so it cannot be sandboxed." : "You are asked about each of its tools until you have reviewed them."}</p>`,
     {
       key: "write-server",
       ready: "Add it",
@@ -77,5 +77,5 @@ const plan = (one, added) =>
     },
     bundleIsOpen()
       ? { key: "drop-server", text: "Change what you entered", press: () => { planned = null; focusOn("bundle-name"); } }
-      : { key: "drop-server", text: "Leave it", press: () => set({}) },
+      : { key: "drop-server", text: "Cancel", press: () => set({}) },
   );

@@ -1,9 +1,9 @@
-// A bundle (.mcpb) with a server: chosen by the system's picker, told in its maker's words, and the settings that it asks for.
+// A bundle (.mcpb) with a server: choosing it, its description, and its settings.
 //
-// - Files and folders are picked; what its maker proposes for them is shown, and taken by nobody.
-// - A key is typed once. It is kept when the server is added, and forgotten here when the bundle is left.
+// - Files and folders must be picked. The bundle's suggestions for them are shown, but never applied.
+// - A typed secret is stored when the server is added, and dropped here when the bundle is closed.
 
-import { actButton } from "./acts.js";
+import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, live, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
@@ -14,14 +14,14 @@ import { focusOn, redraw } from "./state.js";
 /** @type {import("./types.js").OpenedBundle | null} */
 let bundle = null;
 let name = "";
-/** What was typed, by setting. @type {Map<string, string>} */
+/** Typed values, by setting. @type {Map<string, string>} */
 const typed = new Map();
-/** What was picked, by setting. @type {Map<string, string[]>} */
+/** Picked paths, by setting. @type {Map<string, string[]>} */
 const picked = new Map();
 
 export const bundleIsOpen = () => bundle !== null;
 
-/** @param {() => void} chosen What to do when one was chosen. */
+/** @param {() => void} chosen Called after a bundle is chosen. */
 export const chooseButton = (chosen) =>
   actButton({
     key: "choose-bundle",
@@ -40,7 +40,7 @@ export const chooseButton = (chosen) =>
     },
   });
 
-/** Forgets the bundle, and all that was typed for it. */
+/** Drops the bundle and all values typed for it. */
 export function forgetBundle() {
   bundle = null;
   name = "";
@@ -49,29 +49,29 @@ export function forgetBundle() {
 }
 
 /**
- * Keeps the secrets that were typed for a server.
+ * Stores the secrets typed for a server.
  * @param {import("./types.js").PlannedServer} planned
  */
 export async function keepSecrets({ secrets }) {
   for (const [setting, secret] of Object.entries(secrets)) await backend.setSecret(secret, typed.get(setting) ?? "");
 }
 
-/** @param {(planned: import("./types.js").PlannedServer) => void} shown What to do with what would be added. */
+/** @param {(planned: import("./types.js").PlannedServer) => void} shown Called with the plan. */
 export function bundleForm(shown) {
   if (bundle === null) return nothing;
   const { title, maker, about, file, settings } = bundle;
   const leave = async () => {
     forgetBundle();
     focusOn("choose-bundle");
-    await backend.leaveBundle();
+    await backend.discardBundle();
   };
   return html`
     <div class="panel" role="group" aria-label="The bundle ${title}">
       <h3>${parts.foreign(title)}</h3>
       <div class="facts">${parts.path(file)}</div>
-      <p class="small quiet">It says it is${maker ? html` by ${parts.foreign(maker)}` : nothing}: ${about ? html`\u201c${parts.foreign(about)}\u201d` : "nothing more."}</p>
+      <p class="small quiet">It claims to be${maker ? html` by ${parts.foreign(maker)}` : nothing}: ${about ? html`\u201c${parts.foreign(about)}\u201d` : "no description."}</p>
       <div class="form">
-        ${parts.field("Name", html`<input type="text" autocomplete="off" spellcheck="false" placeholder=${bundle.name} data-key="bundle-name" .value=${live(name)} @input=${(/** @type {Event} */ event) => { name = parts.valueOf(event); redraw(); }}>`, "Empty for its own.")}
+        ${parts.field("Name", html`<input type="text" autocomplete="off" spellcheck="false" placeholder=${bundle.name} data-key="bundle-name" .value=${live(name)} @input=${(/** @type {Event} */ event) => { name = parts.valueOf(event); redraw(); }}>`, "Leave empty for the default.")}
         ${repeat(settings, (one) => one.key, setting)}
       </div>
       <div class="both start">
@@ -86,13 +86,13 @@ export function bundleForm(shown) {
           off: !settings.every(isFilled),
           act: async () => shown(await backend.planBundle({ name, values: valuesOf(settings), without: withoutSecrets(settings) })),
         })}
-        ${parts.button("leave-bundle", "Leave it", () => void leave(), { leaves: true })}
+        ${parts.button("leave-bundle", "Cancel", () => void leave(), { leaves: true })}
       </div>
     </div>`;
 }
 
 /**
- * What stands in a field.
+ * Returns the text of a field.
  * @param {BundleSetting} one
  */
 const textOf = (one) => typed.get(one.key) ?? (one.kind === "secret" ? "" : one.proposed.join(", "));
@@ -104,7 +104,7 @@ const isPath = (one) => one.kind === "folder" || one.kind === "file";
 const isFilled = (one) => !one.required || one.kind === "toggle" || (isPath(one) ? picked.has(one.key) : textOf(one) !== "");
 
 /**
- * The answers that are not as they are proposed. A box that is not ticked is a no.
+ * Returns the values that differ from the suggestions. An unticked box counts as false.
  * @param {BundleSetting[]} settings
  * @returns {Record<string, string[]>}
  */
@@ -125,7 +125,7 @@ function setting(one) {
     typed.set(one.key, text);
     redraw();
   };
-  const hint = html`${parts.foreign(one.about)} ${one.kind === "secret" ? "Kept with your secrets, and given to this server alone. " : nothing}${one.required || one.kind === "toggle" ? nothing : "Can be left empty."}`;
+  const hint = html`${parts.foreign(one.about)} ${one.kind === "secret" ? "Stored with your secrets, only for this server. " : nothing}${one.required || one.kind === "toggle" ? nothing : "Can be left empty."}`;
   if (one.kind === "toggle") {
     return html`<div class="field">${parts.tick(`bundle:${one.key}`, parts.foreign(one.title), textOf(one) === "true", (on) => type(String(on)))}<span class="hint">${hint}</span></div>`;
   }
@@ -156,6 +156,6 @@ function pathField(one) {
           if (paths) picked.set(one.key, paths);
         },
       })}</div>
-      <span class="hint">${parts.foreign(one.about)} ${one.proposed.length > 0 ? html`Its maker proposes ${parts.foreign(one.proposed.join(", "))}, which is taken only if you pick it. ` : nothing}${one.required ? nothing : "Can be left out. "}It stays closed until you say yes for the agent that uses it.</span>
+      <span class="hint">${parts.foreign(one.about)} ${one.proposed.length > 0 ? html`Its maker suggests ${parts.foreign(one.proposed.join(", "))}; pick it to use it. ` : nothing}${one.required ? nothing : "Can be left out. "}It stays closed until you allow it for the agent that uses it.</span>
     </div>`;
 }

@@ -1,6 +1,6 @@
-// A server that is another program now: what it would get, and the decision about it.
+// A server whose program changed: what the new program would get, and the decision about it.
 
-import { actButton, forget } from "./acts.js";
+import { actButton, forget } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, nothing } from "./html.js";
 import * as parts from "./parts.js";
@@ -13,7 +13,7 @@ import { changeWords, keepWords, startAfreshWords, wouldGet } from "./sentences.
 const told = new Map();
 
 /**
- * The panel in a server's card: nothing, where the server is the program that the person allowed.
+ * Returns the panel in a server's card, or nothing if the server is the program that the user allowed.
  * @param {Server} server
  * @param {() => Promise<void>} reload
  */

@@ -1,6 +1,6 @@
-// The limits of a server's resources: those in force, and changing them after all that changes was shown.
+// The resource limits of a server, and changing them after a preview.
 
-import { actButton, planPanel } from "./acts.js";
+import { actButton, planPanel } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, live, nothing } from "./html.js";
 import * as parts from "./parts.js";
@@ -10,18 +10,18 @@ import { number } from "./words.js";
 /** @typedef {import("./types.js").Server} Server */
 /** @typedef {import("./types.js").ServerLimit} ServerLimit */
 
-/** The change that waits for a yes. @type {{ server: string, planned: import("./types.js").PlannedLimits } | null} */
+/** The planned change. @type {{ server: string, planned: import("./types.js").PlannedLimits } | null} */
 let planned = null;
-/** What is being typed, by server and limit. @type {Map<string, Map<string, string>>} */
+/** Typed values, by server and limit. @type {Map<string, Map<string, string>>} */
 const typed = new Map();
 /** @type {Map<string, string>} */
 const told = new Map();
 
 /** @type {Record<string, string>} */
 const HINTS = {
-  processor: "200 is two whole processors. Some systems cannot hold this one.",
-  "file-size": "Of one file, wherever it may write.",
-  "tmp-size": "It is kept in memory.",
+  processor: "200 is two whole processors. Not supported on every system.",
+  "file-size": "Per file.",
+  "tmp-size": "Uses memory.",
 };
 
 /**
@@ -48,14 +48,14 @@ const inForce = (one) => html`${one.name}: ${one.own === null ? amount(one, one.
 const amount = (one, value) => (value === null ? "no limit" : `${number(value)} ${one.unit}`.trim());
 
 /**
- * The text of a field, which is empty for the default.
+ * Returns the text of a field, which is empty for the default.
  * @param {Server} server
  * @param {ServerLimit} one
  */
 const textOf = (server, one) => typed.get(server.name)?.get(one.limit) ?? (one.own === null ? "" : String(one.own));
 
 /**
- * The number that was typed; null for the default, undefined for what is none.
+ * Parses a typed number; null means the default, undefined is invalid.
  * @param {string} text
  */
 function valueOf(text) {
@@ -71,7 +71,7 @@ function form(server) {
   return html`
     <details>
       <summary data-key="limits:${server.name}">Change its limits</summary>
-      <p class="small quiet">They keep it from taking this computer from your other programs. An empty field is the default.</p>
+      <p class="small quiet">Limits keep it from slowing down your other programs. An empty field means the default.</p>
       <div class="form">${server.limits.map((one) => field(server, one))}</div>
       <div class="both start">
         ${actButton({
@@ -105,7 +105,7 @@ function field(server, one) {
   return parts.field(
     one.name,
     html`<span class="amount"><input type="text" class="amount" inputmode="numeric" autocomplete="off" placeholder=${one.default === null ? "no limit" : number(one.default)} data-key="limit:${server.name}:${one.limit}" .value=${live(text)} @input=${type}> ${one.unit}</span>`,
-    valueOf(text) === undefined ? html`<span class="bad">Write a whole number.</span>` : (HINTS[one.limit] ?? nothing),
+    valueOf(text) === undefined ? html`<span class="bad">Enter a whole number.</span>` : (HINTS[one.limit] ?? nothing),
   );
 }
 
@@ -120,11 +120,11 @@ const panel = (server, change, reload) =>
     html`
       <ul>${change.differences.map((one) => html`<li class=${one.looser ? "asks" : ""}>${one.words}</li>`)}</ul>
       <pre tabindex="0" aria-label="The change of the file">${change.diff}</pre>
-      <p class="small quiet">Sessions that run keep the limits they began with.</p>`,
+      <p class="small quiet">Changes apply to new sessions.</p>`,
     {
       key: `limits-write:${server.name}`,
-      ready: "Write this down",
-      label: `Write this down: the limits of ${server.name}`,
+      ready: "Save",
+      label: `Save: the limits of ${server.name}`,
       going: "Writing\u2026",
       done: "Written",
       failed: "Not written",
@@ -135,5 +135,5 @@ const panel = (server, change, reload) =>
         await reload();
       },
     },
-    { key: `limits-leave:${server.name}`, text: "Leave them", press: () => { planned = null; redraw(); } },
+    { key: `limits-leave:${server.name}`, text: "Cancel", press: () => { planned = null; redraw(); } },
   );

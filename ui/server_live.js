@@ -1,6 +1,6 @@
-// The processes of a server, one for each session: whether each runs, why not, how often it was started again, and what it wrote.
+// The processes of a server, one per session: state, failure, number of restarts and log.
 
-import { actButton } from "./acts.js";
+import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
@@ -9,12 +9,12 @@ import { count } from "./words.js";
 
 /** @typedef {import("./types.js").LiveServer} LiveServer */
 
-/** The last lines of logs that are open, by session.
+/** Last lines of expanded logs, by session.
  * @type {Map<string, string[]>} */
 const logs = new Map();
 
 /**
- * The rows of a server's processes.
+ * Returns the rows of a server's processes.
  * @param {string} server
  * @param {LiveServer[]} live
  * @param {() => Promise<void>} reload
@@ -30,9 +30,9 @@ function liveRow(server, one, reload) {
   const lines = logs.get(one.session);
   return parts.row(
     html`
-      <div>${one.trouble ? html`<span class="badge deny">does not run</span>` : html`<span class="badge allow">runs</span>`} for ${parts.client(one.client)}</div>
+      <div>${one.trouble ? html`<span class="badge deny">stopped</span>` : html`<span class="badge allow">running</span>`} for ${parts.client(one.client)}</div>
       ${one.trouble ? html`<p class="small bad">${parts.foreign(one.trouble)}</p>` : nothing}
-      ${parts.facts(html`since ${parts.time(one.started_ms)}`, one.restarts > 0 ? html`<span class="asks">started again ${one.restarts === 1 ? "once" : count(one.restarts, "time")}</span>` : "never started again")}
+      ${parts.facts(html`since ${parts.time(one.started_ms)}`, one.restarts > 0 ? html`<span class="asks">started again ${one.restarts === 1 ? "once" : count(one.restarts, "time")}</span>` : "no restarts")}
       ${lines ? html`<pre tabindex="0" aria-label="The last lines that ${server} wrote for ${one.client}">${lines.length === 0 ? "It has written nothing." : lines.join("\n")}</pre>` : nothing}`,
     html`
       ${actButton({
@@ -43,7 +43,7 @@ function liveRow(server, one, reload) {
         done: "Restarted",
         failed: "Not restarted",
         again: true,
-        says: `The process of ${server} is ended and started again. Calls under way fail; the session and what you granted stay.`,
+        says: `The process of ${server} is restarted. Calls in flight fail; the session and your permissions stay.`,
         act: async () => {
           await backend.restartServer(one.session);
           await reload();

@@ -1,13 +1,13 @@
-// Taking a server out: everything that goes is said first, its entry is kept, and "Put back" brings it back.
+// Removes a server after showing the consequences. Its entry is kept, and "Put back" restores it.
 
-import { actButton, planPanel } from "./acts.js";
+import { actButton, planPanel } from "./action_button.js";
 import * as backend from "./backend.js";
 import { permissions } from "./grant_list.js";
 import { html, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
 import { removalWords } from "./sentences.js";
 import { redraw, state } from "./state.js";
-import { notGone, takeBack } from "./take_back.js";
+import { revokeErrors, revokeGrants } from "./revoke.js";
 import { count } from "./words.js";
 
 /** @typedef {import("./types.js").Server} Server */
@@ -37,7 +37,7 @@ export const removeButton = (server) =>
   });
 
 /**
- * The panel in a server's card.
+ * Returns the panel in a server's card.
  * @param {Server} server
  * @param {() => Promise<void>} reload
  */
@@ -50,8 +50,8 @@ export function removalPanel(server, reload) {
       <h3>Taking out ${parts.foreign(server.name)}</h3>
       <ul class="small">${removalWords(planned, server.live.length).map((words) => html`<li>${words}</li>`)}</ul>
       ${grants.length === 0 ? nothing : html`
-        ${parts.tick(`remove-grants:${server.name}`, `Take back its ${count(grants.length, "permission")} as well`, withGrants, (on) => { withGrants = on; redraw(); })}
-        ${withGrants ? nothing : parts.warning("A server that gets the same name later would have them.")}`}
+        ${parts.tick(`remove-grants:${server.name}`, `Take back its ${count(grants.length, "permission")} too`, withGrants, (on) => { withGrants = on; redraw(); })}
+        ${withGrants ? nothing : parts.warning("A later server with the same name would get them.")}`}
       <details><summary data-key="remove-entry:${server.name}">Its entry</summary><pre tabindex="0" aria-label="Its entry">${planned.entry}</pre></details>`,
     {
       key: `remove-now:${server.name}`,
@@ -62,7 +62,7 @@ export function removalPanel(server, reload) {
       failed: "Not taken out",
       act: () => takeOut(grants, reload),
     },
-    { key: `remove-leave:${server.name}`, text: "Leave it", press: () => { planned = null; redraw(); } },
+    { key: `remove-leave:${server.name}`, text: "Cancel", press: () => { planned = null; redraw(); } },
   );
 }
 
@@ -74,10 +74,10 @@ async function takeOut(grants, reload) {
   told = await backend.removeServer();
   planned = null;
   if (withGrants && grants.length > 0) {
-    await takeBack(grants.map(({ id }) => id));
-    const left = grants.filter(({ id }) => notGone.has(id)).length;
-    problem = left > 0 ? `${count(left, "permission")} could not be taken back; What you granted says why.` : "";
-    if (left < grants.length) told += ` ${count(grants.length - left, "permission")} taken back.`;
+    await revokeGrants(grants.map(({ id }) => id));
+    const left = grants.filter(({ id }) => revokeErrors.has(id)).length;
+    problem = left > 0 ? `${count(left, "permission")} could not be revoked; see What you granted.` : "";
+    if (left < grants.length) told += ` ${count(grants.length - left, "permission")} revoked.`;
   }
   await reload();
 }
@@ -86,7 +86,7 @@ async function takeOut(grants, reload) {
 const grantsFor = (server) => (state.snapshot ? permissions(state.snapshot) : []).filter((grant) => grant.server === server && grant.ending === null);
 
 /**
- * The servers that were taken out.
+ * Returns the list of removed servers.
  * @param {import("./types.js").RemovedServer[]} removed
  * @param {() => Promise<void>} reload
  */
@@ -128,7 +128,7 @@ const removedRow = (one, reload) =>
         done: "Forgotten",
         failed: "Not forgotten",
         again: true,
-        says: `The entry of ${one.name} is deleted for good, and cannot be put back.`,
+        says: `The entry of ${one.name} is deleted permanently and cannot be put back.`,
         act: async () => {
           await backend.forgetServer(one.name);
           told = "";

@@ -1,13 +1,13 @@
-// All that the window knows, and when it is drawn again.
+// The state of the window, and scheduling of redraws.
 //
-// - A page is drawn once for any number of changes, in the next frame.
-// - Nothing is drawn between a press and its release: what was pressed is what acts.
+// - Any number of changes leads to one redraw, in the next frame.
+// - Nothing is redrawn between a press and its release, so that the pressed control is the one that acts.
 
 /**
  * @typedef {object} State
  * @property {import("./types.js").Snapshot | null} snapshot
- * @property {unknown} failure Why the app cannot be asked.
- * @property {string} focus Key of the control that gets the focus after the next drawing.
+ * @property {unknown} failure Reason why the app does not respond.
+ * @property {string} focus Key of the control that gets the focus after the next redraw.
  */
 
 /** @type {State} */
@@ -20,13 +20,13 @@ let pressed = false;
 let late = false;
 
 /**
- * Says how the window is drawn.
+ * Sets the function that draws the window.
  * @param {() => void} how
  */
 export function drawWith(how) {
   draw = how;
   addEventListener("pointerdown", () => (pressed = true), true);
-  // The click comes after the release, and belongs to what was pressed.
+  // The click event follows the release and belongs to the pressed control.
   const released = () => setTimeout(release, 0);
   addEventListener("pointerup", released, true);
   addEventListener("pointercancel", released, true);
@@ -39,7 +39,7 @@ function release() {
   late = false;
 }
 
-/** Draws the window in the next frame. */
+/** Redraws the window in the next frame. */
 export function redraw() {
   if (due) return;
   due = true;
@@ -51,7 +51,7 @@ export function redraw() {
 }
 
 /**
- * Draws the window, and gives the focus to a control.
+ * Redraws the window and focuses a control.
  * @param {string} key
  */
 export function focusOn(key) {
@@ -60,7 +60,7 @@ export function focusOn(key) {
 }
 
 /**
- * Tells screen readers what just happened.
+ * Announces a text to screen readers.
  * @param {string} text
  */
 export function say(text) {

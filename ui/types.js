@@ -1,4 +1,4 @@
-// The values that the app sends, as the pages read them. Types only: nothing here runs.
+// Types of the values exchanged with the app. Contains no code.
 
 /**
  * @typedef {{ pid: number, exe: string | null, name: string }} Process
@@ -18,9 +18,9 @@
  *   kind: "file" | "folder" | "host" | "tool" | "declined", access: string[], lifetime: string, expires_ms: number | null,
  *   created_ms: number, last_used_ms: number | null, uses: number, provenance: string, suspended: string | null,
  *   server_changed: boolean, ending: string | null, unused_days: number | null }} Grant
- *   Of kind `declined` it is the person's no to a project that was proposed to be granted.
+ *   Kind `declined` is a proposed project that the user declined to grant.
  * @typedef {{ key: string, name: string, servers: string[], live: string[], tools: Record<string, string[]> }} KnownClient
- *   A client that a grant can be for: its key is the program that the kernel proved.
+ *   A client that can receive grants. Its key is the program verified by the kernel.
  * @typedef {{ protection: "protecting" | "asking" | "lockdown" | "degraded", pid: number, version: string, started_ms: number,
  *   sessions: number, questions: number, lockdown: boolean, troubles: string[], servers: string[], policy: string,
  *   other_home: string | null }} Status
@@ -34,13 +34,13 @@
  * @typedef {{ status: Status, sessions: Session[], records: SessionRecord[], quarantine: SessionRecord[], grants: Grant[], changed_servers: string[], waiting: Waiting[],
  *   questions: Questions, clients: KnownClient[], recent: Call[], home: string, shim: string,
  *   appearance: "system" | "light" | "dark", first_run: boolean }} Snapshot
- * @typedef {{ folder: string, there: number, seen: number, said: string }} RefusedLook
+ * @typedef {{ folder: string, there: number, seen: number, said: string }} PrivateFolderAttempt
  *
- * @typedef {{ grant: string, at_ms: number | null, restarted: number, note: string | null, problem: string | null }} TakenBack
+ * @typedef {{ grant: string, at_ms: number | null, restarted: number, note: string | null, problem: string | null }} RevokedGrant
  * @typedef {{ access: Access[] | null, lifetime: Lifetime | null, part: boolean }} Terms
- *   `part`: a folder within it is picked, which is granted in its place.
+ *   `part`: pick a folder within it, which replaces the grant.
  * @typedef {{ client: string, server: string, kind: "file" | "folder" | "host" | "tool", what: string, access: Access[],
- *   lifetime: Lifetime }} Gift
+ *   lifetime: Lifetime }} RequestedGrant
  *
  * @typedef {{ name: string, description: string, then: "allow" | "escalate" | "deny", reason: string, text: string,
  *   decided: number, findings: string[] }} Rule
@@ -64,7 +64,7 @@
  * @typedef {{ opening: Opening, words: string }} ServerOpening
  * @typedef {{ kind: "host", host: string } | { kind: "read" } | { kind: "write" }} WantedOpening
  * @typedef {{ limit: string, name: string, unit: string, own: number | null, default: number | null }} ServerLimit
- *   Its own is null where the default holds, and the default where there is no limit then.
+ *   `own` is null if the default applies; `default` is null if there is no limit by default.
  * @typedef {{ differences: { looser: boolean, words: string }[], diff: string }} PlannedLimits
  * @typedef {{ name: string, entry: string }} RemovedServer
  * @typedef {{ name: string, entry: string, clients: string[], profiles: string[], data: string | null }} PlannedRemoval
@@ -74,8 +74,8 @@
  * @typedef {{ session: string, client: string, started_ms: number, restarts: number, trouble: string | null }} LiveServer
  * @typedef {{ name: string, command: string, entry: string, reaches: string[], remote: boolean, secrets: Record<string, string>,
  *   plain_values: boolean, kept?: string | null }} PlannedServer
- *   What is kept under the name already, if something is.
- *   The secrets have the names that the keyring will have for what was typed, by the bundle's settings.
+ *   `kept` describes what already exists under this name.
+ *   `secrets` has the names of the secrets that store typed values, by bundle setting.
  * @typedef {{ key: string, title: string, about: string, kind: "text" | "number" | "toggle" | "folder" | "file" | "secret",
  *   required: boolean, several: boolean, proposed: string[] }} BundleSetting
  * @typedef {{ file: string, name: string, title: string, about: string, maker: string, settings: BundleSetting[] }} OpenedBundle
@@ -96,7 +96,7 @@
  * @typedef {{ seq: number, time_ms: number, event: string, client: string | null, server: string | null, tool: string | null,
  *   decision: string | null, outcome: string | null, summary: string, paths: string[], session: string | null,
  *   details: [string, string][] }} Call
- *   One call with its decision and its end, or another entry of the log.
+ *   One call with its decision and outcome, or another entry of the log.
  * @typedef {{ calls: Call[], more: boolean }} Calls
  * @typedef {{ intact: boolean, entries: number, problem: string | null }} LogCheck
  *
@@ -107,7 +107,7 @@
  * @typedef {{ text: string, tone: "plain" | "strong" | "quiet" | "warn" | "danger" }} Span
  * @typedef {{ words: Span[], note: string | null, notes: Span[] }} QuestionLine
  * @typedef {{ title: string, text: string, diff: boolean }} QuestionText
- * @typedef {"call" | "waiting" | "session" | "pause"} Reach The calls that a no is for.
+ * @typedef {"call" | "waiting" | "session" | "pause"} Reach Scope of a denial.
  * @typedef {{ id: string, headline: Span[], notice: string | null, band: string | null, lines: QuestionLine[], with: QuestionLine[], also: string[],
  *   facts: { label: string, lines: Span[][] }[], preview: QuestionText | null, rest: QuestionText | null, details: string,
  *   choices: { label: string, sentence: string }[], times: string[][], denial: string, mirrored: boolean }} QuestionPage

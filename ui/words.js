@@ -1,6 +1,6 @@
-// Times, counts and paths in words. Pure functions.
+// Formats times, counts and paths. Pure functions.
 
-// Making one of these costs more than drawing a row.
+// Creating a formatter is slower than drawing a row.
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const DAY_OF = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
@@ -11,7 +11,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 /**
- * "just now", "2 min ago", "3 h ago", or the date. Changes once a minute at most.
+ * Formats a past time as "just now", "2 min ago", "3 h ago" or a date. Changes at most once a minute.
  * @param {number} then
  * @param {number} now
  */
@@ -24,7 +24,7 @@ export function ago(then, now) {
 }
 
 /**
- * "14 min left".
+ * Formats the remaining time, such as "14 min left".
  * @param {number} then
  * @param {number} now
  */
@@ -38,25 +38,25 @@ export function left(then, now) {
 }
 
 /**
- * The moment in full, for hovering.
+ * Formats the full date and time.
  * @param {number} then
  */
 export const exact = (then) => EXACT.format(then);
 
 /**
- * "12:03".
+ * Formats the time of day, such as "12:03".
  * @param {number} then
  */
 export const clock = (then) => CLOCK.format(then);
 
 /**
- * "4,096".
+ * Formats a number, such as "4,096".
  * @param {number} n
  */
 export const number = (n) => NUMBER.format(n);
 
 /**
- * "1 session", "2 sessions", "1 entry", "2 entries".
+ * Formats a count, such as "1 session", "2 sessions" or "2 entries".
  * @param {number} n
  * @param {string} word
  */
@@ -66,7 +66,7 @@ export function count(n, word) {
 }
 
 /**
- * "read", "read and write", "read, write and delete".
+ * Joins words, such as "read, write and delete".
  * @param {string[]} words
  */
 export function list(words) {
@@ -75,7 +75,7 @@ export function list(words) {
 }
 
 /**
- * A path with the home directory as `~`.
+ * Returns a path with the home directory as `~`.
  * @param {string} path
  * @param {string} home
  */
@@ -86,7 +86,7 @@ export function short(path, home) {
 }
 
 /**
- * A path in two parts, the home directory as `~`: the quiet beginning, and the last two names.
+ * Splits a path, with the home directory as `~`, into its start and its last two names.
  * @param {string} path
  * @param {string} home
  * @returns {[string, string]}
@@ -99,7 +99,7 @@ export function pathParts(path, home) {
 }
 
 /**
- * The folder that a path is in, or is itself.
+ * Returns the folder that contains a path, or the path itself if it is a folder.
  * @param {string} path
  * @param {string} kind
  */

@@ -1,4 +1,4 @@
-//! Starting with the desktop: an entry in the autostart folder that the desktop reads (XDG autostart).
+//! Starts the app with the desktop, through an XDG autostart entry.
 
 use directories::BaseDirs;
 use std::io;
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 const NAME: &str = "io.github.ironcurtain-desktop.desktop";
 
-/// Returns `true` if the app starts with the desktop.
+/// Returns whether the app starts with the desktop.
 pub(crate) fn is_on() -> bool {
     entry().is_some_and(|entry| entry.exists())
 }
 
-/// Turns it on or off.
+/// Adds or removes the autostart entry.
 ///
 /// # Errors
-/// The operating system's answer.
+/// Fails if the entry cannot be written or removed.
 pub(crate) fn turn(on: bool) -> io::Result<()> {
     let entry = entry().ok_or(io::ErrorKind::NotFound)?;
     if on {
@@ -38,7 +38,8 @@ fn text(program: &Path) -> String {
     )
 }
 
-/// An argument as desktop entries quote it: first for the command line, then as a string of the file.
+/// Quotes an argument of `Exec=`: first for the command line, then as a string of the desktop
+/// entry.
 fn quoted(argument: &str) -> String {
     let mut quoted = String::from("\"");
     for c in argument.chars() {

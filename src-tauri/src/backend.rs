@@ -1,7 +1,9 @@
 //! The trusted process as the shell sees it.
 //!
-//! - What anybody may ask for goes through the control protocol, which can show and take away, never give.
-//! - What only the person in the app's own window may do goes to [`Trusted`], which a stand-in has none of.
+//! - Requests that any client may make go through the control protocol, which can show and revoke,
+//!   but never grant.
+//! - Actions that only the user in the app's own window may take go to [`Trusted`]. A stand-in
+//!   backend has none.
 
 mod trusted;
 
@@ -16,41 +18,43 @@ use std::pin::Pin;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-/// Something that comes later.
+/// Boxed future that a backend returns.
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Whoever answers the shell's requests.
+/// Answers the shell's requests.
 pub trait Backend: Send + Sync + 'static {
     /// Sends one request.
     fn request(&self, request: Request) -> BoxFuture<Reply>;
 
-    /// Shows the person a question again that nobody answered in time, in the dialog. `true` where the same call passes once
-    /// from now on; else why it was not shown. The dialog alone answers.
+    /// Reopens the dialog for a question that expired unanswered. Only the dialog answers it.
+    ///
+    /// Returns `true` if the same call is now allowed once, or the reason why the question was not
+    /// shown.
     fn ask_again(&self, question: String) -> BoxFuture<Result<bool, LateError>>;
 
-    /// A number that moves whenever sessions, questions, grants or activity change.
+    /// Returns a counter that changes whenever sessions, questions, grants or activity change.
     fn changes(&self) -> watch::Receiver<u64>;
 
-    /// Waits until every session has ended and nothing is served any more.
+    /// Completes when every session is closed and nothing is served any more.
     fn ended(&self) -> BoxFuture<()>;
 
-    /// The trusted process, if it runs in this program.
+    /// Returns the trusted process, if it runs in this program.
     fn trusted(&self) -> Option<Trusted> {
         None
     }
 }
 
-/// The trusted process in this program, and what it was started with.
+/// Handle to the trusted process in this program, and the settings that it was started with.
 #[derive(Clone)]
 pub struct Trusted {
-    /// Its handle.
+    /// Handle to its daemon.
     pub daemon: Daemon,
-    /// Its threads.
+    /// Runtime that the trusted process runs on.
     pub runtime: Handle,
-    /// Its folders.
+    /// IronCurtain's own folders.
     pub home: Home,
-    /// The folder that our programs are in.
+    /// Folder of our programs.
     pub programs: PathBuf,
-    /// Sandboxes may be made by uid 0.
+    /// Allows sandboxes to be created by uid 0.
     pub allow_root: bool,
 }

@@ -1,30 +1,32 @@
-//! Puts the trusted process's questions to the person.
+//! Shows the trusted process's questions to the user.
 //!
-//! - [`DialogConsent`] may be called from any thread; everything shown lives on the main thread, in one [`queue`].
-//! - Only an explicit Allow allows. A dropped sink, a closed dialog or a loop that is gone is a denial.
+//! - [`DialogConsent`] may be called from any thread; everything shown lives on the main thread, in
+//!   one [`queue`].
+//! - Only an explicit Allow allows. Dropping the sink, closing the dialog or losing the loop
+//!   denies.
 
 mod arming;
-#[cfg(target_os = "linux")]
-mod away;
 mod clock;
 #[cfg(target_os = "linux")]
 mod cover;
 mod hint;
 mod notice_detail;
 #[cfg(any(test, not(target_os = "linux")))]
-#[cfg_attr(target_os = "linux", expect(dead_code, reason = "tests use less of it than windows do elsewhere"))]
+#[cfg_attr(target_os = "linux", expect(dead_code, reason = "tests use only a part of it"))]
 mod page;
 #[cfg(any(test, not(target_os = "linux")))]
-#[cfg_attr(target_os = "linux", expect(dead_code, reason = "tests use less of it than windows do elsewhere"))]
+#[cfg_attr(target_os = "linux", expect(dead_code, reason = "tests use only a part of it"))]
 mod pages;
-mod reading;
+#[cfg(target_os = "linux")]
+mod presence;
+mod read_progress;
 pub(crate) mod text;
 mod view;
 
 #[cfg(target_os = "linux")]
 mod dialog;
 #[cfg(target_os = "linux")]
-mod notice;
+mod notification;
 #[cfg(target_os = "linux")]
 mod queue;
 #[cfg(not(target_os = "linux"))]
@@ -38,9 +40,9 @@ use tokio::sync::{mpsc, watch};
 
 /// The receiver of the answer to one question. Dropping it unanswered denies.
 pub trait AnswerSink: Send {
-    /// Gives the person's answer.
+    /// Passes on the user's answer.
     fn answer(self: Box<Self>, answer: Answer);
-    /// Tells that the person is working in the dialog.
+    /// Reports that the user is working in the dialog.
     fn working(&self);
 }
 
@@ -54,25 +56,25 @@ impl AnswerSink for Slot {
     }
 }
 
-/// A question that waits for the person, for the tray and the window.
+/// Pending question, as the tray and the window show it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct PendingQuestion {
     /// Question id.
     pub id: String,
-    /// "Claude Code wants to write tax/summary.md".
+    /// Sentence such as "Claude Code wants to write tax/summary.md".
     pub sentence: String,
-    /// The worst that it would do, in full: "write ~/notes/plan.md".
+    /// The worst consequence in full, such as "write ~/notes/plan.md".
     pub line: Option<String>,
 }
 
-/// Asks with a dialog on this desktop.
+/// Asks through a dialog on this desktop.
 #[derive(Debug, Clone)]
 pub struct DialogConsent {
     commands: mpsc::UnboundedSender<Command>,
     waiting: watch::Receiver<Vec<PendingQuestion>>,
 }
 
-/// The other end of [`DialogConsent`]: what the main thread has to run.
+/// Receiving end of [`DialogConsent`], which the main thread runs.
 #[derive(Debug)]
 pub struct DialogLoop {
     parts: LoopParts,
@@ -86,30 +88,30 @@ struct LoopParts {
     waiting: watch::Sender<Vec<PendingQuestion>>,
 }
 
-/// The commands of the queue, by the trusted process and by its own dialog.
+/// Commands to the queue, from the trusted process and from the queue's own dialog.
 enum Command {
     Ask(Box<Question>, Box<dyn AnswerSink>),
     Withdraw(String),
     Raise,
     Working(String),
     Unseen(String),
-    /// A dialog may open by now.
+    /// A dialog may open now.
     Show,
-    /// The person said no without the dialog.
+    /// The user denied without the dialog.
     Denied(String),
-    /// The outcome of the dialog, for these questions of those that it showed.
+    /// Outcome of the dialog for these of its questions.
     Decided(Vec<String>, DialogResult),
-    /// The person wants to see all of an agent that can be answered together, or each by itself again.
+    /// The user wants to see all of an agent's questions together, or each separately again.
     Together(bool),
     Tell(String),
     Notices(NoticeDetail),
-    /// The screen was locked, or unlocked.
+    /// The screen was locked or unlocked.
     Locked(bool),
-    /// The machine goes to sleep, or woke up.
+    /// The machine is about to sleep, or woke up.
     Asleep(bool),
 }
 
-/// The outcome of a dialog.
+/// Outcome of a dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum DialogResult {
     Answered(Answer),
@@ -117,7 +119,8 @@ enum DialogResult {
 }
 
 impl DialogConsent {
-    /// The asker, and the loop that shows its questions. `home` is the person's home directory, shown as `~`.
+    /// Creates the asker and the loop that shows its questions. `home` is the user's home
+    /// directory, shown as `~`.
     #[must_use]
     pub fn new(home: PathBuf) -> (Self, DialogLoop) {
         let (commands, inbox) = mpsc::unbounded_channel();
@@ -126,9 +129,9 @@ impl DialogConsent {
         (Self { commands, waiting }, DialogLoop { parts })
     }
 
-    /// Shows a question, as [`Consent::ask`] does, with any sink for its answer.
+    /// Shows a question like [`Consent::ask`], with any sink for its answer.
     pub fn ask_with(&self, question: Question, sink: Box<dyn AnswerSink>) {
-        // A loop that is gone drops the sink, which denies.
+        // If the loop has stopped, this drops the sink, which denies.
         let _ = self.commands.send(Command::Ask(Box::new(question), sink));
     }
 
@@ -137,12 +140,12 @@ impl DialogConsent {
         let _ = self.commands.send(Command::Raise);
     }
 
-    /// Says how much notifications say from now on.
+    /// Sets how much detail notifications show.
     pub(crate) fn set_notices(&self, detail: NoticeDetail) {
         let _ = self.commands.send(Command::Notices(detail));
     }
 
-    /// The questions that wait, and when they change.
+    /// Returns the pending questions as a watch channel.
     #[must_use]
     pub fn waiting(&self) -> watch::Receiver<Vec<PendingQuestion>> {
         self.waiting.clone()
@@ -165,17 +168,17 @@ impl Consent for DialogConsent {
 
 #[cfg(target_os = "linux")]
 impl DialogLoop {
-    /// Shows questions from now on. Call it on the main thread, once GTK is there.
+    /// Starts showing questions. Call it on the main thread after GTK is initialized.
     pub fn spawn(self) {
         let main = gtk::glib::MainContext::default();
-        main.spawn_local(away::follow(self.parts.to_self.clone()));
+        main.spawn_local(presence::follow(self.parts.to_self.clone()));
         main.spawn_local(queue::DialogQueue::run(self.parts));
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 impl DialogLoop {
-    /// Shows questions from now on, in windows of this app.
+    /// Starts showing questions in windows of this app.
     pub fn spawn(self, app: &tauri::AppHandle) {
         tauri::async_runtime::spawn(web::run(self.parts, app.clone()));
     }

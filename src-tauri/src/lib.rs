@@ -1,20 +1,21 @@
 //! The shell: tray, consent dialog and settings window around the trusted process.
 //!
-//! - The only code that knows the UI toolkit; the trusted process runs beside it on its own threads.
-//! - The same program is the settings window, in a process of its own.
-//! - Nothing here decides: it shows what it is given and passes on what the person said.
+//! - The only code that knows the UI toolkit. The trusted process runs beside it on its own
+//!   threads.
+//! - The settings window is the same program in a separate process.
+//! - Decides nothing: it shows what it receives and passes on the user's answers.
 
 mod autostart;
 mod backend;
 mod consent;
-#[cfg(target_os = "linux")]
-mod in_front;
 mod options;
 mod shell;
-mod single;
+mod single_instance;
 mod start;
 mod tray;
 mod window;
+#[cfg(target_os = "linux")]
+mod window_stack;
 
 pub use backend::{Backend, BoxFuture, Trusted};
 pub use consent::{AnswerSink, DialogConsent, DialogLoop, PendingQuestion};

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 /// The text of `--help`.
 pub(crate) const HELP: &str = "\
-IronCurtain: agents ask, you decide, the kernel enforces, and you can take it back
+IronCurtain: agents ask, you decide, the kernel enforces, and you can revoke it
 
 Usage: ironcurtain-desktop [--background] [--allow-root]
 
@@ -24,22 +24,22 @@ pub struct AppOptions {
     pub allow_root: bool,
 }
 
-/// The command line, understood.
+/// Parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Invocation {
     App(AppOptions),
-    /// The window's own process, which the app starts.
+    /// Process of the settings window, started by the app.
     Window,
     Help,
     Version,
 }
 
-/// An argument that was not understood.
+/// Unknown command-line argument.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not an option; try `--help`")]
+#[error("unknown option `{0}`; try `--help`")]
 pub(crate) struct OptionError(String);
 
-/// Reads the arguments after the program's name.
+/// Parses the arguments after the program's name.
 pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation, OptionError> {
     let mut options = AppOptions::default();
     for argument in arguments {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_read_and_anything_else_is_refused() {
+    fn parses_options_and_rejects_unknown_arguments() {
         let given = |all: &[&str]| read(all.iter().map(OsString::from));
         assert_eq!(given(&[]), Ok(Invocation::App(AppOptions { background: false, allow_root: false })));
         assert_eq!(

@@ -1,12 +1,13 @@
 //! The running app: tray, window and dialog around one [`Backend`].
 //!
-//! - Closing the window leaves the app running; only Quit ends it, after every session has ended.
-//! - Nothing here waits on the main thread. A second start opens the window of this one.
+//! - Closing the window leaves the app running. Only Quit exits, after every session is closed.
+//! - Nothing here blocks the main thread. Starting the program a second time opens this app's
+//!   window.
 
 use crate::backend::Backend;
 use crate::consent::{DialogConsent, DialogLoop};
 use crate::options::AppOptions;
-use crate::single;
+use crate::single_instance;
 use crate::tray::{MenuAction, Tray, TrayState};
 use crate::window::{Window, WindowProcess, context};
 use ironcurtain_consent::Consent;
@@ -16,29 +17,29 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tauri::{AppHandle, Manager, RunEvent};
 
-/// The time for which Quit waits for the sessions to end.
+/// Time that Quit waits for the sessions to close.
 const ENDING: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(1));
-/// A change after a quiet time is shown this soon.
+/// Delay before the first change after a quiet period is shown.
 const SETTLE: Duration = Duration::from_millis(30);
-/// Changes that come faster than this are shown together: nobody reads faster, and drawing costs.
+/// Minimum time between two updates: nobody reads faster, and drawing is expensive.
 const PACE: Duration = Duration::from_millis(700);
 
-/// Why the app could not run.
+/// Reason why the app could not run.
 #[derive(Debug, thiserror::Error)]
-#[error("the desktop could not be reached: {0}")]
+#[error("failed to start the desktop app: {0}")]
 pub struct ShellError(#[from] tauri::Error);
 
-/// The things that tray, window and dialog are around.
+/// State shared by tray, window and dialog.
 struct Shell {
     backend: Arc<dyn Backend>,
     desktop: DialogConsent,
     window: Window,
 }
 
-/// Runs the app on this thread until the person quits. `ahead` becomes the first window.
+/// Runs the app on this thread until the user quits. `ahead` becomes the first window.
 ///
 /// # Errors
-/// [`ShellError`], when there is no display or the toolkit does not start.
+/// Returns [`ShellError`] if there is no display or the toolkit does not start.
 pub fn run(
     options: AppOptions,
     backend: Arc<dyn Backend>,
@@ -76,9 +77,9 @@ pub fn run(
             Ok(())
         })
         .build(context())?;
-    let _answers = single::answer(move || window.open());
+    let _answers = single_instance::answer(move || window.open());
     app.run(|_, event| {
-        // That no window is left is not quitting; `exit` from Quit carries a code.
+        // Closing the last window does not quit the app; `exit` from Quit carries a code.
         if let RunEvent::ExitRequested { api, code: None, .. } = &event {
             api.prevent_exit();
         }
@@ -100,11 +101,11 @@ async fn follow(app: AppHandle) {
         }
         tokio::time::sleep(PACE.saturating_sub(shown.elapsed()).max(SETTLE)).await;
     }
-    // The trusted process is gone: say so rather than show what was.
+    // The trusted process has exited: show that instead of its last state.
     show(&app, TrayState::default());
 }
 
-/// Ends the app when the trusted process has ended, whoever told it to.
+/// Exits the app once the trusted process has exited for any reason.
 async fn exit_when_ended(app: AppHandle) {
     let ended = app.state::<Shell>().backend.ended();
     ended.await;
@@ -128,17 +129,17 @@ fn show(app: &AppHandle, state: TrayState) {
     let handle = app.clone();
     let update = move || handle.state::<Tray>().update(&handle, &state);
     if let Err(error) = app.run_on_main_thread(update) {
-        tracing::warn!(%error, "the tray icon could not be brought up to date");
+        tracing::warn!(%error, "failed to update the tray icon");
     }
 }
 
-/// Asks the trusted process for something; the person is told what it would not do.
+/// Sends a request to the trusted process and shows the user a refusal.
 fn ask(app: &AppHandle, request: Request) {
     let app = app.clone();
     tauri::async_runtime::spawn(async move {
         let reply = app.state::<Shell>().backend.request(request).await;
         if let Reply::Failed { message, .. } = reply {
-            tracing::warn!(message, "what the menu was pressed for could not be done");
+            tracing::warn!(message, "the trusted process refused a request from the tray menu");
             app.state::<Shell>().desktop.tell(&message);
         }
     });
@@ -167,7 +168,7 @@ fn perform(app: &AppHandle, action: MenuAction) {
                     backend.ended().await;
                 };
                 if tokio::time::timeout(ENDING, ending).await.is_err() {
-                    tracing::warn!("the sessions did not end in time; they die with this process");
+                    tracing::warn!("sessions did not close in time; they are killed with this process");
                 }
                 app.exit(0);
             });

@@ -1,10 +1,10 @@
-//! From the command line to the running app, or to a message that says why not.
+//! Startup: from the command line to the running app, or to a message with the reason why not.
 
 use crate::backend::{TrustedProcess, TrustedProcessError};
 use crate::consent::DialogConsent;
 use crate::options::{self, AppOptions, HELP, Invocation};
 use crate::shell;
-use crate::single::activate_running;
+use crate::single_instance::activate_running;
 use crate::window::{Preferences, WindowProcess, run_window};
 use ironcurtain_config::home::Home;
 use ironcurtain_config::home::HomeError;
@@ -15,16 +15,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tracing_subscriber::EnvFilter;
 
-/// Why the app does not run.
+/// Reason why the app does not run.
 #[derive(Debug, thiserror::Error)]
 enum AppError {
     #[error(transparent)]
     Option(#[from] options::OptionError),
-    #[error("no display was found; run `ironcurtain daemon` where there is none")]
+    #[error("no display found; run `ironcurtain daemon` instead")]
     NoDisplay,
     #[error(transparent)]
     Home(#[from] HomeError),
-    #[error("this program's own folder cannot be found: {0}")]
+    #[error("failed to find this program's own folder: {0}")]
     Programs(io::Error),
     #[error(transparent)]
     Trusted(#[from] TrustedProcessError),
@@ -32,7 +32,7 @@ enum AppError {
     Shell(#[from] shell::ShellError),
 }
 
-/// Runs the app until the person quits it.
+/// Runs the app until the user quits.
 #[must_use]
 pub fn run() -> ExitCode {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,zbus=warn"));
@@ -65,7 +65,8 @@ pub fn run() -> ExitCode {
 }
 
 fn app(options: AppOptions) -> Result<(), AppError> {
-    // What draws the window is as slow to start as all the rest, so it starts beside it.
+    // The process that draws the window starts as slowly as everything else, so start it in
+    // parallel.
     let ahead = if options.background { None } else { WindowProcess::start().ok() };
     toolkit()?;
     let home = Home::from_env()?;
@@ -79,7 +80,7 @@ fn app(options: AppOptions) -> Result<(), AppError> {
     Ok(())
 }
 
-/// The window alone, which the app started.
+/// Runs the settings window's process.
 fn window() -> ExitCode {
     match run_window() {
         Ok(()) => ExitCode::SUCCESS,
@@ -90,20 +91,20 @@ fn window() -> ExitCode {
     }
 }
 
-/// The programs it starts lie beside this one.
+/// Returns the folder of this program, which also holds the programs that it starts.
 fn programs() -> Result<PathBuf, AppError> {
     let this = std::env::current_exe().map_err(AppError::Programs)?;
     let missing = || AppError::Programs(io::ErrorKind::NotFound.into());
     this.parent().map(PathBuf::from).ok_or_else(missing)
 }
 
-/// The words for the person: what happened, and what to do.
+/// Returns the title and text of the error message for the user.
 fn words(error: &AppError) -> (&'static str, String) {
     if let AppError::Trusted(trusted) = error
         && trusted.is_already_running()
     {
-        let text = "It has no window here: it runs in a terminal, or in another desktop session. \
-                    `ironcurtain status` tells about it.";
+        let text = "It is running without a window here: in a terminal, or in another desktop session. \
+                    Run `ironcurtain status` for details.";
         return ("IronCurtain is already running", text.to_owned());
     }
     ("IronCurtain could not start", format!("Agents are denied until it does.\n\n{error}"))
@@ -126,7 +127,7 @@ fn toolkit() -> Result<(), AppError> {
     Ok(())
 }
 
-/// Shows a plain message. Nothing else of ours is running yet, or any more.
+/// Shows a plain message box. Nothing else of the app is running at that time.
 #[cfg(target_os = "linux")]
 fn message(title: &str, text: &str) {
     use gtk::prelude::*;
@@ -145,5 +146,5 @@ fn message(title: &str, text: &str) {
 
 #[cfg(not(target_os = "linux"))]
 fn message(_title: &str, _text: &str) {
-    // The log says it.
+    // The error is already logged.
 }

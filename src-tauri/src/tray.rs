@@ -1,6 +1,7 @@
-//! The tray icon: what it shows as a plain value, and the code that shows it.
+//! The tray icon: a plain value that describes it, and the code that shows it.
 //!
-//! - Works without a tray: [`Tray::show`] says so, and the caller opens the window instead.
+//! - Works without a tray: [`Tray::is_shown`] returns `false`, and the caller opens the window
+//!   instead.
 
 mod menu;
 #[cfg(target_os = "linux")]
@@ -28,32 +29,32 @@ const ASKING: &[u8] = include_bytes!("../../icons/tray/asking-44.png");
 const LOCKDOWN: &[u8] = include_bytes!("../../icons/tray/lockdown-44.png");
 const DEGRADED: &[u8] = include_bytes!("../../icons/tray/degraded-44.png");
 
-/// The icon in the panel, if there is a panel that has one.
+/// Icon in the panel, if there is a panel.
 pub(crate) struct Tray {
     icon: Option<TrayIcon>,
     shown: Mutex<TrayMenu>,
 }
 
 impl Tray {
-    /// Puts the icon into the panel. Call it on the main thread.
+    /// Creates the icon. Call it on the main thread.
     pub(crate) fn build(app: &AppHandle, state: &TrayState) -> Self {
         let menu = TrayMenu::new(state);
         let icon = match icon(app, &menu) {
             Ok(icon) => Some(icon),
             Err(reason) => {
-                tracing::warn!(%reason, "there is no tray icon");
+                tracing::warn!(%reason, "no tray icon");
                 None
             }
         };
         Self { icon, shown: Mutex::new(menu) }
     }
 
-    /// Returns `true` if there is an icon and, as far as can be told, a panel that shows it.
+    /// Returns whether the icon exists and a panel appears to show it.
     pub(crate) fn is_shown(&self) -> bool {
         self.icon.is_some() && panel::shows_icons()
     }
 
-    /// Brings icon, tooltip and menu up to date. Call it on the main thread.
+    /// Updates icon, tooltip and menu. Call it on the main thread.
     pub(crate) fn update(&self, app: &AppHandle, state: &TrayState) {
         let menu = TrayMenu::new(state);
         let Some(icon) = &self.icon else { return };
@@ -62,21 +63,21 @@ impl Tray {
             return;
         }
         if let Err(error) = apply(app, icon, &shown, &menu) {
-            tracing::warn!(%error, "the tray icon could not be brought up to date");
+            tracing::warn!(%error, "failed to update the tray icon");
             return;
         }
         *shown = menu;
     }
 }
 
-/// Why there is no tray icon.
+/// Reason why there is no tray icon.
 #[derive(Debug, thiserror::Error)]
 enum TrayError {
-    /// The toolkit does not make it.
+    /// Error of the toolkit.
     #[error(transparent)]
     Toolkit(#[from] tauri::Error),
-    /// The tray library panics without it.
-    #[error("the system's indicator library is missing")]
+    /// The tray library panics without the indicator library.
+    #[error("the system's indicator library is not installed")]
     NoLibrary,
 }
 

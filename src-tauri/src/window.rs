@@ -1,26 +1,29 @@
-//! The settings window: made when asked for, gone when closed, and the commands that its page may call.
+//! The settings window, created on demand and destroyed when closed, and the commands that its page
+//! may call.
 //!
-//! - It is a process of its own ([`child`]), so that this one draws no page, and gives its memory back as it closes.
-//! - The page shows what agents wrote as text alone; its commands are run and checked in the trusted process ([`serving`]) all
-//!   the same. No command answers a question.
-//! - INVARIANT: a file or folder is granted, or named for a grant, only as a picker of the system gave it to the trusted process;
-//!   the page names none.
+//! - It runs in a process of its own ([`child`]), so this process draws no page and the memory is
+//!   freed when the window closes.
+//! - The page shows agents' text as plain text. Its commands run, and are checked, in the trusted
+//!   process ([`serving`]). No command answers a question.
+//! - INVARIANT: only a path that a system picker passed to the trusted process can be granted. The
+//!   page cannot name paths.
 
-mod adding;
+mod add_server;
 mod bundles;
 mod child;
 mod clients;
 mod command_error;
 mod commands;
+mod file_picker;
 mod grants;
 mod identity;
 mod open_bundle;
-mod pick;
 mod practice;
 mod preferences;
 mod process;
 mod profiles;
 mod record;
+mod restrictions;
 mod rules;
 mod secrets;
 mod server_change;
@@ -32,7 +35,6 @@ mod sessions;
 mod settings;
 mod snapshot;
 mod starting_folder;
-mod stops;
 mod wire;
 
 pub(crate) use child::context;
@@ -44,24 +46,24 @@ pub(crate) use serving::Window;
 
 use crate::backend::Backend;
 use crate::consent::DialogConsent;
-use adding::AdditionDraft;
+use add_server::AdditionDraft;
 use clients::ClientDrafts;
+use file_picker::Pickers;
 use ironcurtain_grants::StandingGrant;
-use pick::Pickers;
 use secrets::SecretMoveDraft;
 use server_change::ServerChangeDrafts;
 use servers::ServerDrafts;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// State that the commands of one window work with, from when it opens until it is closed.
+/// State of one window's commands, from opening to closing.
 struct AppState {
     backend: Arc<dyn Backend>,
     desktop: DialogConsent,
     home: PathBuf,
     pickers: Pickers,
-    /// Grants that were taken back in the window, for giving them again; the newest last.
-    taken_back: Mutex<Vec<StandingGrant>>,
+    /// Grants revoked in this window, which can be restored; the newest is last.
+    revoked: Mutex<Vec<StandingGrant>>,
     drafts: ServerDrafts,
     client_drafts: ClientDrafts,
     addition: AdditionDraft,
@@ -76,7 +78,7 @@ impl AppState {
             desktop,
             home,
             pickers: Pickers::default(),
-            taken_back: Mutex::default(),
+            revoked: Mutex::default(),
             drafts: ServerDrafts::default(),
             client_drafts: ClientDrafts::default(),
             addition: AdditionDraft::default(),

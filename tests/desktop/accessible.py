@@ -1,7 +1,7 @@
 """Reads and presses controls through AT-SPI, as a screen reader does.
 
-accessible.py list TITLE               one JSON object a line for every control in windows whose title matches
-accessible.py press TITLE ROLE NAME             presses that control
+accessible.py list TITLE              prints one JSON object per control in windows whose title matches
+accessible.py press TITLE ROLE NAME   presses that control
 """
 import json
 import re
@@ -32,7 +32,7 @@ def walk(node):
 
 
 def text_of(node):
-    """What a label or paragraph says, when that is not its name."""
+    """Returns the text of a label or paragraph if it differs from its name."""
     name = node.get_name() or ""
     if not name and "Text" in node.get_interfaces():
         name = Atspi.Text.get_text(node, 0, -1)

@@ -1,4 +1,4 @@
-"""Writes down what programs have screen readers say, a line each, after a first line `ready`."""
+"""Prints `ready` and then one line per screen reader announcement of any program."""
 import gi
 
 gi.require_version("Atspi", "2.0")

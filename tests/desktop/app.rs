@@ -1,8 +1,8 @@
-//! The real app with the real shim, sandbox and server: a person answers in the dialog, and the agent gets it.
+//! The real app with the real shim, sandbox and server: the user answers in the dialog and the agent gets the result.
 
-use crate::life::login_manager;
+use crate::harness::{DIALOG, arm_by_keyboard};
+use crate::lifecycle::login_manager;
 use crate::screen::{BOUND, Screen, helper_path, until};
-use crate::stand::{DIALOG, armed};
 use crate::{tray, window};
 use ironcurtain_testkit::JsonProcess;
 use ironcurtain_testkit::client::AgentClient;
@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 #[test]
-fn an_agent_asks_and_the_person_answers_in_the_dialog() {
+fn dialog_answer_reaches_the_agent() {
     let screen = tray::with_panel();
     let file = screen.home().join("notes/plan.txt");
     std::fs::create_dir_all(file.parent().expect("a folder")).expect("the folder");
@@ -24,7 +24,7 @@ fn an_agent_asks_and_the_person_answers_in_the_dialog() {
 
     let mut agent = agent(&screen);
     tray::menu(&screen, "Protecting 1 session");
-    read_when_allowed(&screen, &mut agent, &file);
+    allow_and_read(&screen, &mut agent, &file);
 
     let call = begin_reading(&mut agent, &file);
     screen.activate(&screen.window(DIALOG));
@@ -45,7 +45,7 @@ fn an_agent_asks_and_the_person_answers_in_the_dialog() {
 }
 
 #[test]
-fn a_folder_is_picked_in_the_window_and_open_to_the_agent_until_it_is_taken_back_there() {
+fn folder_granted_in_window_is_readable_until_revoked() {
     let screen = tray::with_panel();
     let folder = screen.home().join("notes");
     std::fs::create_dir_all(&folder).expect("the folder");
@@ -56,10 +56,10 @@ fn a_folder_is_picked_in_the_window_and_open_to_the_agent_until_it_is_taken_back
     let mut agent = agent(&screen);
     window::says(&screen, "1 session connected.");
     window::open(&screen, "What you granted");
-    screen.click(&window::named(&screen, "Grant something beforehand"));
+    screen.click(&window::named(&screen, "Add a permission\u{2026}"));
     screen.click(&window::named(&screen, "Pick a folder\u{2026}"));
-    screen.activate(&screen.window("^Grant a folder with all that is below it$"));
-    screen.xdotool(&["type", "--delay", "20", folder.to_str().expect("a plain path")]);
+    screen.activate(&screen.window("^Grant a folder and everything in it$"));
+    screen.xdotool(&["type", "--delay", "20", folder.to_str().expect("a UTF-8 path")]);
     screen.key("Return");
     window::says(&screen, "Granted: ~/notes");
 
@@ -67,8 +67,8 @@ fn a_folder_is_picked_in_the_window_and_open_to_the_agent_until_it_is_taken_back
     let read = agent.answer(call);
     assert_eq!(read["result"]["content"][0]["text"], "ship on Tuesday", "{read}");
 
-    screen.press("^IronCurtain$", "push button", &format!("Take back {}", folder.display()));
-    window::says(&screen, "Taken back, proved");
+    screen.press("^IronCurtain$", "push button", &format!("Revoke {}", folder.display()));
+    window::says(&screen, "Revoked, verified");
     let call = begin_reading(&mut agent, &folder.join("plan.txt"));
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
@@ -76,7 +76,7 @@ fn a_folder_is_picked_in_the_window_and_open_to_the_agent_until_it_is_taken_back
 }
 
 #[test]
-fn a_killed_app_leaves_the_call_unanswered_by_the_server() {
+fn killed_app_never_forwards_the_pending_call() {
     let screen = tray::with_panel();
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
@@ -86,7 +86,7 @@ fn a_killed_app_leaves_the_call_unanswered_by_the_server() {
     begin_reading(&mut agent, &file);
     screen.window(DIALOG);
     app.0.kill().expect("a running app");
-    until("the end of the conversation", || {
+    until("the agent's connection to close", || {
         let message = agent.shim.receive(BOUND);
         message.as_ref().map_or(Some(()), |message| {
             assert!(!message.to_string().contains("ship on Tuesday"), "{message}");
@@ -96,7 +96,7 @@ fn a_killed_app_leaves_the_call_unanswered_by_the_server() {
 }
 
 #[test]
-fn a_second_start_brings_the_window_of_the_first_and_ends() {
+fn second_instance_raises_first_window_and_exits() {
     let screen = tray::with_panel();
     let _app = App::start(&screen, &["--background"]);
     tray::menu(&screen, "No agent connected");
@@ -107,7 +107,7 @@ fn a_second_start_brings_the_window_of_the_first_and_ends() {
         window::says(&screen, "Nothing is protected yet");
         screen.activate(&window);
         screen.key("alt+F4");
-        until("the window to go", || {
+        until("the window to close", || {
             screen.xdotool(&["search", "--name", "^IronCurtain$"]).is_empty().then_some(())
         });
     }
@@ -115,7 +115,7 @@ fn a_second_start_brings_the_window_of_the_first_and_ends() {
 }
 
 #[test]
-fn the_bus_of_the_session_starts_it_by_the_file_of_the_package() {
+fn session_bus_activates_app_from_packaged_service_file() {
     const SERVICE: &str = include_str!("../../src-tauri/linux/ironcurtain.dbus");
     let screen = tray::with_panel();
     let packaged = "/usr/bin/ironcurtain-desktop --background";
@@ -126,7 +126,7 @@ fn the_bus_of_the_session_starts_it_by_the_file_of_the_package() {
     std::fs::create_dir_all(&services).expect("the folder");
     let service = services.join("io.github.ironcurtain-desktop.service");
     std::fs::write(service, SERVICE.replace(packaged, &ours)).expect("the service");
-    // As a desktop session does when it begins.
+    // As a desktop session does at login.
     screen.read("dbus-update-activation-environment", &["--all"]);
     let bus =
         ["call", "--session", "--dest", "org.freedesktop.DBus", "--object-path", "/org/freedesktop/DBus"];
@@ -134,15 +134,15 @@ fn the_bus_of_the_session_starts_it_by_the_file_of_the_package() {
 
     screen.read("gapplication", &["launch", "io.github.ironcurtain-desktop"]);
     window::says(&screen, "Nothing is protected yet");
-    // It is a child of the bus.
-    let stop = screen.read(beside("ironcurtain").to_str().expect("a plain path"), &["stop"]);
+    // The app is a child of the bus.
+    let stop = screen.read(beside("ironcurtain").to_str().expect("a UTF-8 path"), &["stop"]);
     let socket = screen.home().join("ironcurtain/run/socket");
-    until("the end of the app", || (!socket.exists()).then_some(()));
+    until("the app to exit", || (!socket.exists()).then_some(()));
     assert!(!stop.is_empty());
 }
 
 #[test]
-fn a_start_beside_one_that_runs_in_a_terminal_says_so_and_ends() {
+fn app_exits_with_message_when_terminal_daemon_is_running() {
     let screen = Screen::start();
     let mut terminal = screen.command(beside("ironcurtain"));
     terminal
@@ -166,7 +166,7 @@ fn a_start_beside_one_that_runs_in_a_terminal_says_so_and_ends() {
 }
 
 #[test]
-fn told_to_end_by_the_system_it_ends_well() {
+fn sigterm_stops_app_cleanly() {
     let screen = tray::with_panel();
     let mut app = App::start(&screen, &["--background"]);
     tray::menu(&screen, "No agent connected");
@@ -174,16 +174,17 @@ fn told_to_end_by_the_system_it_ends_well() {
     assert_eq!(app.exit(), Some(0));
 }
 
-/// The trusted process as a shim starts it, where the screen's runtime directory is the one that the login made.
+/// Returns a command that starts the daemon through a shim, with the screen's runtime directory in place of the
+/// login's.
 ///
-/// The caller's display and bus are other ones: a repository can set them for a shim.
-fn started_by_a_shim(screen: &Screen) -> Command {
-    let mut command = screen.command_of_login("unshare");
+/// The caller's display and bus differ, because a repository can set them for a shim.
+fn daemon_started_by_shim(screen: &Screen) -> Command {
+    let mut command = screen.login_command("unshare");
     let is_root = screen.read("id", &["-u"]) == "0";
     let (unshare, afterwards): (&[&str], &[&str]) = if is_root {
         (&["--mount"], &[])
     } else {
-        // Without capabilities again, as bubblewrap wants it.
+        // Drops the capabilities again, because bubblewrap requires that.
         let plain: &[&str] = &["setpriv", "--ambient-caps=-all", "--inh-caps=-all"];
         (&["--mount", "--map-current-user", "--keep-caps"], plain)
     };
@@ -194,7 +195,7 @@ fn started_by_a_shim(screen: &Screen) -> Command {
     command
 }
 
-/// Puts the runtime directory of the screen where the login's is.
+/// Script that mounts the screen's runtime directory over the login's.
 const OWN_RUN: &str = r#"
     own=/run/user/$(id -u)
     mount -t tmpfs -o mode=755 tmpfs /run
@@ -204,58 +205,58 @@ const OWN_RUN: &str = r#"
     ln -s "$own/bus" /run/dbus/system_bus_socket
     exec "$@""#;
 
-/// Stands in for the systemd user manager, which knows the environment of this screen.
+/// Starts a stand-in for the systemd user manager that knows this screen's environment.
 fn user_manager(screen: &mut Screen) {
     let environment = screen.command("env").output().expect("env").stdout;
     let environment = String::from_utf8(environment).expect("text");
     let manager = helper_path("user_manager.py");
-    let mut arguments = vec!["-u", manager.to_str().expect("a plain path")];
+    let mut arguments = vec!["-u", manager.to_str().expect("a UTF-8 path")];
     arguments.extend(environment.lines().filter(|line| !line.starts_with("IRONCURTAIN_HOME=")));
     assert_eq!(screen.first_line("/usr/bin/python3", &arguments), "ready");
 }
 
 #[test]
-fn a_shim_starts_the_app_on_the_display_that_the_user_manager_knows() {
+fn shim_starts_app_on_display_of_user_manager() {
     let mut screen = tray::with_panel();
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
     user_manager(&mut screen);
-    let started = started_by_a_shim(&screen).output().expect("ironcurtain");
+    let started = daemon_started_by_shim(&screen).output().expect("ironcurtain");
     assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
     tray::menu(&screen, "No agent connected");
     let mut agent = agent(&screen);
-    read_when_allowed(&screen, &mut agent, &file);
+    allow_and_read(&screen, &mut agent, &file);
     drop(agent);
     screen.helper("tray.py", &["press", "Quit"]);
 }
 
 #[test]
-fn a_shim_starts_the_app_on_the_display_that_logind_knows() {
+fn shim_starts_app_on_display_of_logind() {
     let mut screen = tray::with_panel();
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
     let display = format!("display={}", screen.display());
     let _login = login_manager(&mut screen, &[&display]);
-    let started = started_by_a_shim(&screen).output().expect("ironcurtain");
+    let started = daemon_started_by_shim(&screen).output().expect("ironcurtain");
     assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
     let mut agent = agent(&screen);
-    read_when_allowed(&screen, &mut agent, &file);
+    allow_and_read(&screen, &mut agent, &file);
     drop(agent);
     screen.helper("tray.py", &["press", "Quit"]);
 }
 
 #[test]
-fn a_display_that_only_the_caller_names_shows_no_dialog() {
+fn display_named_only_by_caller_is_ignored() {
     let screen = Screen::start();
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
-    let mut command = started_by_a_shim(&screen);
-    // A display that works, on which the dialog would be seen.
+    let mut command = daemon_started_by_shim(&screen);
+    // A working display on which a dialog would be noticed.
     command.env("DISPLAY", screen.display());
     let mut headless = App(command.spawn().expect("ironcurtain"));
     let log = BufReader::new(headless.0.stderr.take().expect("its log"));
     let mut said = log.lines().map_while(Result::ok);
-    let why = "what has to be asked is denied: no desktop session of yours was found";
+    let why = "denying every call that requires approval: found no desktop session of yours";
     assert!(said.any(|line| line.contains(why)));
     listens(&screen);
     let mut agent = agent(&screen);
@@ -266,9 +267,9 @@ fn a_display_that_only_the_caller_names_shows_no_dialog() {
 }
 
 #[test]
-fn a_shim_starts_the_app_on_the_wayland_display_of_the_runtime_directory() {
+fn shim_starts_app_on_wayland_socket_of_runtime_directory() {
     let screen = Screen::sway();
-    let mut command = started_by_a_shim(&screen);
+    let mut command = daemon_started_by_shim(&screen);
     let started = command.output().expect("ironcurtain");
     assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
     listens(&screen);
@@ -282,11 +283,12 @@ fn a_shim_starts_the_app_on_the_wayland_display_of_the_runtime_directory() {
 }
 
 #[test]
-fn started_later_the_app_takes_the_place_of_one_that_can_ask_nobody_and_asks_for_its_agents() {
+fn app_takes_over_sessions_of_headless_daemon() {
     let screen = tray::with_panel();
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
-    let mut headless = App(started_by_a_shim(&screen).stderr(Stdio::null()).spawn().expect("ironcurtain"));
+    let mut headless =
+        App(daemon_started_by_shim(&screen).stderr(Stdio::null()).spawn().expect("ironcurtain"));
     listens(&screen);
     let mut agent = agent(&screen);
     let call = begin_reading(&mut agent, &file);
@@ -295,20 +297,20 @@ fn started_later_the_app_takes_the_place_of_one_that_can_ask_nobody_and_asks_for
     let _app = App::start(&screen, &["--background"]);
     assert_eq!(headless.exit(), Some(0));
     tray::menu(&screen, "Protecting 1 session");
-    read_when_allowed(&screen, &mut agent, &file);
+    allow_and_read(&screen, &mut agent, &file);
 }
 
 #[test]
-fn without_a_display_it_says_what_to_run_instead() {
+fn app_without_display_suggests_the_daemon_command() {
     let screen = Screen::start();
     let output = command(&screen, &["--background"]).env_remove("DISPLAY").output().expect("the app");
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("no display was found; run `ironcurtain daemon`"), "{said}");
+    assert!(said.contains("no display found; run `ironcurtain daemon`"), "{said}");
 }
 
-/// The agent reads the file that says "ship on Tuesday", which the person allows in the dialog.
-fn read_when_allowed(screen: &Screen, agent: &mut AgentClient, file: &Path) {
+/// Has the agent read the file containing "ship on Tuesday", and allows that in the dialog.
+fn allow_and_read(screen: &Screen, agent: &mut AgentClient, file: &Path) {
     let call = begin_reading(agent, file);
     screen.activate(&screen.window(DIALOG));
     allow(screen);
@@ -316,11 +318,11 @@ fn read_when_allowed(screen: &Screen, agent: &mut AgentClient, file: &Path) {
     assert_eq!(allowed["result"]["content"][0]["text"], "ship on Tuesday", "{allowed}");
 }
 
-/// Allows. A panel that just started may disturb the dialog in between.
+/// Allows the question. Retries, because a panel that has just started may disturb the dialog.
 pub(crate) fn allow(screen: &Screen) {
     let gone = || screen.xdotool(&["search", "--onlyvisible", "--name", DIALOG]).is_empty();
     let allowed = (0..5).any(|_| {
-        armed(screen, "Allow once");
+        arm_by_keyboard(screen, "Allow once");
         screen.key("alt+a");
         (0..30).any(|_| {
             std::thread::sleep(Duration::from_millis(100));
@@ -346,7 +348,7 @@ impl App {
     }
 
     pub(crate) fn exit(&mut self) -> Option<i32> {
-        until("the end of the app", || self.0.try_wait().expect("its state")).code()
+        until("the app to exit", || self.0.try_wait().expect("its state")).code()
     }
 }
 
@@ -357,7 +359,7 @@ impl Drop for App {
     }
 }
 
-/// The app; as root it has to be told that this is meant.
+/// Returns the app's command, with the option that root requires.
 pub(crate) fn command(screen: &Screen, arguments: &[&str]) -> Command {
     let mut command = screen.command(app_program());
     command.args(arguments);
@@ -367,19 +369,19 @@ pub(crate) fn command(screen: &Screen, arguments: &[&str]) -> Command {
     command
 }
 
-/// Waits until IronCurtain listens: its socket is there a moment earlier.
+/// Waits until IronCurtain accepts connections, which is shortly after its socket exists.
 pub(crate) fn listens(screen: &Screen) {
     let socket = screen.home().join("ironcurtain/run/socket");
-    until("a socket with somebody behind it", || UnixStream::connect(&socket).ok());
+    until("a listening socket", || UnixStream::connect(&socket).ok());
 }
 
-/// The app: the one of this build, or the one that is to be measured.
+/// Returns the app of this build, or the one to be measured.
 pub(crate) fn app_program() -> PathBuf {
     std::env::var_os("IRONCURTAIN_APP")
         .map_or_else(|| env!("CARGO_BIN_EXE_ironcurtain-desktop").into(), PathBuf::from)
 }
 
-/// An agent client at the other end of the shim.
+/// Connects an agent client through the shim.
 pub(crate) fn agent(screen: &Screen) -> AgentClient {
     let shim = beside("ironcurtain-shim");
     beside("ironcurtain-sandbox");
@@ -395,7 +397,7 @@ pub(crate) fn begin_reading(agent: &mut AgentClient, file: &Path) -> u64 {
     agent.begin_call("read_text_file", json!({ "path": file }))
 }
 
-/// A program of ours; it lies beside the app.
+/// Returns one of our programs, which are beside the app.
 pub(crate) fn beside(name: &str) -> PathBuf {
     let path = app_program().with_file_name(name);
     assert!(path.exists(), "{} is missing: build the whole workspace first", path.display());

@@ -1,137 +1,137 @@
-//! When a press of Allow counts, and what Allow says when it does not.
+//! Arming of Allow: when a click counts, and the hint shown when it does not.
 
+use crate::harness::{DIALOG, Harness, arm_by_pointer, show_focused_question, show_question, wait_for_hint};
 use crate::screen::{Control, Screen, until};
-use crate::stand::{DIALOG, Stand, focused, hinted, pointed, shown};
 use std::io::BufRead;
 use std::time::Duration;
 
 const ALLOW: &str = "Allow once";
 const CLICK: &str = "Click here to allow";
-const STILL: &str = "To allow: move the pointer a little on Allow, or press Tab until you are on it";
-const COVERED: &str = "To allow: move away what covers this window";
+const STILL: &str = "To allow: move the pointer slightly on Allow, or press Tab until you are on it";
+const COVERED: &str = "To allow: move the window that covers this one";
 const SOON: &str = "Allow unlocks in a moment";
 
-/// Compositors, each with the window manager that it is used with.
+/// Compositors, each with its usual window manager.
 const COMPOSITORS: [&str; 4] = ["picom", "xfwm4", "metacity", "mutter"];
 
 #[test]
-fn an_early_press_counts_for_nothing_and_a_small_movement_on_allow_is_enough_afterwards() {
+fn early_click_is_ignored_and_small_movement_on_allow_arms_it() {
     let screen = Screen::start();
-    let stand = shown(&screen, "write", Duration::from_secs(120));
+    let harness = show_question(&screen, "write", Duration::from_secs(120));
     let allow = screen.control(DIALOG, "push button", ALLOW);
-    // Twice within the rest: the first may come as it ends, on a machine that is slow to find Allow.
-    screen.move_on(&allow);
+    // Twice within the delay: on a slow machine the first movement may coincide with its end.
+    screen.move_pointer_onto(&allow);
     screen.xdotool(&["click", "1", "sleep", "0.2", "click", "1"]);
-    // From here on the pointer does not leave Allow.
-    hinted(&screen, STILL);
-    screen.move_on(&allow);
-    hinted(&screen, CLICK);
+    // From here on the pointer stays on Allow.
+    wait_for_hint(&screen, STILL);
+    screen.move_pointer_onto(&allow);
+    wait_for_hint(&screen, CLICK);
     screen.xdotool(&["click", "1"]);
-    assert_eq!(stand.event(), "q1 allow 0 Once");
+    assert_eq!(harness.event(), "q1 allow 0 Once");
 }
 
 #[test]
-fn after_a_choice_the_way_to_allow_is_enough_and_one_click_allows() {
+fn moving_to_allow_after_a_choice_arms_it_for_one_click() {
     let screen = Screen::start();
-    let stand = focused(&screen, "write");
-    hinted(&screen, "To allow: point at Allow, or press Tab until you are on it");
+    let harness = show_focused_question(&screen, "write");
+    wait_for_hint(&screen, "To allow: point at Allow, or press Tab until you are on it");
     let session = screen.control(DIALOG, "radio button", "this session");
     let allow = screen.control(DIALOG, "push button", ALLOW);
     screen.click(&session);
-    // The hand goes on at once, and then it waits.
-    screen.move_on(&allow);
-    hinted(&screen, CLICK);
+    // The pointer moves on immediately and then rests.
+    screen.move_pointer_onto(&allow);
+    wait_for_hint(&screen, CLICK);
     screen.xdotool(&["click", "1"]);
-    assert_eq!(stand.event(), "q1 allow 0 Session");
+    assert_eq!(harness.event(), "q1 allow 0 Session");
 }
 
 #[test]
-fn a_press_that_does_not_count_is_answered() {
+fn ignored_click_gets_visible_feedback() {
     let mut screen = Screen::start();
     let listener = crate::screen::helper_path("announced.py");
     let (_orders, said) =
-        screen.spoken_to("/usr/bin/python3", &["-u", listener.to_str().expect("a plain path")]);
+        screen.spawn_with_stdin("/usr/bin/python3", &["-u", listener.to_str().expect("a UTF-8 path")]);
     let mut said = said.lines().map_while(Result::ok);
     assert_eq!(said.next().as_deref(), Some("ready"));
-    let stand = focused(&screen, "write");
-    pointed(&screen, ALLOW);
-    assert!(said.any(|line| line == CLICK), "it is armed");
-    // Alt+A counts only where a key brought the focus.
+    let harness = show_focused_question(&screen, "write");
+    arm_by_pointer(&screen, ALLOW);
+    assert!(said.any(|line| line == CLICK), "Allow is armed");
+    // Alt+A only counts if a key moved the focus there.
     screen.key("alt+a");
-    assert!(said.any(|line| line == SOON), "and this press does not count");
-    hinted(&screen, STILL);
+    assert!(said.any(|line| line == SOON), "the click is ignored");
+    wait_for_hint(&screen, STILL);
     screen.xdotool(&["click", "1"]);
     assert!(said.any(|line| line == SOON));
     screen.picture("ignored");
     screen.key("Escape");
-    assert_eq!(stand.event(), "q1 deny");
+    assert_eq!(harness.event(), "q1 deny");
 }
 
 #[test]
-fn under_every_compositor_a_cover_disarms_and_its_end_starts_the_rest_again() {
+fn covering_window_disarms_allow_and_uncovering_restarts_the_delay() {
     for compositor in COMPOSITORS {
         let screen = Screen::composited(compositor);
-        let stand = focused(&screen, "write");
-        // The compositor's own window, which is over everything, is no cover.
-        let allow = pointed(&screen, ALLOW);
-        let words = words(&screen);
+        let harness = show_focused_question(&screen, "write");
+        // The compositor's own topmost window does not count as covering.
+        let allow = arm_by_pointer(&screen, ALLOW);
+        let words = subject(&screen);
         let cover = cover(&screen, words.place);
-        hinted(&screen, COVERED);
+        wait_for_hint(&screen, COVERED);
         screen.picture(&format!("covered-{compositor}"));
         screen.xdotool(&["click", "1"]);
         drop(cover);
         screen.xdotool(&["click", "1"]);
-        hinted(&screen, STILL);
-        screen.move_on(&allow);
-        hinted(&screen, CLICK);
+        wait_for_hint(&screen, STILL);
+        screen.move_pointer_onto(&allow);
+        wait_for_hint(&screen, CLICK);
         screen.xdotool(&["click", "1"]);
-        assert_eq!(stand.event(), "q1 allow 0 Once", "under {compositor}: of four clicks the last");
+        assert_eq!(harness.event(), "q1 allow 0 Once", "under {compositor}: of four clicks the last");
     }
 }
 
 #[test]
-fn windows_beside_the_dialog_or_below_it_are_no_covers() {
+fn windows_beside_or_below_dialog_do_not_disarm_allow() {
     let screen = Screen::composited("picom");
-    let below = Stand::start(&screen, &["other", "fullscreen"]);
+    let below = Harness::start(&screen, &["other", "fullscreen"]);
     assert_eq!(below.event(), "ready");
     let beside = cover(&screen, [0, 0, 1280, 20]);
-    let stand = focused(&screen, "write");
-    pointed(&screen, ALLOW);
+    let harness = show_focused_question(&screen, "write");
+    arm_by_pointer(&screen, ALLOW);
     screen.xdotool(&["click", "1"]);
-    assert_eq!(stand.event(), "q1 allow 0 Once");
+    assert_eq!(harness.event(), "q1 allow 0 Once");
     drop((below, beside));
 }
 
 #[test]
-fn a_dialog_that_is_partly_off_the_screen_says_so_and_is_not_allowed() {
+fn dialog_partly_off_screen_says_so_and_cannot_be_allowed() {
     for compositor in [None, Some("picom")] {
         let screen = compositor.map_or_else(Screen::start, Screen::composited);
-        let stand = focused(&screen, "write");
+        let harness = show_focused_question(&screen, "write");
         let window = screen.window(DIALOG);
         screen.xdotool(&["windowmove", &window, "1000", "100"]);
-        hinted(&screen, "To allow: move it, part of this window is off the screen");
+        wait_for_hint(&screen, "To allow: part of this window is off the screen, move it");
         screen.picture("off-the-screen");
         screen.xdotool(&["windowmove", &window, "300", "100"]);
-        pointed(&screen, ALLOW);
+        arm_by_pointer(&screen, ALLOW);
         screen.xdotool(&["click", "1"]);
-        assert_eq!(stand.event(), "q1 allow 0 Once", "{compositor:?}");
+        assert_eq!(harness.event(), "q1 allow 0 Once", "{compositor:?}");
     }
 }
 
-/// Returns the subject of the dialog, in its own words.
-fn words(screen: &Screen) -> Control {
+/// Returns the control with the dialog's subject.
+fn subject(screen: &Screen) -> Control {
     until("the headline", || {
         let all = screen.controls(DIALOG);
         all.into_iter().find(|one| one.role == "label" && one.name.contains(" wants to "))
     })
 }
 
-/// Another program's window over that part of the screen, which no window manager sees.
-fn cover(screen: &Screen, place: [i32; 4]) -> Stand {
+/// Opens another program's window over that part of the screen, bypassing the window manager.
+fn cover(screen: &Screen, place: [i32; 4]) -> Harness {
     let place = place.map(|number| number.to_string());
     let mut arguments = vec!["other", "over"];
     arguments.extend(place.iter().map(String::as_str));
-    let cover = Stand::start(screen, &arguments);
+    let cover = Harness::start(screen, &arguments);
     assert_eq!(cover.event(), "ready");
     cover
 }

@@ -1,143 +1,146 @@
-//! Only a deliberate press of an armed Allow allows. Everything else denies, or does nothing.
+//! Only a deliberate click on an armed Allow allows. Everything else denies or does nothing.
 
+use crate::harness::{
+    DIALOG, Harness, arm_by_keyboard, arm_by_keyboard_in, arm_by_pointer, show_focused_question,
+    show_question,
+};
 use crate::screen::{BOUND, Screen, until};
-use crate::stand::{DIALOG, Stand, armed, armed_in, focused, pointed, shown};
 use std::time::{Duration, Instant};
 
 const ALLOW: &str = "Allow once";
 
 #[test]
-fn alt_a_allows_once_a_key_went_to_allow() {
+fn alt_a_allows_after_focus_moved_to_allow() {
     let screen = Screen::start();
-    let stand = focused(&screen, "write");
-    armed(&screen, ALLOW);
+    let harness = show_focused_question(&screen, "write");
+    arm_by_keyboard(&screen, ALLOW);
     screen.key("alt+a");
-    assert_eq!(stand.event(), "q1 allow 0 Once");
+    assert_eq!(harness.event(), "q1 allow 0 Once");
 }
 
 #[test]
-fn a_click_allows_once_the_pointer_was_brought_to_allow() {
+fn click_allows_after_pointer_moved_to_allow() {
     let screen = Screen::start();
-    let stand = focused(&screen, "write");
-    let allow = pointed(&screen, ALLOW);
+    let harness = show_focused_question(&screen, "write");
+    let allow = arm_by_pointer(&screen, ALLOW);
     screen.click(&allow);
-    assert_eq!(stand.event(), "q1 allow 0 Once");
+    assert_eq!(harness.event(), "q1 allow 0 Once");
 }
 
 #[test]
-fn escape_enter_space_and_closing_deny() {
+fn escape_enter_space_and_close_deny() {
     let screen = Screen::start();
     for key in ["Escape", "Return", "KP_Enter", "space", "alt+F4", "alt+d"] {
-        let stand = focused(&screen, "write");
+        let harness = show_focused_question(&screen, "write");
         screen.key(key);
-        assert_eq!(stand.event(), "q1 deny", "after {key}");
-        gone(&screen);
+        assert_eq!(harness.event(), "q1 deny", "after {key}");
+        assert_no_dialog(&screen);
     }
 }
 
 #[test]
-fn enter_and_space_deny_when_allow_is_armed() {
+fn enter_and_space_deny_while_allow_is_armed() {
     let screen = Screen::start();
     for key in ["Return", "space"] {
-        let stand = focused(&screen, "write");
-        pointed(&screen, ALLOW);
+        let harness = show_focused_question(&screen, "write");
+        arm_by_pointer(&screen, ALLOW);
         screen.key(key);
-        assert_eq!(stand.event(), "q1 deny", "after {key}");
-        gone(&screen);
+        assert_eq!(harness.event(), "q1 deny", "after {key}");
+        assert_no_dialog(&screen);
     }
 }
 
 #[test]
-fn enter_and_space_do_not_press_an_allow_that_has_the_focus() {
+fn enter_and_space_do_not_activate_focused_allow() {
     let screen = Screen::start();
-    let stand = focused(&screen, "write");
+    let harness = show_focused_question(&screen, "write");
     for key in ["Return", "space", "KP_Enter"] {
-        armed(&screen, ALLOW);
+        arm_by_keyboard(&screen, ALLOW);
         screen.key(key);
         until("the focus back on Deny", || {
             screen.control(DIALOG, "push button", "Deny").is("focused").then_some(())
         });
     }
     screen.key("Escape");
-    assert_eq!(stand.event(), "q1 deny", "no key before it was an answer");
+    assert_eq!(harness.event(), "q1 deny", "no earlier key was an answer");
 }
 
 #[test]
-fn a_question_nobody_answers_is_dropped_in_time() {
+fn unanswered_question_times_out() {
     let screen = Screen::start();
     let (begin, deadline) = (Instant::now(), Duration::from_secs(5));
-    let stand = shown(&screen, "write", deadline);
-    assert_eq!(stand.event(), "q1 dropped");
-    assert!(begin.elapsed() >= deadline, "not before its time");
-    gone(&screen);
+    let harness = show_question(&screen, "write", deadline);
+    assert_eq!(harness.event(), "q1 dropped");
+    assert!(begin.elapsed() >= deadline, "the question timed out too early");
+    assert_no_dialog(&screen);
 }
 
 #[test]
-fn work_in_the_dialog_keeps_the_question_waiting() {
+fn input_in_dialog_extends_question_timeout() {
     let screen = Screen::start();
     let deadline = Duration::from_secs(3);
-    let mut stand = Stand::start(&screen, &["dialog"]);
-    stand.order(&format!("ask write q1 {}", deadline.as_millis()));
+    let mut harness = Harness::start(&screen, &["dialog"]);
+    harness.order(&format!("ask write q1 {}", deadline.as_millis()));
     let begin = Instant::now();
     let (mut at, mut last) = (0, begin);
     while begin.elapsed() < deadline + Duration::from_millis(500) {
         at = (at + 7) % 60;
-        // No later than what is looked at: the tool may need its time to end. The dialog is in the middle of the screen.
+        // Taken before the check, because the tool may be slow to exit. The dialog is in the middle of the screen.
         last = Instant::now();
         screen.xdotool(&["mousemove", &(610 + at).to_string(), "400"]);
     }
-    assert_eq!(stand.any_event(), "q1 working");
-    assert_eq!(stand.event(), "q1 dropped");
-    // Work is told at most once a second, so the last of it may have counted up to a second earlier.
-    assert!(last.elapsed() >= deadline - Duration::from_millis(1100), "the time started anew");
+    assert_eq!(harness.any_event(), "q1 working");
+    assert_eq!(harness.event(), "q1 dropped");
+    // Input is reported at most once a second, so the last input may have counted up to a second earlier.
+    assert!(last.elapsed() >= deadline - Duration::from_millis(1100), "the timeout was not restarted");
 }
 
 #[test]
-fn a_click_on_allow_as_the_dialog_opens_does_nothing() {
+fn click_on_allow_while_dialog_opens_is_ignored() {
     let screen = Screen::start();
-    let stand = shown(&screen, "write", BOUND * 4);
+    let harness = show_question(&screen, "write", BOUND * 4);
     let allow = screen.control(DIALOG, "push button", ALLOW);
     screen.click(&allow);
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
-    assert_eq!(stand.event(), "q1 deny");
+    assert_eq!(harness.event(), "q1 deny");
 }
 
 #[test]
-fn a_held_alt_a_never_allows() {
+fn held_alt_a_never_allows() {
     let screen = Screen::start();
-    let stand = focused(&screen, "write");
-    // Three seconds of a key that repeats: each press before the rest is over starts it anew.
+    let harness = show_focused_question(&screen, "write");
+    // Three seconds of key repeat: each press during the delay restarts it.
     screen.xdotool(&["key", "--delay", "60", "--repeat", "50", "alt+a"]);
     screen.key("Escape");
-    assert_eq!(stand.event(), "q1 deny");
+    assert_eq!(harness.event(), "q1 deny");
 }
 
 #[test]
-fn losing_the_focus_disarms() {
+fn focus_loss_disarms_allow() {
     let screen = Screen::start();
-    let first = focused(&screen, "write");
-    armed(&screen, ALLOW);
-    let mut other = Stand::start(&screen, &["dialog"]);
+    let first = show_focused_question(&screen, "write");
+    arm_by_keyboard(&screen, ALLOW);
+    let mut other = Harness::start(&screen, &["dialog"]);
     other.order("ask unsandboxed other 120000");
     let window = screen.window("delete /srv/photos");
     screen.activate(&window);
-    until("a disarmed Allow", || {
+    until("Allow to be disarmed", || {
         let allow = screen.control("write ~/Documents/tax/2026/summary.md", "push button", ALLOW);
         (allow.description != "Press Alt+A to allow").then_some(())
     });
     screen.activate(&screen.window("write ~/Documents/tax/2026/summary.md"));
-    armed_in(&screen, "write ~/Documents/tax/2026/summary.md", ALLOW);
+    arm_by_keyboard_in(&screen, "write ~/Documents/tax/2026/summary.md", ALLOW);
     screen.key("alt+a");
     assert_eq!(first.event(), "q1 allow 0 Once");
 }
 
 #[test]
-fn the_dialog_does_not_take_the_keyboard() {
+fn dialog_does_not_steal_keyboard_focus() {
     let screen = Screen::start();
-    let _first = focused(&screen, "write");
+    let _first = show_focused_question(&screen, "write");
     let before = screen.xdotool(&["getactivewindow"]);
-    let mut other = Stand::start(&screen, &["dialog"]);
+    let mut other = Harness::start(&screen, &["dialog"]);
     other.order("ask unsandboxed other 120000");
     let window = screen.window("delete /srv/photos");
     screen.control("delete /srv/photos", "push button", "Deny");
@@ -146,29 +149,29 @@ fn the_dialog_does_not_take_the_keyboard() {
 }
 
 #[test]
-fn another_scope_arms_anew_and_is_what_is_allowed() {
+fn changing_scope_rearms_allow_and_grants_the_new_scope() {
     let screen = Screen::start();
-    let stand = focused(&screen, "write");
-    armed(&screen, ALLOW);
+    let harness = show_focused_question(&screen, "write");
+    arm_by_keyboard(&screen, ALLOW);
     let folder = screen.control(DIALOG, "radio button", "everything in ~/Documents/tax/2026");
     screen.click(&folder);
-    armed(&screen, "Allow for this session");
+    arm_by_keyboard(&screen, "Allow for this session");
     let hour = screen.control(DIALOG, "radio button", "1 hour");
     screen.click(&hour);
-    // The press comes at once, before the dialog has rested: it is not an answer.
+    // A press before the dialog's delay has passed is not an answer.
     screen.key("alt+a");
-    armed(&screen, "Allow for 1 hour");
+    arm_by_keyboard(&screen, "Allow for 1 hour");
     let sentence =
         "\u{2192} Claude Code may create and change everything in ~/Documents/tax/2026 for 1 hour.";
     screen.control(DIALOG, "label", sentence);
     screen.key("alt+a");
-    assert_eq!(stand.event(), "q1 allow 1 Hour");
+    assert_eq!(harness.event(), "q1 allow 1 Hour");
 }
 
 #[test]
-fn a_note_goes_with_the_denial() {
+fn denial_carries_the_users_note() {
     let screen = Screen::start();
-    let stand = focused(&screen, "write");
+    let harness = show_focused_question(&screen, "write");
     screen.key("alt+n");
     until("the note", || {
         let note = screen.controls(DIALOG).into_iter().find(|one| one.name == "Note for the agent");
@@ -176,18 +179,18 @@ fn a_note_goes_with_the_denial() {
     });
     screen.xdotool(&["type", "use the drafts folder"]);
     screen.key("Return");
-    assert_eq!(stand.event(), "q1 deny use the drafts folder");
+    assert_eq!(harness.event(), "q1 deny use the drafts folder");
 }
 
 #[test]
-fn a_no_can_be_for_the_session_or_pause_the_agent_with_a_note() {
+fn denial_can_cover_the_session_or_pause_the_agent_with_a_note() {
     let screen = Screen::start();
     for (words, event) in [
         ("Deny write_file in ~/notes until this session ends", "q1 deny Session no drafts"),
         ("Deny, and pause the agent until you resume it", "q1 deny Pause no drafts"),
-        ("Deny this, and all else that the agent has waiting", "q1 deny Waiting no drafts"),
+        ("Deny this and everything else the agent is waiting for", "q1 deny Waiting no drafts"),
     ] {
-        let stand = focused(&screen, "write");
+        let harness = show_focused_question(&screen, "write");
         screen.key("alt+n");
         until("the note", || {
             let note = screen.controls(DIALOG).into_iter().find(|one| one.name == "Note for the agent");
@@ -196,32 +199,32 @@ fn a_no_can_be_for_the_session_or_pause_the_agent_with_a_note() {
         screen.xdotool(&["type", "no drafts"]);
         screen.press(DIALOG, "radio button", words);
         screen.press(DIALOG, "push button", "Deny");
-        assert_eq!(stand.event(), event);
-        gone(&screen);
+        assert_eq!(harness.event(), event);
+        assert_no_dialog(&screen);
     }
 }
 
 #[test]
-fn questions_come_one_after_the_other_and_a_withdrawn_one_goes() {
+fn questions_are_shown_in_order_and_withdrawn_question_closes() {
     let screen = Screen::start();
-    let mut stand = shown(&screen, "write", BOUND * 4);
-    stand.order("ask unsandboxed q2 120000");
-    stand.order("ask many q3 120000");
+    let mut harness = show_question(&screen, "write", BOUND * 4);
+    harness.order("ask unsandboxed q2 120000");
+    harness.order("ask many q3 120000");
     screen.control(DIALOG, "label", "2 more waiting");
-    stand.order("withdraw q1");
-    assert_eq!(stand.event(), "q1 dropped");
+    harness.order("withdraw q1");
+    assert_eq!(harness.event(), "q1 dropped");
     let second = screen.window("delete /srv/photos");
-    stand.order("withdraw q3");
-    assert_eq!(stand.event(), "q3 dropped");
+    harness.order("withdraw q3");
+    assert_eq!(harness.event(), "q3 dropped");
     screen.activate(&second);
     screen.key("Escape");
-    assert_eq!(stand.event(), "q2 deny");
-    gone(&screen);
+    assert_eq!(harness.event(), "q2 deny");
+    assert_no_dialog(&screen);
 }
 
-/// No dialog is on the screen any more.
-fn gone(screen: &Screen) {
-    until("an empty screen", || {
+/// Asserts that no dialog is on the screen.
+fn assert_no_dialog(screen: &Screen) {
+    until("every window to close", || {
         screen.xdotool(&["search", "--onlyvisible", "--name", DIALOG]).is_empty().then_some(())
     });
 }

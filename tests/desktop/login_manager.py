@@ -1,7 +1,7 @@
-"""A login manager (logind) whose session says that its screen is locked or not, as it is told: `lock` or `unlock`, a line each; and
-that puts the machine to sleep and wakes it: `sleep` or `wake`.
+"""A fake login manager (logind). Lines on standard input control it: `lock` and `unlock` set the state of the session's screen lock,
+`sleep` and `wake` announce suspend and resume.
 
-With the argument `locked` it is so from the beginning.
+With the argument `locked` the screen is locked from the start.
 """
 import sys
 

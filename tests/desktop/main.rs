@@ -1,8 +1,8 @@
-//! Display tests: the real dialog, tray and window on a screen of their own, driven by keys, clicks and AT-SPI.
+//! Display tests: the real dialog, tray and window on a private screen, driven by keys, clicks and AT-SPI.
 //!
-//! - Each test starts its own X server, session bus and window manager, so tests do not see one another.
-//! - A missing program fails the test with its name; nothing is skipped.
-//! - Nothing sleeps and hopes: every wait is for something that can be seen, with a bound.
+//! - Each test starts its own X server, session bus and window manager, so tests are independent.
+//! - A missing program fails the test and is named; no test is skipped.
+//! - There are no fixed sleeps: every wait has a visible condition and a bound.
 
 #![expect(
     clippy::expect_used,
@@ -11,24 +11,24 @@
     reason = "a test stops at the first surprise"
 )]
 
+mod accessibility;
 mod app;
 mod arming;
+mod batch_dialog;
 mod dialog;
-mod dialog_look;
-mod figures;
-mod life;
-mod managers;
+mod dialog_content;
+mod harness;
+mod input_races;
+mod lifecycle;
+mod measurements;
 mod pictures;
-mod races;
+mod revoke_clicks;
 mod screen;
+mod scrolling;
 mod server_identity;
-mod stand;
-mod taking_back;
-mod together;
+mod server_maintenance;
 mod tray;
-mod upkeep;
 mod webdriver;
-mod wheel;
 mod window;
-mod window_access;
+mod window_managers;
 mod window_process;

@@ -1,6 +1,6 @@
-"""A notification service that writes down what it is told, one JSON object a line, into the file it is given.
+"""A notification service that appends each notification to a file as one JSON object per line.
 
-A line `NUMBER ACTION` on its input is a press on that notification.
+A line `NUMBER ACTION` on standard input simulates a click on that notification.
 """
 import json
 import sys

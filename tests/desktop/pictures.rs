@@ -1,9 +1,9 @@
-//! The dialogs that the documentation shows. `cargo xtask pictures` keeps what is drawn here.
+//! Pictures of dialogs for the documentation. `cargo xtask pictures` stores them.
 
+use crate::harness::{DIALOG, show_focused_question};
 use crate::screen::Screen;
-use crate::stand::{DIALOG, focused};
 
-/// A question, and the name of its picture.
+/// Questions and the names of their pictures.
 const SHOWN: [(&str, &str); 4] = [
     ("whole", "dialog"),
     ("host", "dialog-network"),
@@ -12,14 +12,14 @@ const SHOWN: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn every_dialog_of_the_documentation_is_drawn() {
+fn every_documented_dialog_has_a_current_picture() {
     for (question, picture) in SHOWN {
         let screen = Screen::start();
-        let stand = focused(&screen, question);
+        let harness = show_focused_question(&screen, question);
         let window = screen.window(DIALOG);
         screen.control(DIALOG, "push button", "Deny");
         screen.picture_of(&window, picture);
         screen.key("Escape");
-        assert_eq!(stand.event(), "q1 deny");
+        assert_eq!(harness.event(), "q1 deny");
     }
 }

@@ -1,4 +1,4 @@
-//! One screen: X server, session bus, window manager, and the tools that press and read.
+//! A screen: X server, session bus, window manager, and tools for input and inspection.
 
 use ironcurtain_testkit::wait;
 use std::io::{BufRead, BufReader};
@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// Bound of every wait. Generous: a busy machine is slow, and a pass does not wait for it.
+/// Bound of every wait. Generous for busy machines; a passing test does not wait for it.
 pub(crate) const BOUND: Duration = Duration::from_secs(30);
 
 pub(crate) struct Screen {
-    /// Killed last first.
+    /// Killed in reverse order.
     children: Vec<Child>,
     home: tempfile::TempDir,
     display: String,
     bus: String,
-    /// The name of the Wayland display, where there is one.
+    /// Name of the Wayland display, if any.
     wayland: Option<String>,
-    /// Text is twice as large as it is elsewhere.
+    /// Doubles the text size.
     large_text: bool,
 }
 
-/// A control as a screen reader finds it.
+/// A control as seen by a screen reader.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 pub(crate) struct Control {
     pub(crate) role: String,
@@ -40,19 +40,19 @@ impl Control {
 }
 
 impl Screen {
-    /// An X server with openbox.
+    /// Starts an X server with openbox.
     pub(crate) fn start() -> Self {
         Self::under("openbox")
     }
 
-    /// A small X server with openbox, and text twice as large.
-    pub(crate) fn small_with_large_text() -> Self {
+    /// Starts a small X server with openbox and doubled text size.
+    pub(crate) fn start_small_with_large_text() -> Self {
         let mut screen = Self::empty();
         screen.large_text = true;
         screen.on_x("1024x768x24", "openbox", &[])
     }
 
-    /// An X server whose windows a compositor draws: `picom` beside openbox, or the window manager of that name.
+    /// Starts a composited X server: `picom` with openbox, or the window manager with that name.
     pub(crate) fn composited(by: &str) -> Self {
         if by != "picom" {
             let arguments: &[&str] = if by == "mutter" { &["--x11"] } else { &[] };
@@ -63,13 +63,13 @@ impl Screen {
         screen
     }
 
-    /// An X server with the window manager of that name.
+    /// Starts an X server with the window manager of that name.
     pub(crate) fn under(manager: &str) -> Self {
         let screen = Self::empty();
         let settings = screen.home().join("i3");
         std::fs::write(&settings, "font pango:monospace 8\n").expect("i3's settings");
         let arguments: &[&str] = match manager {
-            "i3" => &["-c", settings.to_str().expect("a plain path")],
+            "i3" => &["-c", settings.to_str().expect("a UTF-8 path")],
             "xfwm4" => &["--compositor=off"],
             "mutter" => &["--x11"],
             _ => &[],
@@ -89,18 +89,18 @@ impl Screen {
         screen
     }
 
-    /// A Wayland screen, drawn by sway into memory.
+    /// Starts a Wayland screen that sway renders into memory.
     pub(crate) fn sway() -> Self {
         let mut screen = Self::empty();
         screen.start_bus();
         let config = screen.home().join("sway");
         let settings = "output HEADLESS-1 resolution 1280x800\nxwayland disable\ndefault_border normal\n";
         std::fs::write(&config, settings).expect("sway's settings");
-        // It does not start for root: there it is in a user namespace of its own.
+        // Sway refuses to run as root, so root runs it in a user namespace.
         let root = screen.read("id", &["-u"]) == "0";
         let mut sway = screen.command(if root { "unshare" } else { "sway" });
         sway.args(if root { &["--user", "sway"][..] } else { &[] });
-        sway.args(["-c", config.to_str().expect("a plain path")])
+        sway.args(["-c", config.to_str().expect("a UTF-8 path")])
             .env("WLR_BACKENDS", "headless")
             .env("WLR_LIBINPUT_NO_DEVICES", "1")
             .env("WLR_RENDERER", "pixman")
@@ -121,7 +121,7 @@ impl Screen {
     }
 
     fn empty() -> Self {
-        // Not in `/tmp`, of which every sandbox has its own.
+        // Not in `/tmp`, because every sandbox has its own.
         let home = tempfile::tempdir_in("/var/tmp").expect("a temporary directory");
         let runtime = home.path().join("run");
         for own in [&runtime, &home.path().join("tmp")] {
@@ -139,19 +139,19 @@ impl Screen {
     }
 
     fn start_bus(&mut self) {
-        // Where nothing says where its socket goes, it stays in `/tmp` when the bus is killed.
+        // Without an explicit address, the socket stays in `/tmp` when the bus is killed.
         let address = format!("--address=unix:path={}", self.home().join("run/bus").display());
         let bus = ["--session", "--nofork", "--nopidfile", "--print-address=1", &address];
         self.bus = self.first_line("dbus-daemon", &bus);
     }
 
-    /// The name of the X display.
+    /// Returns the name of the X display.
     pub(crate) fn display(&self) -> &str {
         &self.display
     }
 
-    /// A command with the environment that a login gives every program, which names no display.
-    pub(crate) fn command_of_login(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+    /// Returns a command with the environment that a login gives every program, without a display.
+    pub(crate) fn login_command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = self.command(program);
         let of_the_desktop = [
             "DISPLAY",
@@ -166,7 +166,7 @@ impl Screen {
         command
     }
 
-    /// A command with this screen's environment and nothing of ours.
+    /// Returns a command with this screen's environment and none of the test's.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command
@@ -197,13 +197,13 @@ impl Screen {
         self.home.path()
     }
 
-    /// Starts a program that lives as long as the screen.
+    /// Starts a program that runs as long as the screen.
     pub(crate) fn spawn(&mut self, program: &str, arguments: &[&str]) {
         let child = self.command(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         self.children.push(child.unwrap_or_else(|error| panic!("{program} is needed: {error}")));
     }
 
-    /// Starts a program that lives as long as the screen, and waits for the first line it writes.
+    /// As [`Screen::spawn`], and waits for the first line of output.
     pub(crate) fn first_line(&mut self, program: &str, arguments: &[&str]) -> String {
         let child =
             self.command(program).args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
@@ -216,8 +216,8 @@ impl Screen {
         line.trim().to_owned()
     }
 
-    /// Starts a program that is spoken to, and lives as long as the screen.
-    pub(crate) fn spoken_to(
+    /// As [`Screen::spawn`], and returns the program's standard input.
+    pub(crate) fn spawn_with_stdin(
         &mut self,
         program: &str,
         arguments: &[&str],
@@ -230,7 +230,7 @@ impl Screen {
         (ends.0, BufReader::new(ends.1))
     }
 
-    /// The output of a program, whether or not it succeeds.
+    /// Returns a program's output, whether or not it succeeds.
     pub(crate) fn read(&self, program: &str, arguments: &[&str]) -> String {
         let output = self.command(program).args(arguments).output();
         let output = output.unwrap_or_else(|error| panic!("{program} is needed: {error}"));
@@ -251,8 +251,8 @@ impl Screen {
         self.xdotool(&["mousemove", &x, &y, "click", "1"]);
     }
 
-    /// Moves the pointer on a control, as a hand does that comes to its middle.
-    pub(crate) fn move_on(&self, control: &Control) {
+    /// Moves the pointer onto a control, as a hand does on its way to the centre.
+    pub(crate) fn move_pointer_onto(&self, control: &Control) {
         let [x, y, width, height] = control.place;
         let steps = [-20, -8, 0].map(|left| (x + width / 2 + left).to_string());
         let y = (y + height / 2).to_string();
@@ -260,20 +260,20 @@ impl Screen {
         self.xdotool(&words);
     }
 
-    /// Turns the mouse wheel at that place of the screen: down, or up.
+    /// Turns the mouse wheel up or down at a place on the screen.
     pub(crate) fn turn(&self, (x, y): (i32, i32), down: bool) {
         let button = if down { "5" } else { "4" };
         self.xdotool(&["mousemove", &x.to_string(), &y.to_string(), "click", button]);
     }
 
-    /// Presses a control with the pointer, and lets go after these seconds.
+    /// Presses a control with the pointer and releases it after this many seconds.
     pub(crate) fn hold(&self, control: &Control, seconds: &str) {
         let [x, y, width, height] = control.place;
         let (x, y) = ((x + width / 2).to_string(), (y + height / 2).to_string());
         self.xdotool(&["mousemove", &x, &y, "mousedown", "1", "sleep", seconds, "mouseup", "1"]);
     }
 
-    /// Presses a control with the pointer, and lets go once something else has happened.
+    /// Presses a control with the pointer and releases it after a closure has run.
     pub(crate) fn press_while(&self, control: &Control, happens: impl FnOnce()) {
         let [x, y, width, height] = control.place;
         let (x, y) = ((x + width / 2).to_string(), (y + height / 2).to_string());
@@ -282,7 +282,7 @@ impl Screen {
         self.xdotool(&["mouseup", "1"]);
     }
 
-    /// The window whose title matches, once it can be seen.
+    /// Returns the visible window whose title matches, once there is one.
     pub(crate) fn window(&self, title: &str) -> String {
         until(&format!("the window {title}"), || {
             let found = self.xdotool(&["search", "--onlyvisible", "--name", title]);
@@ -290,34 +290,35 @@ impl Screen {
         })
     }
 
-    /// Gives a window the keyboard, as the person does.
+    /// Gives a window the keyboard focus, as the user does.
     pub(crate) fn activate(&self, window: &str) {
         self.xdotool(&["windowactivate", window]);
-        self.is_focused(window);
+        self.wait_for_focus(window);
     }
 
-    /// Waits until a window is in front and has the keyboard. It is in front first: a key in between goes to another one.
-    pub(crate) fn is_focused(&self, window: &str) {
+    /// Waits until a window is in front and has the keyboard focus. It is in front first; keys pressed in between go
+    /// to another window.
+    pub(crate) fn wait_for_focus(&self, window: &str) {
         until("the focus", || {
             let active = self.xdotool(&["getactivewindow"]) == window;
             (active && self.xdotool(&["getwindowfocus"]) == window).then_some(())
         });
     }
 
-    /// Tells sway something.
+    /// Sends a command to sway.
     pub(crate) fn swaymsg(&self, words: &[&str]) -> String {
         let runtime = std::fs::read_dir(self.home().join("run")).expect("the runtime directory");
         let socket = runtime.filter_map(Result::ok).map(|entry| entry.path()).find(|path| {
             path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("sway-ipc."))
         });
         let socket = socket.expect("sway's socket");
-        let mut all = vec!["-s", socket.to_str().expect("a plain path")];
+        let mut all = vec!["-s", socket.to_str().expect("a UTF-8 path")];
         all.extend(words);
         self.read("swaymsg", &all)
     }
 
-    /// Waits until the window of that title has the keyboard of sway.
-    pub(crate) fn sway_is_focused(&self, title: &str) {
+    /// Waits until the window with that title has the keyboard focus in sway.
+    pub(crate) fn wait_for_sway_focus(&self, title: &str) {
         until("the focus", || {
             let tree: serde_json::Value =
                 serde_json::from_str(&self.swaymsg(&["-r", "-t", "get_tree"])).ok()?;
@@ -325,9 +326,9 @@ impl Screen {
         });
     }
 
-    /// The place on the screen of what the window of that title draws.
-    pub(crate) fn sway_place(&self, title: &str) -> (i32, i32) {
-        until("a window of sway's", || {
+    /// Returns the position of the content of the window with that title.
+    pub(crate) fn sway_position(&self, title: &str) -> (i32, i32) {
+        until("the window in sway's tree", || {
             let tree: serde_json::Value =
                 serde_json::from_str(&self.swaymsg(&["-r", "-t", "get_tree"])).ok()?;
             let window = find(&tree, title)?;
@@ -338,20 +339,20 @@ impl Screen {
         })
     }
 
-    /// Everything a screen reader finds in the windows whose title matches.
+    /// Returns everything that a screen reader finds in the windows whose title matches.
     pub(crate) fn controls(&self, title: &str) -> Vec<Control> {
         let lines = self.helper("accessible.py", &["list", title]);
         lines.lines().map(|line| serde_json::from_str(line).expect("a control")).collect()
     }
 
-    /// The control of that role and name, once it is there.
+    /// Returns the control with that role and name, once it exists.
     pub(crate) fn control(&self, title: &str, role: &str, name: &str) -> Control {
         until(&format!("the {role} {name}"), || {
             self.controls(title).into_iter().find(|one| one.role == role && one.name == name)
         })
     }
 
-    /// Presses a control, as a screen reader does.
+    /// Activates a control as a screen reader does.
     pub(crate) fn press(&self, title: &str, role: &str, name: &str) {
         until(&format!("press the {role} {name}"), || {
             (self.helper("accessible.py", &["press", title, role, name]) == "done").then_some(())
@@ -360,26 +361,26 @@ impl Screen {
 
     pub(crate) fn helper(&self, script: &str, arguments: &[&str]) -> String {
         let path = helper_path(script);
-        let mut all = vec![path.to_str().expect("a plain path")];
+        let mut all = vec![path.to_str().expect("a UTF-8 path")];
         all.extend(arguments);
         self.read("/usr/bin/python3", &all)
     }
 
-    /// Saves a picture of the screen where `IRONCURTAIN_PICTURES` says, for people to look at.
+    /// Saves a picture of the screen to the folder in `IRONCURTAIN_PICTURES`.
     pub(crate) fn picture(&self, name: &str) {
         self.picture_of("root", name);
     }
 
-    /// The same of one window.
+    /// As [`Screen::picture`], for one window.
     pub(crate) fn picture_of(&self, window: &str, name: &str) {
         if let Some(folder) = std::env::var_os("IRONCURTAIN_PICTURES") {
             let file = PathBuf::from(folder).join(format!("{name}.png"));
-            self.read("import", &["-window", window, file.to_str().expect("a plain path")]);
+            self.read("import", &["-window", window, file.to_str().expect("a UTF-8 path")]);
         }
     }
 }
 
-/// The node of sway's tree of that title: its beginning after `^`, or its end before `$`.
+/// Returns the node with that title in sway's tree; `^` matches the beginning of a title and `$` the end.
 fn find<'a>(node: &'a serde_json::Value, title: &str) -> Option<&'a serde_json::Value> {
     let is_titled = |name: &str| match title.strip_suffix('$') {
         Some(end) => name.ends_with(end),
@@ -395,7 +396,7 @@ fn find<'a>(node: &'a serde_json::Value, title: &str) -> Option<&'a serde_json::
 impl Drop for Screen {
     fn drop(&mut self) {
         for child in self.children.iter_mut().rev() {
-            // It may have ended already.
+            // It may have exited already.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -406,7 +407,7 @@ pub(crate) fn helper_path(script: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/desktop").join(script)
 }
 
-/// Waits for something that can be seen.
+/// Waits for a visible condition.
 #[track_caller]
 pub(crate) fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     wait::until(what, BOUND, look)

@@ -1,8 +1,8 @@
 //! A server that is another program now: the window asks what to do about the permissions of the one before.
 
 use crate::app::{App, beside, command, listens};
+use crate::revoke_clicks::{granted, owner};
 use crate::screen::{Control, Screen, until};
-use crate::taking_back::{granted, owner};
 use crate::window::{named, open, says, text};
 use ironcurtain_config::home::Home;
 use ironcurtain_testkit::JsonProcess;

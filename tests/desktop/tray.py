@@ -1,7 +1,7 @@
 """Reads and presses the tray item over D-Bus, as a panel does.
 
-tray.py read            the item's icon file, title and menu lines as one JSON object
-tray.py press LABEL     presses the line with that label
+tray.py read            prints the item's icon file, title and menu items as one JSON object
+tray.py press LABEL     activates the menu item with that label
 """
 import json
 import sys

@@ -1,16 +1,16 @@
-//! The tray: its state and menu as a panel reads them, and what its lines do.
+//! The tray: its state and menu as a panel reads them, and the actions of its items.
 
+use crate::harness::{DIALOG, Harness};
 use crate::screen::{Screen, until};
-use crate::stand::{DIALOG, Stand};
 use serde_json::{Value, json};
 
 /// Title of the window.
 const WINDOW: &str = "^IronCurtain$";
 
 #[test]
-fn the_menu_shows_the_state_and_follows_it() {
+fn tray_menu_follows_the_state() {
     let screen = with_panel();
-    let mut stand = Stand::start(&screen, &["app", "--background"]);
+    let mut harness = Harness::start(&screen, &["app", "--background"]);
     let rest = menu(&screen, "Protecting 2 sessions");
     assert_eq!(
         rest["menu"],
@@ -29,74 +29,74 @@ fn the_menu_shows_the_state_and_follows_it() {
             [1, "Quit (ends 2 sessions)", true],
         ])
     );
-    stand.order("ask write q1 120000");
-    let asking = menu(&screen, "1 question waits for you");
+    harness.order("ask write q1 120000");
+    let asking = menu(&screen, "1 question is waiting for you");
     assert_eq!(asking["label"], "1");
-    assert_ne!(asking["icon"], rest["icon"], "another state is another picture");
+    assert_ne!(asking["icon"], rest["icon"], "each state has its own icon");
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
-    assert_eq!(stand.event(), "q1 deny");
+    assert_eq!(harness.event(), "q1 deny");
     assert_eq!(menu(&screen, "Protecting 2 sessions")["label"], "");
 }
 
 #[test]
-fn its_lines_bring_the_question_end_a_session_open_the_window_and_quit() {
+fn tray_menu_items_open_question_end_session_open_window_and_quit() {
     let screen = with_panel();
-    let mut stand = Stand::start(&screen, &["app", "--background"]);
+    let mut harness = Harness::start(&screen, &["app", "--background"]);
     menu(&screen, "Protecting 2 sessions");
     assert_eq!(
         screen.xdotool(&["search", "--onlyvisible", "--name", WINDOW]),
         "",
-        "it started in the background"
+        "no window opens in the background"
     );
 
     press(&screen, "Open IronCurtain");
     let window = screen.window(WINDOW);
     screen.activate(&window);
 
-    stand.order("ask write q1 120000");
-    menu(&screen, "1 question waits for you");
+    harness.order("ask write q1 120000");
+    menu(&screen, "1 question is waiting for you");
     let dialog = screen.window(DIALOG);
     press(&screen, "Questions (1)");
-    screen.is_focused(&dialog);
+    screen.wait_for_focus(&dialog);
     screen.key("Escape");
-    assert_eq!(stand.event(), "q1 deny");
+    assert_eq!(harness.event(), "q1 deny");
 
     press(&screen, "End Cursor \u{2192} git");
-    assert_eq!(stand.event(), "ended s2");
+    assert_eq!(harness.event(), "ended s2");
     menu(&screen, "Protecting 1 session");
 
     press(&screen, "Quit (ends 1 session)");
-    assert_eq!(stand.event(), "shutdown");
-    assert_eq!(stand.exit(), Some(0));
+    assert_eq!(harness.event(), "shutdown");
+    assert_eq!(harness.exit(), Some(0));
 }
 
 #[test]
-fn without_a_panel_the_window_opens_even_in_the_background() {
+fn background_start_without_tray_opens_the_window() {
     let screen = Screen::start();
-    let _stand = Stand::start(&screen, &["app", "--background"]);
+    let _harness = Harness::start(&screen, &["app", "--background"]);
     screen.window(WINDOW);
 }
 
 #[test]
-fn a_panel_that_only_embeds_icons_shows_ours_and_no_window_opens_by_itself() {
+fn xembed_only_panel_shows_icon_and_no_window_opens() {
     let mut screen = Screen::start();
     screen.spawn("tint2", &[]);
     let panel = screen.window("^tint2$");
     let own_tray = || screen.read("xwininfo", &["-tree", "-id", &panel]);
     let before = own_tray();
-    let mut stand = Stand::start(&screen, &["app", "--background"]);
+    let mut harness = Harness::start(&screen, &["app", "--background"]);
     until("our icon in the panel", || (own_tray().lines().count() > before.lines().count()).then_some(()));
     screen.picture("tint2");
-    // The shell answers, so it has decided whether to open its window.
-    stand.order("ask write q1 120000");
+    // The shell responds, so it has decided whether to open its window.
+    harness.order("ask write q1 120000");
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
-    assert_eq!(stand.event(), "q1 deny");
+    assert_eq!(harness.event(), "q1 deny");
     assert_eq!(screen.xdotool(&["search", "--onlyvisible", "--name", WINDOW]), "");
 }
 
-/// A screen with a panel that shows tray icons.
+/// Starts a screen with a panel that shows tray icons.
 pub(crate) fn with_panel() -> Screen {
     let mut screen = Screen::start();
     screen.spawn("xfce4-panel", &["--disable-wm-check"]);
@@ -108,7 +108,7 @@ pub(crate) fn with_panel() -> Screen {
     screen
 }
 
-/// The tray's menu, once its first line is that one.
+/// Returns the tray's menu, once its first item has that label.
 pub(crate) fn menu(screen: &Screen, first: &str) -> Value {
     until(&format!("the tray line {first}"), || {
         let read = screen.helper("tray.py", &["read"]);

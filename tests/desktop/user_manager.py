@@ -1,4 +1,4 @@
-"""A systemd user manager that tells the environment it is given: one variable in each argument."""
+"""A fake systemd user manager that reports the environment variables given as arguments."""
 import sys
 
 import gi

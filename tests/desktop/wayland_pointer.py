@@ -1,6 +1,6 @@
-"""A pointer on a Wayland screen, by the compositor's own protocol (wlr-virtual-pointer), without any library.
+"""A virtual pointer on a Wayland screen, using the compositor's wlr-virtual-pointer protocol without a library.
 
-wayland_pointer.py WIDTH HEIGHT     orders on standard input, a line each: `move X Y`, `down`, `up`, `wheel STEPS`, `sleep SECONDS`;
+wayland_pointer.py WIDTH HEIGHT     one command per line on standard input: `move X Y`, `down`, `up`, `wheel STEPS`, `sleep SECONDS`;
                                     `end` is answered with `done`
 """
 import os
@@ -39,7 +39,7 @@ def text(words):
 
 
 def pointer(display):
-    """Object 2 is the registry, 3 the answer to `sync`, 4 the manager, 5 the pointer."""
+    """Handles an event. Object 2 is the registry, 3 the `sync` callback, 4 the manager, 5 the pointer."""
     display.send(1, 1, struct.pack("<I", 2))
     display.send(1, 0, struct.pack("<I", 3))
     while True:

@@ -1,7 +1,8 @@
 //! The page of the real app, driven over WebDriver.
 //!
-//! - The app is a build for tests: its window listens where `WEBKIT_INSPECTOR_SERVER` says, and `WebKitWebDriver` connects there.
-//! - What is looked for is named by XPath, and waited for; a press is made once.
+//! - The app is a test build: its window listens at the address in `WEBKIT_INSPECTOR_SERVER`, where `WebKitWebDriver`
+//!   connects.
+//! - Elements are found by XPath, with a wait; clicks are not repeated.
 
 use crate::app::{App, command};
 use crate::screen::{BOUND, Screen, until};
@@ -9,17 +10,17 @@ use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-/// The key of an element's id in answers (W3C WebDriver, "Elements").
+/// Key of an element's ID in responses (W3C WebDriver, "Elements").
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// The page that a driver is joined to.
+/// The page that a driver is attached to.
 pub(crate) struct Page {
     driver: u16,
     session: String,
 }
 
 impl Page {
-    /// Starts the app, with its window open, and the driver of its page.
+    /// Starts the app with its window open, and the driver of its page.
     pub(crate) fn open(screen: &mut Screen) -> (App, Self) {
         let (driver, page) = (free_port(), free_port());
         let address = format!("{}:{page}", Ipv4Addr::LOCALHOST);
@@ -36,13 +37,13 @@ impl Page {
         (app, this)
     }
 
-    /// Presses an element in its middle, as the driver's own click does.
+    /// Clicks the centre of an element, as the driver does.
     pub(crate) fn click(&self, path: &str) {
         let element = self.element(path);
         self.ask("POST", &format!("/element/{element}/click"), &json!({}));
     }
 
-    /// Puts the pointer on an element and presses; lets go after `between`.
+    /// Presses the pointer on an element, runs `between`, and releases it.
     pub(crate) fn hold(&self, path: &str, between: impl FnOnce()) {
         let origin = json!({ ELEMENT: self.element(path) });
         let to = json!({ "type": "pointerMove", "duration": 0, "origin": origin, "x": 0, "y": 0 });
@@ -51,21 +52,21 @@ impl Page {
         self.point(&json!([{ "type": "pointerUp", "button": 0 }]));
     }
 
-    /// The text of an element, as it is seen.
+    /// Returns the visible text of an element.
     pub(crate) fn text(&self, path: &str) -> String {
         until(&format!("the text of `{path}`"), || {
-            // One that is drawn anew meanwhile is looked for again.
+            // An element redrawn in between is found again.
             let text = format!("{}/element/{}/text", self.session, self.element(path));
             self.call("GET", &text, &Value::Null).ok()?.as_str().map(str::to_owned)
         })
     }
 
-    /// Waits until an element says that.
+    /// Waits until an element contains `words`.
     pub(crate) fn says(&self, path: &str, words: &str) {
         until(&format!("`{path}` to say `{words}`"), || self.text(path).contains(words).then_some(()));
     }
 
-    /// The value that a script returns.
+    /// Returns the result of a script.
     pub(crate) fn run(&self, script: &str) -> Value {
         self.ask("POST", "/execute/sync", &json!({ "script": script, "args": [] }))
     }
@@ -75,7 +76,7 @@ impl Page {
         self.ask("POST", "/actions", &json!({ "actions": [mouse] }));
     }
 
-    /// The id of the element, once it is there.
+    /// Returns the ID of the element, once it exists.
     fn element(&self, path: &str) -> String {
         let wanted = json!({ "using": "xpath", "value": path });
         until(&format!("`{path}`"), || {
@@ -89,7 +90,7 @@ impl Page {
         answer.unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
-    /// The value of an answer, or the error that it is.
+    /// Returns the value of a response, or its error.
     fn call(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let mut driver = TcpStream::connect((Ipv4Addr::LOCALHOST, self.driver)).expect("the driver");

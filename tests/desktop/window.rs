@@ -1,157 +1,160 @@
-//! The window: what its pages show, and what its buttons do.
+//! The window: the content of its pages and the actions of its buttons.
 
+use crate::harness::{DIALOG, Harness};
 use crate::screen::{Control, Screen, until};
-use crate::stand::{DIALOG, Stand};
 
 /// Title of the window.
 const WINDOW: &str = "^IronCurtain$";
 
 #[test]
-fn home_shows_live_sessions_decisions_and_what_waits() {
+fn home_shows_live_sessions_decisions_and_pending_questions() {
     let screen = Screen::start();
-    let mut stand = Stand::start(&screen, &["app"]);
+    let mut harness = Harness::start(&screen, &["app"]);
     says(&screen, "Protecting");
     says(&screen, "Claude Code");
     says(&screen, "148 allowed, 3 denied, 5 asked");
-    // Made-up text that would be an element if text were ever markup.
+    // Fake text that would become an element if text were treated as markup.
     says(&screen, "<img src=x onerror=alert(1)>");
     screen.picture("home");
-    stand.order("ask write q1 120000");
+    harness.order("ask write q1 120000");
     says(&screen, "1 question for you");
     says(&screen, "Claude Code wants to write ~/Documents/tax/2026/summary.md (new file, 101 bytes)");
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
-    assert_eq!(stand.event(), "q1 deny");
+    assert_eq!(harness.event(), "q1 deny");
     says(&screen, "2 sessions connected. 1 server not sandboxed.");
 }
 
 #[test]
-fn a_folder_is_taken_back_only_when_that_is_proved() {
+fn folder_shows_as_revoked_only_after_the_mount_is_gone() {
     let screen = Screen::start();
-    let stand = Stand::start(&screen, &["app"]);
+    let harness = Harness::start(&screen, &["app"]);
     open(&screen, "What you granted");
-    says(&screen, "Take back /home/ada/Pictures/2026");
-    screen.press(WINDOW, "push button", "Take back /home/ada/Pictures/2026");
-    assert_eq!(stand.event(), "took-back g2");
-    gone(&screen, "Take back /home/ada/Pictures/2026");
-    screen.press(WINDOW, "push button", "Take back /srv/projects/shared");
-    assert_eq!(stand.event(), "refused-to-take-back g4");
-    says(&screen, "Not taken back: the server could not be restarted");
-    says(&screen, "Take back /srv/projects/shared");
+    says(&screen, "Revoke /home/ada/Pictures/2026");
+    screen.press(WINDOW, "push button", "Revoke /home/ada/Pictures/2026");
+    assert_eq!(harness.event(), "took-back g2");
+    gone(&screen, "Revoke /home/ada/Pictures/2026");
+    screen.press(WINDOW, "push button", "Revoke /srv/projects/shared");
+    assert_eq!(harness.event(), "refused-to-take-back g4");
+    says(&screen, "Not revoked: the server could not be restarted");
+    says(&screen, "Revoke /srv/projects/shared");
 }
 
 #[test]
-fn a_session_shows_its_proof_and_folders_and_can_be_ended() {
+fn session_page_shows_sandbox_proof_and_folders_and_ends_session() {
     let screen = Screen::start();
-    let stand = Stand::start(&screen, &["app"]);
+    let harness = Harness::start(&screen, &["app"]);
     open(&screen, "Sessions");
     says(&screen, "zsh in gnome-terminal");
-    says(&screen, "not sandboxed: it can reach all that you can");
+    says(&screen, "not sandboxed: it can do anything you can");
     says(&screen, "from rule work");
     screen.press(WINDOW, "push button", "End session of Cursor with git");
-    assert_eq!(stand.event(), "ended s2");
+    assert_eq!(harness.event(), "ended s2");
     gone(&screen, "End session of Cursor with git");
 }
 
 #[test]
-fn an_agent_is_paused_all_is_locked_down_and_noes_and_missed_questions_are_undone_in_the_window() {
+fn window_pauses_agent_locks_down_and_undoes_denials() {
     let screen = Screen::start();
-    let stand = Stand::start(&screen, &["app"]);
-    says(&screen, "Each of these was denied. If the agent tries again, you are asked again.");
+    let harness = Harness::start(&screen, &["app"]);
+    says(
+        &screen,
+        "You didn't answer in time, so these were denied. If the agent tries again, you'll be asked again.",
+    );
     let missed = "Claude Code, write /home/ada/Documents/tax/2026/summary.md (+3 -1 lines)";
     screen.press(WINDOW, "push button", &format!("Ask me now: {missed}"));
-    assert_eq!(stand.event(), "asked-again q8");
+    assert_eq!(harness.event(), "asked-again q8");
     gone(&screen, &format!("Ask me now: {missed}"));
     let beside = named(&screen, "Lock down and end all sessions").place;
     screen.press(WINDOW, "push button", "Lock down");
-    assert_eq!(stand.event(), "lockdown true false", "at the first press");
+    assert_eq!(harness.event(), "lockdown true false", "lockdown starts at the first click");
     named(&screen, "Undo lockdown");
     screen.picture("lockdown");
     let after = named(&screen, "Lock down and end all sessions").place;
-    assert_eq!(after[2..], beside[2..], "the button beside it keeps its size");
+    assert_eq!(after[2..], beside[2..], "the neighbouring button keeps its size");
     screen.press(WINDOW, "push button", "Undo lockdown");
-    assert_eq!(stand.event(), "lockdown false false");
+    assert_eq!(harness.event(), "lockdown false false");
     named(&screen, "Lock down");
     open(&screen, "Sessions");
     screen.press(WINDOW, "push button", "Pause Cursor with git");
-    assert_eq!(stand.event(), "paused s2");
-    // A screen reader is told what was done.
+    assert_eq!(harness.event(), "paused s2");
+    // Screen readers hear the result.
     says(&screen, "Paused: Pause Cursor with git");
     says(&screen, "everything this agent asks for here is denied until you resume it");
     screen.press(WINDOW, "push button", "Resume Cursor with git");
-    assert_eq!(stand.event(), "resumed s2");
+    assert_eq!(harness.event(), "resumed s2");
     screen.press(WINDOW, "push button", "Ask me again about delete_file in /home/ada/Pictures");
-    assert_eq!(stand.event(), "forgot q5");
+    assert_eq!(harness.event(), "forgot q5");
     gone(&screen, "Ask me again about delete_file in /home/ada/Pictures");
 }
 
 #[test]
-fn files_that_run_later_are_listed_and_each_is_kept_or_moved_by_the_persons_word() {
+fn autostart_files_are_listed_and_kept_or_quarantined_by_the_user() {
     let screen = Screen::start();
-    let stand = Stand::start(&screen, &["app"]);
+    let harness = Harness::start(&screen, &["app"]);
     says(&screen, "Sessions left 3 files that can run code later.");
     open(&screen, "Sessions");
     says(&screen, "This session left 2 files that can run code later.");
     says(&screen, "New. It runs when you open this folder in VS Code.");
     says(
         &screen,
-        "Settings that have git run something were changed, and put back: core.fsmonitor, core.pager.",
+        "Git settings that start programs were changed; IronCurtain put them back: core.fsmonitor, core.pager.",
     );
     screen.picture("left");
     screen.press(WINDOW, "push button", "Keep /home/ada/src/app/.vscode/tasks.json");
-    assert_eq!(stand.event(), "Keep /home/ada/src/app/.vscode/tasks.json");
+    assert_eq!(harness.event(), "Keep /home/ada/src/app/.vscode/tasks.json");
     gone(&screen, "Keep /home/ada/src/app/.vscode/tasks.json");
     says(&screen, "This session left 1 file that can run code later.");
     screen.press(WINDOW, "push button", "Quarantine /home/ada/src/app/Makefile");
-    assert_eq!(stand.event(), "refused-to-move /home/ada/src/app/Makefile");
+    assert_eq!(harness.event(), "refused-to-move /home/ada/src/app/Makefile");
     says(&screen, "Not moved: the disk is full");
     screen.press(WINDOW, "push button", "Quarantine /home/ada/src/site/package.json");
-    assert_eq!(stand.event(), "Quarantine /home/ada/src/site/package.json");
+    assert_eq!(harness.event(), "Quarantine /home/ada/src/site/package.json");
     gone(&screen, "Quarantine /home/ada/src/site/package.json");
     screen.picture("left-decided");
 }
 
 #[test]
-fn closing_the_window_leaves_the_app_running() {
+fn closing_window_keeps_app_running() {
     let screen = crate::tray::with_panel();
-    let mut stand = Stand::start(&screen, &["app"]);
+    let mut harness = Harness::start(&screen, &["app"]);
     let window = screen.window(WINDOW);
     says(&screen, "Protecting");
     screen.activate(&window);
     screen.key("alt+F4");
-    until("the window to go", || screen.xdotool(&["search", "--name", WINDOW]).is_empty().then_some(()));
+    until("the window to close", || screen.xdotool(&["search", "--name", WINDOW]).is_empty().then_some(()));
     crate::tray::menu(&screen, "Protecting 2 sessions");
-    stand.order("ask write q1 120000");
+    harness.order("ask write q1 120000");
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
-    assert_eq!(stand.event(), "q1 deny");
+    assert_eq!(harness.event(), "q1 deny");
 }
 
-/// Everything the window says, to a screen reader.
+/// Returns all text of the window, as a screen reader reads it.
 pub(crate) fn text(screen: &Screen) -> String {
     screen.controls(WINDOW).into_iter().map(|one| one.name + "\n").collect()
 }
 
-/// Waits until the window says that.
+/// Waits until the window contains this text.
 pub(crate) fn says(screen: &Screen, words: &str) {
     until(&format!("the window to say `{words}`"), || text(screen).contains(words).then_some(()));
 }
 
-/// The control of that name, once the window has it.
+/// Returns the control with that name, once the window has it.
 pub(crate) fn named(screen: &Screen, name: &str) -> Control {
     until(name, || screen.controls(WINDOW).into_iter().find(|one| one.name == name))
 }
 
-/// Waits until no button has that name any more.
+/// Waits until no button has that name.
 fn gone(screen: &Screen, button: &str) {
-    until(&format!("`{button}` to go"), || {
+    until(&format!("`{button}` to disappear"), || {
         let all = screen.controls(WINDOW);
         let left = all.iter().any(|one| one.role == "push button" && one.name == button);
         (!all.is_empty() && !left).then_some(())
     });
 }
 
-/// Opens a page by its link, and waits until it is the one that is shown.
+/// Opens a page by its link and waits until it is shown.
 pub(crate) fn open(screen: &Screen, page: &str) {
     let link = || {
         let mut all = screen.controls(WINDOW).into_iter();

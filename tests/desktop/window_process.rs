@@ -1,9 +1,9 @@
-//! The window's own process: it gives all of its memory back, dies alone, and is reached by nobody but the app.
+//! The window's process: it frees all of its memory, dies alone, and is reachable only by the app.
 
 use crate::app::{App, agent, app_program, begin_reading};
-use crate::figures::{field, settle};
+use crate::harness::DIALOG;
+use crate::measurements::{field, settle};
 use crate::screen::{Screen, until};
-use crate::stand::DIALOG;
 use crate::{tray, window};
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,15 +11,15 @@ use std::process::Stdio;
 
 const WINDOW: &str = "^IronCurtain$";
 
-/// The beginning of the names of the window's process, and of those of the engine that draws it.
+/// Prefix of the names of the window's process, and of the engine's processes.
 const OURS: &str = "ironcurtain-win";
 const ENGINE: &str = "WebKit";
 
-/// The memory that a closed window may leave written in the app, in MB.
+/// Memory in MB that a closed window may leave written in the app.
 const KEPT: f64 = 5.0;
 
 #[test]
-fn a_closed_window_leaves_no_process_and_no_memory_in_the_app() {
+fn closed_window_leaves_no_process_and_no_memory() {
     let screen = tray::with_panel();
     let app = App::start(&screen, &["--background"]);
     tray::menu(&screen, "No agent connected");
@@ -42,7 +42,7 @@ fn a_closed_window_leaves_no_process_and_no_memory_in_the_app() {
 }
 
 #[test]
-fn a_killed_window_takes_no_session_with_it_and_opens_again() {
+fn killed_window_process_keeps_sessions_and_reopens() {
     let screen = tray::with_panel();
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
@@ -59,36 +59,36 @@ fn a_killed_window_takes_no_session_with_it_and_opens_again() {
     let call = begin_reading(&mut agent, &file);
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
-    assert_eq!(agent.answer(call)["result"]["isError"], true, "its session is asked for as before");
+    assert_eq!(agent.answer(call)["result"]["isError"], true, "the session still asks");
     screen.helper("tray.py", &["press", "Open IronCurtain"]);
     window::says(&screen, "1 session connected.");
     assert_ne!(window_of(app.id()), killed);
 }
 
 #[test]
-fn an_app_that_is_gone_takes_its_window_with_it() {
+fn app_exit_closes_its_window_process() {
     let screen = Screen::start();
     let app = App::start(&screen, &[]);
     window::says(&screen, "Nothing is protected");
     let all = family(app.id());
     assert!(all.len() > 2, "{all:?}");
-    // Killed, so that nothing of it tells the window.
+    // Killed, so the app cannot notify the window.
     drop(app);
     ended(&all);
 }
 
 #[test]
-fn nobody_but_the_app_has_a_window_drawn_or_reaches_the_way_between_them() {
+fn only_the_app_can_start_the_window_process_or_reach_its_socket() {
     let screen = Screen::start();
     let by_hand = |input: Stdio| {
         let mut command = screen.command(app_program());
         command.arg("--window").stdin(input).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the app");
         if let Some(mut input) = child.stdin.take() {
-            // One that reads nothing may have ended already.
+            // A process that reads nothing may have exited already.
             let _ = input.write_all(b"\"show\"\n");
         }
-        let output = child.wait_with_output().expect("its end");
+        let output = child.wait_with_output().expect("its exit status");
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     for input in [Stdio::null(), Stdio::piped()] {
@@ -98,38 +98,38 @@ fn nobody_but_the_app_has_a_window_drawn_or_reaches_the_way_between_them() {
     }
     let app = App::start(&screen, &[]);
     window::says(&screen, "Nothing is protected");
-    // What a process of the same person could open, it could write commands to: a socket cannot be opened.
+    // Another process of the user could open a pipe and write commands to it, but a socket cannot be opened.
     let drawn = window_of(app.id());
     let handed: Vec<PathBuf> = sockets(drawn).collect();
-    assert!(!handed.is_empty(), "the way to the app is one");
+    assert!(!handed.is_empty(), "exactly one socket leads to the app");
     for socket in handed {
         let opened = std::fs::File::options().read(true).write(true).open(&socket);
-        let refused = opened.expect_err("no socket is opened by its path").raw_os_error();
-        // One that was closed meanwhile leads nowhere either.
+        let refused = opened.expect_err("a socket cannot be opened by path").raw_os_error();
+        // A socket closed in between is unreachable as well.
         let is_open = socket.symlink_metadata().is_ok();
         assert!(refused == Some(6) || !is_open, "{}: {refused:?} in place of ENXIO", socket.display());
     }
-    // The engine was not handed it.
+    // The engine did not inherit it.
     for process in family(app.id()).into_iter().filter(|one| *one != app.id()) {
         let input = std::fs::read_link(format!("/proc/{process}/fd/0")).expect("its input");
         assert_eq!(input, PathBuf::from("/dev/null"), "{}", name(process));
     }
 }
 
-/// Waits until each of these processes has ended.
+/// Waits until each of these processes has exited.
 pub(crate) fn ended(all: &[u32]) {
-    until("the end of the window's processes", || (alive(all) == 0).then_some(()));
+    until("the window's processes to exit", || (alive(all) == 0).then_some(()));
 }
 
-/// The number of these processes that run. What nobody has waited for has no command line any more.
+/// Returns the number of these processes that run. Zombies have no command line.
 pub(crate) fn alive(all: &[u32]) -> usize {
     let runs = |pid: &&u32| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
     all.iter().filter(runs).count()
 }
 
-/// The sockets that a process has open.
+/// Returns the open sockets of a process.
 fn sockets(pid: u32) -> impl Iterator<Item = PathBuf> {
-    let all = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("what it has open");
+    let all = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("its open files");
     all.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| {
         std::fs::read_link(path).is_ok_and(|link| link.to_string_lossy().starts_with("socket:"))
     })
@@ -140,7 +140,7 @@ fn window_of(app: u32) -> u32 {
     drawn.expect("the window's process")
 }
 
-/// The app, the process of its window, and those of the engine.
+/// Returns the app, its window's process and the engine's processes.
 pub(crate) fn family(pid: u32) -> Vec<u32> {
     let mut all = vec![pid];
     let mut at = 0;
@@ -161,17 +161,17 @@ fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-/// The name of a process; empty where there is none.
+/// Returns the name of a process, or an empty string if it does not exist.
 pub(crate) fn name(pid: u32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default()
 }
 
-/// The memory that a process has to itself, and its share of what it has with others, in MB.
+/// Returns a process's private memory and its share of shared memory (PSS) in MB.
 pub(crate) fn memory(pid: u32) -> f64 {
     figure_of(pid, "Pss:")
 }
 
-/// The memory that a process has to itself and has written to, in MB. It does not hang on what else runs.
+/// Returns a process's private dirty memory in MB, which is independent of other processes.
 fn written(pid: u32) -> f64 {
     figure_of(pid, "Private_Dirty:")
 }

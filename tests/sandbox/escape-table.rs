@@ -1,7 +1,7 @@
 //! The escape suite as a table: each row in the existing system's sandbox, in ours, and without any.
 //!
-//! `escape-table [--srt PATH] [GROUP...]`, where PATH is the `srt` program of `@anthropic-ai/sandbox-runtime`. A tool to
-//! compare with, not a test: the status says only whether it ran.
+//! `escape-table [--srt PATH] [GROUP...]`, where PATH is the `srt` program of `@anthropic-ai/sandbox-runtime`. A
+//! comparison tool, not a test: the exit status only reports whether it ran.
 
 #![cfg(target_os = "linux")]
 #![expect(dead_code, reason = "the tests of `main.rs` are made of the same parts")]
@@ -16,14 +16,14 @@
 mod groups;
 mod judge;
 mod launch;
-mod left;
+mod leftovers;
 mod listeners;
+mod proxied_network;
 mod row;
 mod run;
 mod scene;
 mod tools;
 mod victim;
-mod world;
 
 use std::{env, time::Instant};
 
@@ -49,7 +49,7 @@ fn main() {
     for group in
         groups::ALL.iter().filter(|group| names.is_empty() || names.iter().any(|name| name == group.name))
     {
-        // These need a network of the suite's own, and the other has no proxy of this kind.
+        // These rows need the suite's own network, and srt has no such proxy.
         if group.proxied {
             continue;
         }

@@ -1,4 +1,4 @@
-//! The rows, by what they are after.
+//! The rows, grouped by target.
 
 mod kernel;
 mod lifetime;

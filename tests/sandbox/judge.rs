@@ -1,4 +1,4 @@
-//! The host's verdict: what is there after a launch that was not there before, and what has come out.
+//! The host's verdict: what exists after a launch that did not exist before, and what data has leaked.
 
 use std::{
     collections::BTreeMap,
@@ -11,17 +11,17 @@ use ironcurtain_sandbox::autostart::strict_names;
 
 use crate::{
     launch::{Executor, Run, eventually, left_over},
-    left::Left,
+    leftovers::Left,
     row::{Row, Sign},
     scene::Scene,
     tools::Tools,
 };
 
-/// The parts of the scene that commands may change as they like.
+/// Parts of the scene that commands may change freely.
 pub(crate) const WRITABLE: [&str; 2] = ["work", "granted"];
 
-/// The scene as it is, less what is in the writable parts and is no persistence file: everything about every file, less
-/// when it was last read.
+/// The metadata and contents of every file in the scene except access times, without the writable parts' ordinary
+/// files. Autostart files in them are included.
 pub(crate) type Picture = BTreeMap<String, String>;
 
 pub(crate) fn picture(tools: &Tools, scene: &Scene) -> Picture {
@@ -31,7 +31,7 @@ pub(crate) fn picture(tools: &Tools, scene: &Scene) -> Picture {
     }
     walk(Path::new(scene.base()), &mut |path, told| {
         let name = path.strip_prefix(scene.base()).unwrap().to_str().unwrap().to_owned();
-        // Made by us, after the picture was taken.
+        // Created by us, after the picture was taken.
         let ours =
             ["settings.json", "spec.json", "autostart.json", "found.json", "egress.json", "state", "typed"];
         let ours = ours.contains(&name.as_str());
@@ -53,15 +53,15 @@ pub(crate) fn picture(tools: &Tools, scene: &Scene) -> Picture {
     seen
 }
 
-/// True if a path is, or lies within, something that the person's own programs act upon.
+/// Returns whether a path is, or is inside, something that the user's own programs act on.
 fn is_persistence(path: &Path, name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    // A `.git` is looked at by what it is, below.
+    // A `.git` is classified by its content, below.
     let names = |at_home| strict_names(at_home).into_iter().filter(|known| known != ".git");
     let at_home = names(true).any(|known| format!("{name}/").starts_with(&format!("work/{known}/")));
     let named = names(false).any(|known| format!("/{name}/").contains(&format!("/{known}/")));
     let led = name.ends_with("/.git") && !path.is_dir() || name.ends_with("/.git") && path.is_symlink();
-    // Git takes a directory with these for a repository; the rest may be where `commondir` says.
+    // Git treats a directory with these entries as a repository; the rest may be at `commondir`.
     let have =
         |dir: &Path, signs: &[&str]| signs.iter().all(|sign| dir.join(sign).symlink_metadata().is_ok());
     let is_bare = |dir: &Path| have(dir, &["HEAD", "objects", "refs"]) || have(dir, &["HEAD", "commondir"]);
@@ -71,7 +71,7 @@ fn is_persistence(path: &Path, name: &str) -> bool {
     at_home || named || led || bare && of_git || name == "work/real"
 }
 
-/// Everything that went wrong; the row's own look included.
+/// Returns every breach, including those found by the row's own check.
 pub(crate) fn breaches(
     tools: &Tools,
     scene: &mut Scene,
@@ -107,7 +107,7 @@ pub(crate) fn breaches(
     found.extend(gone.map(|path| format!("`{path}` is gone")));
     found.extend(writable(scene));
     found.extend(scene.listeners.iter().flat_map(|listeners| listeners.heard()));
-    found.extend(crate::world::heard());
+    found.extend(crate::proxied_network::forbidden_connections());
     found.extend(scene.victim.as_mut().and_then(crate::victim::Victim::harm));
     if scene.text("typed").is_some_and(|typed| typed.contains(&scene.mark)) {
         found.push("it typed into the terminal".to_owned());
@@ -118,7 +118,7 @@ pub(crate) fn breaches(
     if run.hung {
         found.push("it did not end".to_owned());
     }
-    // What a sandbox leaves may still be on its way out; without one there is nothing to wait for.
+    // Processes of a sandbox may still be exiting; without a sandbox there is nothing to wait for.
     let all_ended = || left_over(scene).is_empty();
     if !(all_ended() || *executor != Executor::Bare && eventually(all_ended)) {
         found.push(format!("processes are left: {:?}", left_over(scene)));
@@ -127,7 +127,7 @@ pub(crate) fn breaches(
     found
 }
 
-/// Traces of an attack in places that everybody shares; they are taken away again.
+/// Returns traces of an attack in shared places, and removes them.
 fn planted(scene: &Scene) -> Vec<String> {
     let mut found = Vec::new();
     let moved = format!("{}-moved", scene.base());
@@ -144,7 +144,7 @@ fn planted(scene: &Scene) -> Vec<String> {
     found
 }
 
-/// Traces that are a breach even in a writable part.
+/// Returns traces that are a breach even in a writable part.
 fn writable(scene: &Scene) -> Vec<String> {
     const SET_ID: u32 = 0o6000;
     let mut found = Vec::new();
@@ -155,7 +155,7 @@ fn writable(scene: &Scene) -> Vec<String> {
             if about.mode() & SET_ID != 0 {
                 found.push(format!("{} runs as its owner: {:o}", path.display(), about.mode()));
             }
-            // A device with the number nought is how overlays say that a file is gone.
+            // Overlays mark a deleted file with a device number of zero.
             if matches!(kind, libc::S_IFBLK | libc::S_IFCHR) && about.rdev() != 0 {
                 found.push(format!("{} is a device", path.display()));
             }
@@ -170,7 +170,7 @@ fn writable(scene: &Scene) -> Vec<String> {
     found
 }
 
-/// True if the twin has worked.
+/// Returns whether the twin has worked.
 pub(crate) fn twin_worked(scene: &Scene, row: &Row, said: &str) -> bool {
     match row.works {
         Sign::Said => said.contains(&scene.open),
@@ -179,7 +179,7 @@ pub(crate) fn twin_worked(scene: &Scene, row: &Row, said: &str) -> bool {
     }
 }
 
-/// Visits everything below a path, itself included; what the visitor does not want to see the inside of is not entered.
+/// Visits a path and everything below it. A directory is entered only if the visitor returns `true`.
 fn walk(path: &Path, visit: &mut impl FnMut(&Path, String) -> bool) {
     let Ok(about) = fs::symlink_metadata(path) else { return };
     let told = if about.is_dir() {
@@ -198,7 +198,8 @@ fn walk(path: &Path, visit: &mut impl FnMut(&Path, String) -> bool) {
     };
     if visit(path, told) && about.is_dir() {
         if fs::read_dir(path).is_err() {
-            // What was closed to be overlooked; whoever may not do this does not own it, and nothing in it is new.
+            // Opens directories that were closed to hide content. If this fails, the directory is not ours and holds
+            // nothing new.
             let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
         }
         let mut names: Vec<_> =

@@ -1,4 +1,4 @@
-//! Running a script in one of several sandboxes, or in none, and what came of it.
+//! Runs a script in one of several sandboxes, or in none, and collects the outcome.
 
 use std::{
     env, fs,
@@ -18,20 +18,20 @@ use serde_json::json;
 
 use crate::{
     listeners::Listeners,
+    proxied_network::{ALLOWED, FREE, OWN},
     scene::Scene,
     tools::Tools,
-    world::{ALLOWED, FREE, OWN},
 };
 
-/// Longer than anything takes; only a failure waits so long.
+/// Timeout longer than any launch takes; only failures reach it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// By a symlink, inside of what is writable, and a file alone.
+/// Denied paths: through a symlink, inside a writable path, and a single file.
 const DENY_READ: [&str; 3] = ["way-to-denied", "work/mixed/private", "readable/locked"];
 const ALLOW_WRITE: [&str; 2] = ["work", "granted"];
 const DENY_WRITE: [&str; 1] = ["work/sub/deep"];
 
-/// Small enough to be reached in no time.
+/// Limits that are quick to reach.
 pub(crate) const LIMITS: ResourceLimits = ResourceLimits {
     processes: Some(60),
     open_files: Some(100),
@@ -41,34 +41,34 @@ pub(crate) const LIMITS: ResourceLimits = ResourceLimits {
     cpu: None,
 };
 
-/// The surroundings that a script is run in.
+/// The environment in which a script runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Executor {
-    /// Nothing: with all rights of the user.
+    /// No sandbox, with all privileges of the user.
     Bare,
     /// The existing system's command, at this path.
     Srt(String),
-    /// Our library with the host's tree, less what is denied.
+    /// Our library with the host's tree without the denied paths.
     HostRead,
-    /// Our library with an almost empty tree, and what is granted.
+    /// Our library with a nearly empty tree and the granted paths.
     Roots,
 }
 
 /// The outcome of a launch.
 pub(crate) struct Run {
-    /// Everything that was said on both streams.
+    /// Combined output of both streams.
     pub(crate) said: String,
-    /// It did not end by itself.
+    /// The command had to be terminated.
     pub(crate) hung: bool,
 }
 
 impl Executor {
-    /// Runs a script in the working directory `work`, and returns when it has ended.
+    /// Runs a script in the working directory `work` and returns when it has exited.
     pub(crate) fn run(&self, tools: &Tools, scene: &Scene, script: &str, terminal: bool) -> Run {
         finish(scene, self.command(tools, scene, script, terminal))
     }
 
-    /// The command that runs a script, with a careless launcher in front.
+    /// Returns the command that runs a script through a careless launcher.
     pub(crate) fn command(&self, tools: &Tools, scene: &Scene, script: &str, terminal: bool) -> Command {
         let script = format!("{}\n{script}", scene.prelude(tools));
         let mut command = Command::new(&tools.probe);
@@ -99,7 +99,7 @@ impl Executor {
         }
     }
 
-    /// Each of the two modes once; the working directory is the home, which is the worst that can be granted.
+    /// Returns the rules, one mode per executor. The working directory is the home, the worst folder to grant.
     fn autostart(&self, scene: &Scene) -> AutostartRules {
         let mode = if self.is_strict() { AutostartMode::Strict } else { AutostartMode::Listed };
         AutostartRules {
@@ -111,7 +111,7 @@ impl Executor {
         }
     }
 
-    /// True if every name that runs later is quarantined, and not only those that run unasked.
+    /// Returns whether every autostart file is quarantined, and not only those that run unprompted.
     pub(crate) fn is_strict(&self) -> bool {
         *self != Self::Roots
     }
@@ -129,7 +129,7 @@ impl Executor {
             let view = View::HostRead {
                 session_dir: Some(session_dir),
                 deny_read: paths(&DENY_READ),
-                // It may have been built below `/tmp`.
+                // The program may have been built below `/tmp`.
                 allow_read: vec![tools.probe.clone()],
                 allow_write: paths(&ALLOW_WRITE),
                 deny_write: paths(&DENY_WRITE),
@@ -158,7 +158,7 @@ impl Executor {
     }
 }
 
-/// The environment of the launcher, in which a sandbox is to leave all but the first lines.
+/// Returns the launcher's environment, of which a sandbox must only keep the first lines.
 fn environment(scene: &Scene) -> Vec<(&'static str, String)> {
     vec![
         ("PATH", env::var("PATH").unwrap()),
@@ -174,7 +174,7 @@ fn environment(scene: &Scene) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The settings that both drop-ins read.
+/// Returns the settings that both drop-ins read.
 fn settings(scene: &Scene) -> String {
     let paths = |names: &[&str]| names.iter().map(|name| scene.path(name)).collect::<Vec<_>>();
     let settings = json!({
@@ -190,7 +190,7 @@ fn settings(scene: &Scene) -> String {
     file
 }
 
-/// The rules of the proxy, and where names lead.
+/// Returns the proxy's rules and the addresses of host names.
 fn rules(scene: &Scene) -> String {
     let port = scene.listeners.as_ref().map_or(0, Listeners::port);
     let rules = json!({
@@ -228,7 +228,7 @@ fn rules(scene: &Scene) -> String {
     file
 }
 
-/// Waits for the end of a command, and ends it if that does not come.
+/// Waits for a command to exit and terminates it on timeout.
 fn finish(scene: &Scene, mut command: Command) -> Run {
     let child = command.spawn().unwrap();
     let group = rustix::process::Pid::from_child(&child);
@@ -237,7 +237,7 @@ fn finish(scene: &Scene, mut command: Command) -> Run {
     let (output, hung) = match ended.recv_timeout(PATIENCE) {
         Ok(output) => (output.unwrap(), false),
         Err(_) => {
-            // It may have ended this very moment.
+            // It may have just exited.
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
             clean_up(scene);
             (ended.recv_timeout(PATIENCE).unwrap().unwrap(), true)
@@ -247,7 +247,7 @@ fn finish(scene: &Scene, mut command: Command) -> Run {
     Run { said: String::from_utf8_lossy(&said).into_owned(), hung }
 }
 
-/// The processes that have the scene in their arguments, but for those that the scene itself has started.
+/// Returns the processes with the scene in their arguments, except those started by the scene itself.
 pub(crate) fn left_over(scene: &Scene) -> Vec<(u32, String)> {
     let own = scene.victim.as_ref().map(crate::victim::Victim::pid);
     let pids = fs::read_dir("/proc").unwrap().flatten();
@@ -258,7 +258,7 @@ pub(crate) fn left_over(scene: &Scene) -> Vec<(u32, String)> {
         .collect()
 }
 
-/// The arguments of a process; nothing for one that has ended, and for the kernel's own.
+/// Returns the arguments of a process, or nothing for an exited or kernel process.
 fn command_line(pid: u32) -> String {
     let mut line = Vec::new();
     eventually(|| {
@@ -268,10 +268,10 @@ fn command_line(pid: u32) -> String {
     String::from_utf8_lossy(&line).replace('\0', " ")
 }
 
-/// True if a process is in the middle of `execve`, where the arguments of the old program are gone and those of the new
-/// one are not there yet. The kernel tells it only of processes that are one's own.
+/// Returns whether a process is in the middle of `execve`, when it has neither its old nor its new arguments. The
+/// kernel reports this only for the user's own processes.
 fn is_between_programs(pid: u32) -> bool {
-    /// Number of `arg_end` among the fields behind the program's name, from 0 (proc_pid_stat(5)).
+    /// Index of `arg_end` among the fields after the program's name, from 0 (proc_pid_stat(5)).
     const ARG_END: usize = 46;
     let is_own = |about: fs::Metadata| is_root() || about.uid() == rustix::process::getuid().as_raw();
     let place = format!("/proc/{pid}");
@@ -282,16 +282,16 @@ fn is_between_programs(pid: u32) -> bool {
     has_none && has_memory && fs::metadata(place).is_ok_and(is_own)
 }
 
-/// Ends what an attack without a sandbox has left running.
+/// Terminates processes left by an attack without a sandbox.
 pub(crate) fn clean_up(scene: &Scene) {
     for (pid, _) in left_over(scene) {
         let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
-        // It may have ended by itself.
+        // It may have exited by itself.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
     }
 }
 
-/// Waits until something is so, and says whether it came to be.
+/// Waits for a condition and returns whether it was met.
 pub(crate) fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + PATIENCE / 4;
     while !is_so() {

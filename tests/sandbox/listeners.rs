@@ -1,8 +1,9 @@
-//! Sockets of the host's: the kernel queues whoever calls, and the count is taken when the sandbox has ended.
+//! Sockets of the host. The kernel queues connections, which are counted after the sandbox has exited.
 //!
 //! Variables: `USTREAM`, `UDGRAM`, `UPACKETS` by path outside; `UWORK` by path in the session sandbox directory;
-//! `UABSTRACT`, `UX11` by abstract name; `PORT` on every address of the host, `PORT6` on its sixth-version loopback,
-//! `UPORT` for datagrams; `UPIPE` a named pipe in the granted directory; `LAN` an address of the host that is not its loopback, or its loopback if it has no other.
+//! `UABSTRACT`, `UX11` by abstract name; `PORT` on every address of the host, `PORT6` on its IPv6 loopback, `UPORT`
+//! for datagrams; `UPIPE` a named pipe in the granted directory; `LAN` a non-loopback address of the host, or its
+//! loopback if it has no other.
 
 use std::{
     fs::File,
@@ -31,10 +32,10 @@ pub(crate) struct Listeners {
     lan: IpAddr,
 }
 
-/// The content of the named pipe.
+/// Content of the named pipe.
 const IN_PIPE: &[u8] = b"in the pipe";
 
-/// A group that programs on the local network use to find each other.
+/// Multicast group with which programs on the local network find each other.
 const GROUP: std::net::Ipv4Addr = std::net::Ipv4Addr::new(239, 255, 77, 77);
 
 impl Listeners {
@@ -68,7 +69,7 @@ impl Listeners {
         let pipe = (pipe, ends);
         let udp = UdpSocket::bind("0.0.0.0:0").unwrap();
         let multicast = UdpSocket::bind((GROUP, 0)).unwrap();
-        // By whatever interface the group is reached, if there is one.
+        // Through any interface that reaches the group, if there is one.
         let _ = multicast.join_multicast_v4(&GROUP, &std::net::Ipv4Addr::UNSPECIFIED);
         let tcp = ["0.0.0.0:0", "[::1]:0"].map(|address| TcpListener::bind(address).unwrap());
         unix.iter().for_each(|(.., listener)| listener.set_nonblocking(true).unwrap());
@@ -83,7 +84,7 @@ impl Listeners {
         let [four, six] =
             self.tcp.each_ref().map(|listener| listener.local_addr().unwrap().port().to_string());
         let unix = self.unix.iter().map(|(variable, path, _)| (*variable, path.clone()));
-        // Its name is a secret of its own.
+        // Its name is itself a secret.
         let unix = unix.filter(|(variable, _)| *variable != "USECRET");
         let rest = [
             ("UDGRAM", self.datagrams.0.clone()),
@@ -97,17 +98,17 @@ impl Listeners {
         unix.chain(rest).collect()
     }
 
-    /// The port of the one for TCP.
+    /// Returns the TCP port.
     pub(crate) fn port(&self) -> u16 {
         self.tcp[0].local_addr().unwrap().port()
     }
 
-    /// The port as the kernel's table of sockets spells it.
+    /// Returns the port in the format of the kernel's socket table.
     pub(crate) fn port_in_table(&self) -> String {
         format!(":{:04X} 00000000:0000 0A", self.port())
     }
 
-    /// Who has been called.
+    /// Returns the sockets that were contacted.
     pub(crate) fn heard(&self) -> Vec<String> {
         let mut heard = Vec::new();
         for (name, _, listener) in &self.unix {
@@ -133,7 +134,7 @@ impl Listeners {
     }
 }
 
-/// The address that the host would use to reach others; no packet is sent to find it out.
+/// Returns the address that the host would use to reach others, without sending a packet.
 fn lan() -> IpAddr {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     match socket.connect("192.0.2.1:9").and_then(|()| socket.local_addr()) {

@@ -1,9 +1,10 @@
-//! The escape suite: every way out of a sandbox that we know of, and beside each the allowed thing that is most like it.
+//! The escape suite: every known way out of a sandbox, each with a similar permitted action (its twin).
 //!
-//! - Judged on the host alone: by files, listeners, processes and secrets, never by what a command says of itself.
-//! - A row passes when the attack leaves no trace, its twin works in the same sandbox, and the attack does get through
-//!   without a sandbox (or is known not to). So a probe that is broken cannot pass.
-//! - Everything runs as an ordinary user. Started as root, the suite runs itself again as one, and then as root too.
+//! - Judged only on the host by files, listeners, processes and secrets, never by a command's own output.
+//! - A row passes when the attack leaves no trace, its twin works in the same sandbox, and the attack does succeed
+//!   without a sandbox (or is known not to). So a broken probe cannot pass.
+//! - Everything runs as an ordinary user. Started as root, the suite runs itself again as an ordinary user, and then
+//!   as root too.
 
 #![cfg(target_os = "linux")]
 #![expect(dead_code, reason = "the table of `escape-table.rs` is made of the same parts")]
@@ -12,21 +13,21 @@
 mod groups;
 mod judge;
 mod launch;
-mod left;
+mod leftovers;
 mod listeners;
+mod proxied_network;
 mod row;
 mod run;
 mod scene;
 mod tools;
 mod victim;
-mod world;
 
 use ironcurtain_testkit::namespace::{is_inside, run_inside};
 use ironcurtain_testkit::programs::is_root;
 use launch::Executor;
 use tools::{Copies, Tools};
 
-/// The executors that have to contain every attack.
+/// Executors that must contain every attack.
 const EXECUTORS: [Executor; 2] = [Executor::HostRead, Executor::Roots];
 
 macro_rules! groups {
@@ -41,9 +42,12 @@ macro_rules! groups {
 groups! { writing reading processes sockets kernel namespaces network proxied persistence load lifetime }
 
 #[test]
-fn the_documentation_has_the_number_of_ways_in_each_group() {
-    let page =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/security.md")).unwrap();
+fn documented_attack_counts_match_each_group() {
+    let page = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../docs/explanation/security.md"
+    ))
+    .unwrap();
     let table = page
         .split("| group | ways |")
         .nth(1)
@@ -77,7 +81,7 @@ fn holds(name: &str) {
     if group.proxied && !is_inside {
         return run_inside(name, &["--net"]);
     }
-    let _servers = group.proxied.then(|| world::start(&tools));
+    let _servers = group.proxied.then(|| proxied_network::start(&tools));
     let faults = run::faults(&tools, group, &EXECUTORS, !is_root());
     assert!(faults.is_empty(), "{} faults in {}:\n{}", faults.len(), group.name, faults.join("\n"));
 }

@@ -1,34 +1,35 @@
-//! The table's terms: one row is one way out of a sandbox, its allowed twin, and what is to be seen on the host.
+//! The table's terms: one row is one way out of a sandbox, its permitted twin, and the visible effect on the host.
 //!
-//! Commands are shell scripts. They find these variables: `S` the scene's directory, and in it `W` the session sandbox
-//! directory (also the working directory), `G` another writable root, `R` readable, `O` readable or not there at all,
-//! `D` denied, `H` the home; `L` the names of all files that run later, `K` of those that do so in any folder; `P` the probe program; `M` what an attack writes, `T` what a twin writes; `C` the claim;
-//! `V` and `A` the victim and where it keeps its secret, `N` its message queue; and the listeners', see there.
+//! Commands are shell scripts with these variables: `S` the scene's directory, and in it `W` the session sandbox
+//! directory (also the working directory), `G` another writable root, `R` readable, `O` readable or missing, `D`
+//! denied, `H` the home; `L` the names of all autostart files, `K` of those that run from any folder; `P` the probe
+//! program; `M` the text an attack writes, `T` the text a twin writes; `C` the claim; `V` and `A` the victim and the
+//! address of its secret, `N` its message queue; and those of the listeners module.
 
 use crate::scene::Scene;
 
-/// The rows of a group, and the surroundings that all of them need.
+/// The rows of a group and the environment that all of them need.
 pub(crate) struct Group {
     pub(crate) name: &'static str,
-    /// A process of the host's that is not to be touched.
+    /// A host process that must not be affected.
     pub(crate) victim: bool,
-    /// Sockets of the host's that are not to hear anything.
+    /// Host sockets that must not be contacted.
     pub(crate) listeners: bool,
-    /// A proxy, with servers outside. In a network of the suite's own.
+    /// A proxy with servers outside, in the suite's own network.
     pub(crate) proxied: bool,
-    /// Persistence files in the writable directories.
+    /// Autostart files in the writable directories.
     pub(crate) persistence: bool,
     pub(crate) rows: &'static [Row],
 }
 
-/// One way out, and its allowed twin.
+/// One way out and its permitted twin.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) attack: &'static str,
     pub(crate) twin: &'static str,
     pub(crate) works: Sign,
     pub(crate) bare: Bare,
-    /// The number of breaches it makes without a sandbox at least.
+    /// Minimum number of breaches without a sandbox.
     pub(crate) ways: usize,
     pub(crate) views: Views,
     pub(crate) terminal: bool,
@@ -38,28 +39,28 @@ pub(crate) struct Row {
 /// The trace by which the host sees that a twin has worked.
 #[derive(Clone, Copy)]
 pub(crate) enum Sign {
-    /// The open secret, which only `$R/secret` has, came out.
+    /// The open secret, which only `$R/secret` contains, was printed.
     Said,
-    /// A file below the scene has the twin's mark in it.
+    /// A file in the scene contains the twin's mark.
     Wrote(&'static str),
-    /// Something else.
+    /// A custom check passes.
     Seen(fn(&Scene) -> bool),
 }
 
-/// The outcome of the attack without any sandbox, which shows that it is one.
+/// The outcome of the attack without any sandbox, which proves that it works.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bare {
-    /// It gets through.
+    /// It succeeds.
     Breaks,
-    /// An ordinary user may not do this anyway, or this system has no such thing: the host sees nothing of it either.
+    /// An ordinary user is not permitted to do this, or this system lacks the feature: the host sees no effect.
     Holds,
-    /// It gets through where the system offers it; where not, the host sees nothing of it. Distributions differ.
+    /// It succeeds where the system supports it, and has no effect elsewhere. Distributions differ.
     Differs,
     /// It would harm the machine or the suite itself.
     Untried,
 }
 
-/// In which views of the file system the row makes sense.
+/// File system views in which the row makes sense.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Views {
     Both,
@@ -68,7 +69,7 @@ pub(crate) enum Views {
 }
 
 impl Row {
-    /// A row with the usual terms.
+    /// Creates a row with the usual terms.
     pub(crate) const fn new(
         name: &'static str,
         attack: &'static str,
@@ -84,7 +85,7 @@ impl Row {
         self
     }
 
-    /// An attack that tries so many things, all of which work without a sandbox.
+    /// Sets the number of ways an attack tries, all of which work without a sandbox.
     pub(crate) const fn ways(mut self, ways: usize) -> Self {
         self.ways = ways;
         self
@@ -95,13 +96,13 @@ impl Row {
         self
     }
 
-    /// Launched from a terminal.
+    /// Launches the row from a terminal.
     pub(crate) const fn in_terminal(mut self) -> Self {
         self.terminal = true;
         self
     }
 
-    /// A further look at the host: what is wrong there, if anything.
+    /// Adds a check of the host that returns a breach, if any.
     pub(crate) const fn also(mut self, look: fn(&Scene) -> Option<String>) -> Self {
         self.also = Some(look);
         self

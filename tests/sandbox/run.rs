@@ -1,4 +1,4 @@
-//! Carrying out a row: the attack and its twin in one sandbox, and the attack once more without any.
+//! Runs a row: the attack and its twin in one sandbox, and the attack again without any.
 
 use std::{
     sync::{
@@ -16,23 +16,23 @@ use crate::{
     tools::Tools,
 };
 
-/// Stands between what the attack said and what its twin said.
+/// Separator between the outputs of the attack and its twin.
 const TWIN: &str = "---twin---";
 
-/// A launch mostly waits for the kernel.
+/// Number of concurrent launches, which mostly wait for the kernel.
 const AT_ONCE: usize = 4;
 
 /// The host's verdict on one row.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
-    /// The ways in which the attack got through.
+    /// Ways in which the attack succeeded.
     pub(crate) breaches: Vec<String>,
-    /// The twin did not work; what was said instead.
+    /// Output of a twin that did not work.
     pub(crate) twin_failed: Option<String>,
 }
 
 impl Row {
-    /// True if the row makes sense in this executor.
+    /// Returns whether the row makes sense in this executor.
     pub(crate) fn is_for(&self, executor: &Executor) -> bool {
         match (self.views, executor) {
             (Views::Both, _) | (_, Executor::Bare) => true,
@@ -43,7 +43,7 @@ impl Row {
     }
 }
 
-/// The attack and its twin, one after the other in the same sandbox.
+/// Runs the attack and then its twin in the same sandbox.
 pub(crate) fn sandboxed(tools: &Tools, group: &Group, row: &Row, executor: &Executor) -> Verdict {
     let mut scene = Scene::new(tools, group, executor);
     let before = picture(tools, &scene);
@@ -56,7 +56,7 @@ pub(crate) fn sandboxed(tools: &Tools, group: &Group, row: &Row, executor: &Exec
     Verdict { breaches, twin_failed }
 }
 
-/// The attack alone, with all rights of the user; what it came to, and what was said.
+/// Runs only the attack, with all privileges of the user. Returns its breaches and output.
 pub(crate) fn bare(tools: &Tools, group: &Group, row: &Row) -> (Vec<String>, String) {
     let mut scene = Scene::new(tools, group, &Executor::Bare);
     let before = picture(tools, &scene);
@@ -67,10 +67,10 @@ pub(crate) fn bare(tools: &Tools, group: &Group, row: &Row) -> (Vec<String>, Str
     (found, run.said)
 }
 
-/// The faults of a group's rows.
+/// Returns the faults of a group's rows.
 ///
-/// Sandboxes do not disturb each other, so they run beside each other. Attacks without one may, so each of them runs
-/// alone.
+/// Sandboxed attacks are independent and run concurrently. Attacks without a sandbox may interfere, so they run one
+/// at a time.
 pub(crate) fn faults(tools: &Tools, group: &Group, executors: &[Executor], as_user: bool) -> Vec<String> {
     let next = AtomicUsize::new(0);
     let found = Mutex::new(Vec::new());
@@ -121,7 +121,7 @@ fn without(tools: &Tools, group: &Group, row: &Row) -> Option<String> {
     }
 }
 
-/// The breach, if the kernel's list of sockets, as it was copied into the claim, has one of the host's in it.
+/// Returns a breach if the kernel's socket list in the claim contains one of the host's sockets.
 pub(crate) fn listening(scene: &Scene) -> Option<String> {
     let port = scene.listeners.as_ref()?.port_in_table();
     scene

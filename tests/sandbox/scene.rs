@@ -1,6 +1,6 @@
-//! A place on the host, made anew for every launch, with all that is to be kept and all that may be touched.
+//! A place on the host, recreated for every launch, with secrets to be kept and files that may be touched.
 //!
-//! - INVARIANT: the secret is in what must not be read and nowhere else; the open secret is in `readable` and in the
+//! - INVARIANT: the secret exists only in unreadable places; the open secret is only in `readable` and in the
 //!   variable `TERM`. Neither is in any command.
 
 use std::{
@@ -17,14 +17,13 @@ use tempfile::TempDir;
 
 use crate::{launch::Executor, listeners::Listeners, row::Group, tools::Tools, victim::Victim};
 
-/// One place.
 pub(crate) struct Scene {
     dir: TempDir,
-    /// The secret that must not come out.
+    /// The secret that must not leak.
     pub(crate) secret: String,
-    /// The same for times of files.
+    /// The same secret in file times.
     pub(crate) secret_time: String,
-    /// The secret that may come out.
+    /// The secret that may be read.
     pub(crate) open: String,
     /// The mark that an attack writes.
     pub(crate) mark: String,
@@ -36,7 +35,7 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// In the view of granted paths alone, nothing inside of a granted path is denied.
+    /// Creates a scene. In the view with only granted paths, nothing inside a granted path is denied.
     pub(crate) fn new(tools: &Tools, group: &Group, executor: &Executor) -> Self {
         let dir = tempfile::Builder::new().prefix("ic").tempdir_in(&tools.place).unwrap();
         let number = random();
@@ -94,14 +93,14 @@ impl Scene {
         symlink(self.path("outside"), self.path("work/shortcut")).unwrap();
     }
 
-    /// Denied places inside of readable and writable ones.
+    /// Creates denied places inside readable and writable ones.
     fn deny_inside(&self) {
         self.tell("work/mixed/private", &self.secret);
         fs::write(self.path("readable/locked"), &self.secret).unwrap();
     }
 
-    /// Persistence files that are there already: of repositories, with a work tree and without, at a root and below; of
-    /// an editor; and one that is a symlink.
+    /// Creates the initial autostart files: of repositories with and without a work tree, at a root and below; of an
+    /// editor; and one that is a symlink.
     fn persist(&self) {
         for repository in ["work/.git", "granted/sub/.git", "granted/bare"] {
             for dir in ["objects", "refs", "hooks", "info"] {
@@ -118,7 +117,7 @@ impl Scene {
         symlink("real", self.path("work/.zshrc")).unwrap();
     }
 
-    /// A directory that has a token as content, as name, in a program and in a symlink.
+    /// Puts a token into a directory as file content, file name, program and symlink.
     fn tell(&self, dir: &str, token: &str) {
         fs::write(self.path(&format!("{dir}/secret")), token).unwrap();
         fs::write(self.path(&format!("{dir}/name-{token}")), "").unwrap();
@@ -136,12 +135,12 @@ impl Scene {
         format!("{}/{name}", self.base())
     }
 
-    /// A file's content, as far as it is text.
+    /// Returns a file's content decoded as text.
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         fs::read(Path::new(&self.path(name))).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The variables of a scene, as the first lines of a script.
+    /// Returns the scene's variables as the first lines of a script.
     pub(crate) fn prelude(&self, tools: &Tools) -> String {
         let mut variables = vec![
             ("S", self.base().to_owned()),
@@ -168,7 +167,7 @@ impl Scene {
         variables.iter().map(|(name, value)| format!("{name}='{value}'; ")).collect()
     }
 
-    /// The name of the victim's message queue.
+    /// Returns the name of the victim's message queue.
     pub(crate) fn queue(&self) -> String {
         let name = self.dir.path().file_name().and_then(|name| name.to_str());
         format!("/{}", name.unwrap())

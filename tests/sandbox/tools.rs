@@ -1,4 +1,4 @@
-//! The programs under test and beside it, and where scenes are made.
+//! The programs under test, the helper programs, and the directory for scenes.
 
 use std::{
     env, fs,
@@ -10,13 +10,14 @@ use std::{
 use ironcurtain_testkit::programs::{built, is_root};
 use tempfile::TempDir;
 
-/// The variable with the folder of the programs, when they were copied for somebody else.
+/// Variable with the folder of the programs, if they were copied for another user.
 const COPIES: &str = "ESCAPE_SUITE_PROGRAMS";
 
-/// No such users need exist. Each group has one of its own, so that attacks without a sandbox do not reach another's.
+/// User IDs, which need not exist. Each group has its own, so that attacks without a sandbox do not affect another
+/// group's.
 const USERS: std::ops::Range<u32> = 64_000..64_100;
 
-/// The programs, and a directory for scenes.
+/// The programs and a directory for scenes.
 pub(crate) struct Tools {
     pub(crate) sandbox: String,
     pub(crate) probe: String,
@@ -50,7 +51,7 @@ impl Tools {
 }
 
 impl Tools {
-    /// Groups that run as the same user take turns, for the same reason.
+    /// Locks the user ID, so that groups with the same one run in turn.
     pub(crate) fn turn(&self) -> Option<fs::File> {
         if is_root() || env::var_os(COPIES).is_some() {
             return None;
@@ -62,15 +63,15 @@ impl Tools {
     }
 }
 
-/// Copies of the programs that anybody may run, with a directory for scenes that belongs to an ordinary user.
+/// Copies of the programs that anyone may run, with a directory for scenes that belongs to an ordinary user.
 pub(crate) struct Copies {
     dir: TempDir,
     user: u32,
-    /// Nobody else is this user meanwhile.
+    /// Lock that reserves this user ID.
     _held: fs::File,
 }
 
-/// This user, unless somebody else is.
+/// Reserves this user ID unless it is taken.
 fn free(user: u32) -> Option<(u32, fs::File)> {
     let file = fs::File::create(format!("/var/tmp/ironcurtain-escape-user-{user}")).ok()?;
     file.try_lock().is_ok().then_some((user, file))
@@ -89,7 +90,7 @@ impl Copies {
         fs::create_dir(&place).unwrap();
         let (user, held) = USERS.clone().find_map(free).unwrap();
         chown(&place, Some(user), Some(user)).unwrap();
-        // Runs as root, for that user alone.
+        // A setuid-root program, for that user only.
         let trap = dir.path().join("becomes-root");
         fs::copy(&tools.probe, &trap).unwrap();
         chown(&trap, None, Some(user)).unwrap();
@@ -97,7 +98,7 @@ impl Copies {
         Self { dir, user, _held: held }
     }
 
-    /// This very program again, as the ordinary user.
+    /// Returns a command that runs this program again as the ordinary user.
     pub(crate) fn own_program(&self) -> Command {
         let id = self.user.to_string();
         let own = env::current_exe().unwrap();

@@ -1,4 +1,4 @@
-//! A process of the host's: alive, unchanged and run as before, or harmed.
+//! A host process that must stay alive, unchanged and scheduled as before.
 
 use std::{
     fs,
@@ -11,17 +11,17 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::{scene::Scene, tools::Tools};
 
-/// The time that it may take to answer.
+/// Timeout for its answer.
 const BOUND: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 pub(crate) struct Victim {
     child: Child,
     said: BufReader<ChildStdout>,
-    /// The address of the secret in its memory.
+    /// Address of the secret in its memory.
     pub(crate) address: String,
-    /// The terms on which the kernel runs it.
+    /// Its initial scheduling parameters.
     terms: Vec<String>,
-    /// Takes away what it leaves when it is killed.
+    /// Command that removes what it leaves when killed.
     forget: Command,
 }
 
@@ -54,7 +54,7 @@ impl Victim {
         self.child.id()
     }
 
-    /// The harm that has been done to it.
+    /// Returns the harm that was done to it.
     pub(crate) fn harm(&mut self) -> Option<String> {
         let now = terms(self.child.id());
         if now != self.terms {
@@ -70,7 +70,7 @@ impl Victim {
         }
     }
 
-    /// Waits until it says something. One that was told to stop may still have run a moment ago.
+    /// Waits for its answer. A process that was just stopped may still have run a moment ago.
     fn answers(&self) -> io::Result<()> {
         let mut polled = [PollFd::new(self.said.get_ref(), PollFlags::IN)];
         match poll(&mut polled, Some(&BOUND))? {
@@ -82,7 +82,7 @@ impl Victim {
 
 impl Drop for Victim {
     fn drop(&mut self) {
-        // It cleans up at the end of its input; a victim that was stopped or killed cannot.
+        // It cleans up at the end of its input, unless it was stopped or killed.
         drop(self.child.stdin.take());
         let pid = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::CONT);
@@ -92,13 +92,13 @@ impl Drop for Victim {
     }
 }
 
-/// The terms on which the kernel runs a process, as far as another process may change them.
+/// Returns a process's scheduling parameters that another process may change.
 fn terms(pid: u32) -> Vec<String> {
     let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let status = read("status");
     let line = |name: &str| status.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
     let stat = read("stat");
-    // After the name in parentheses: state, and then from the sixteenth on priority and niceness.
+    // After the name in parentheses: the state, and from the sixteenth field on priority and niceness.
     let after = stat.rsplit(") ").next().unwrap_or_default();
     let fields: Vec<&str> = after.split(' ').collect();
     let field = |place: usize| fields.get(place).copied().unwrap_or_default().to_owned();
@@ -118,7 +118,7 @@ fn terms(pid: u32) -> Vec<String> {
     ]
 }
 
-/// The priority of its reads and writes, which only a program tells.
+/// Returns the I/O priority of a process, which only the `ionice` program reports.
 fn io_priority(pid: u32) -> String {
     let said = Command::new("ionice").args(["-p", &pid.to_string()]).output().unwrap();
     String::from_utf8_lossy(&said.stdout).into_owned()

@@ -1,13 +1,13 @@
-//! Real agent clients, as their makers publish them, connected by our command and run with a model of ours, in a network in which
-//! there is nothing else.
+//! Published agent clients, connected by our command and run with a scripted model in a network that contains nothing
+//! else.
 //!
-//! - Each starts the shim from the settings that we wrote; what its model asks for goes through the policy, a person's answer and a
-//!   sandboxed server, and what became of it reaches the model.
-//! - Not the makers' wrappers but their programs: the wrappers look for updates.
+//! - Each client starts the shim from the settings we wrote. Its model's calls pass through the policy, the user's
+//!   answer and a sandboxed server, and the result reaches the model.
+//! - The tests run the programs themselves and not the makers' wrappers, because the wrappers check for updates.
 
 mod model;
 
-use crate::consent::{Next, paths};
+use crate::scripted_user::{Next, paths};
 use crate::world::{World, installed, programs};
 use ironcurtain_consent::{DenialReach, Lifetime, Reach};
 use ironcurtain_testkit::namespace::{is_inside, run_inside_by};
@@ -17,42 +17,41 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The content of the file that the model wants to read.
+/// Content of the file that the model reads.
 const CONTENT: &str = "the numbers of this year";
 
-/// The person's words.
+/// Note in the user's denial.
 const NOTE: &str = "ask my accountant instead";
 
-/// The reason why the other server does not start.
+/// Reason why the other server does not start.
 const REASON: &str = "the server `broken` is not running: it ended with status 1";
 
-/// The seconds that a client may take for a prompt: each is a large program, and others run beside it.
+/// Maximum seconds for one prompt. The clients are large programs and several run at once.
 const PATIENCE: &str = "90";
 
-/// A network with nothing but this machine's own address.
+/// Command that brings up a network with only a loopback interface.
 const ALONE: &str = r#"PATH="$PATH:/usr/sbin:/sbin" ip link set lo up; exec "$0" "$@""#;
 
-/// An agent client.
 struct Agent {
-    /// Its name in our table.
+    /// Identifier in our client table.
     id: &'static str,
-    /// Its name on the path.
+    /// Name of the executable on `PATH`.
     name: &'static str,
-    /// Its program, below `node_modules`.
+    /// Program path below `node_modules`.
     program: &'static str,
-    /// Its name in its greeting.
+    /// Name in the client's `initialize` request.
     greets_as: &'static str,
-    /// Its settings before it is connected; `MODEL-URL` stands for the model's address.
+    /// Settings before connecting; `MODEL-URL` is replaced by the model's address.
     settings: Option<(&'static str, &'static str)>,
-    /// Variables; `MODEL-URL` as above.
+    /// Environment variables; `MODEL-URL` is replaced as above.
     variables: &'static [(&'static str, &'static str)],
-    /// The arguments by which it lists its servers.
+    /// Arguments that list the configured servers.
     list: &'static [&'static str],
-    /// The word by which it says there that a server works, where it starts it.
+    /// Text in that list that marks a working server, for clients that start it.
     works: &'static str,
-    /// The arguments by which it puts one prompt to the model.
+    /// Arguments that send one prompt to the model.
     run: &'static [&'static str],
-    /// The arguments, and a variable, by which it says why a server does not start.
+    /// Arguments and an environment variable that make the client report why a server does not start.
     why: (&'static [&'static str], (&'static str, &'static str)),
 }
 
@@ -157,7 +156,7 @@ const COPILOT: Agent = Agent {
     ),
 };
 
-/// An agent client on a machine of its own.
+/// An agent client on its own machine.
 struct Desk {
     agent: &'static Agent,
     world: World,
@@ -186,7 +185,7 @@ impl Desk {
         Self { agent, world, model, file }
     }
 
-    /// Runs a program as the person would, in a project of theirs.
+    /// Runs a program as the user, inside one of their projects.
     fn run(&self, program: &Path, arguments: &[&str], variable: (&str, &str)) -> (bool, String) {
         let path = std::env::var("PATH").unwrap();
         let mut command = Command::new("timeout");
@@ -208,7 +207,6 @@ impl Desk {
         (status.success(), String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned())
     }
 
-    /// Runs the agent client.
     #[track_caller]
     fn agent(&self, arguments: &[&str]) -> String {
         let (good, said) =
@@ -226,7 +224,7 @@ impl Desk {
         said
     }
 
-    /// One prompt; what the model was told of its call.
+    /// Sends one prompt and returns the tool result that the model received.
     #[track_caller]
     fn prompt(&self) -> String {
         self.model.forget();
@@ -238,15 +236,15 @@ impl Desk {
     }
 }
 
-fn works_behind_the_shield(test: &str, agent: &'static Agent) {
+fn assert_works_through_ironcurtain(test: &str, agent: &'static Agent) {
     if !is_inside() {
         let own = std::env::current_exe().unwrap();
         return run_inside_by(test, &["--net"], &["sh", "-ec", ALONE, own.to_str().unwrap()]);
     }
     let desk = Desk::new(agent);
-    let person = &desk.world.person;
-    // Some tell the folder that they work in, which is a question of its own.
-    person.looks_at_calls_alone();
+    let person = &desk.world.user;
+    // Some clients report their working directory, which prompts a separate question.
+    person.deny_other_questions();
     desk.clients(&["connect", agent.id, "--server", "filesystem", "--yes"]);
     let listed = desk.agent(agent.list);
     assert!(listed.contains("filesystem") && listed.contains(agent.works), "{listed}");
@@ -278,33 +276,33 @@ fn works_behind_the_shield(test: &str, agent: &'static Agent) {
 }
 
 #[test]
-fn claude_code_works_behind_the_shield() {
-    works_behind_the_shield("agents::claude_code_works_behind_the_shield", &CLAUDE_CODE);
+fn claude_code_works_through_ironcurtain() {
+    assert_works_through_ironcurtain("agents::claude_code_works_through_ironcurtain", &CLAUDE_CODE);
 }
 
 #[test]
-fn codex_works_behind_the_shield() {
-    works_behind_the_shield("agents::codex_works_behind_the_shield", &CODEX);
+fn codex_works_through_ironcurtain() {
+    assert_works_through_ironcurtain("agents::codex_works_through_ironcurtain", &CODEX);
 }
 
 #[test]
-fn gemini_works_behind_the_shield() {
-    works_behind_the_shield("agents::gemini_works_behind_the_shield", &GEMINI);
+fn gemini_works_through_ironcurtain() {
+    assert_works_through_ironcurtain("agents::gemini_works_through_ironcurtain", &GEMINI);
 }
 
 #[test]
-fn opencode_works_behind_the_shield() {
-    works_behind_the_shield("agents::opencode_works_behind_the_shield", &OPENCODE);
+fn opencode_works_through_ironcurtain() {
+    assert_works_through_ironcurtain("agents::opencode_works_through_ironcurtain", &OPENCODE);
 }
 
 #[test]
-fn copilot_works_behind_the_shield() {
-    works_behind_the_shield("agents::copilot_works_behind_the_shield", &COPILOT);
+fn copilot_works_through_ironcurtain() {
+    assert_works_through_ironcurtain("agents::copilot_works_through_ironcurtain", &COPILOT);
 }
 
 #[test]
-fn claude_code_is_connected_and_given_back_by_its_own_command() {
-    let test = "agents::claude_code_is_connected_and_given_back_by_its_own_command";
+fn claude_code_is_connected_and_restored_with_its_own_cli() {
+    let test = "agents::claude_code_is_connected_and_restored_with_its_own_cli";
     if !is_inside() {
         let own = std::env::current_exe().unwrap();
         return run_inside_by(test, &["--net"], &["sh", "-ec", ALONE, own.to_str().unwrap()]);
@@ -326,7 +324,7 @@ fn claude_code_is_connected_and_given_back_by_its_own_command() {
     assert_eq!(entry["command"], json!(shim));
     assert_eq!(entry["args"], json!(["--server", "filesystem"]));
     assert!(read()["numStartups"] == 3 && read()["mcpServers"].get("mine").is_some());
-    // It is there already: there is nothing to add.
+    // The entry exists already, so there is nothing to add.
     assert!(
         desk.clients(&["connect", "claude-code", "--server", "filesystem", "--yes"])
             .contains("nothing to write")
@@ -334,7 +332,7 @@ fn claude_code_is_connected_and_given_back_by_its_own_command() {
     let said = desk.clients(&["disconnect", "claude-code", "--yes"]);
     assert!(said.contains("Written by `claude mcp remove -s user filesystem`"), "{said}");
     assert_eq!(read()["mcpServers"], mine);
-    // What it starts itself may have secrets, which are not for a command line: the file is edited.
+    // Claude Code's own servers may hold secrets, which must not appear on a command line, so the file is edited.
     let said = desk.clients(&["connect", "claude-code", "--move", "--yes"]);
     assert!(!said.contains("Written by"), "{said}");
     assert_eq!(read()["mcpServers"]["mine"]["command"], json!(shim));

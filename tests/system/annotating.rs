@@ -1,8 +1,8 @@
-//! `ironcurtain servers annotate`, with servers from npm and with servers that mean no good.
+//! `ironcurtain servers annotate` with npm servers and with hostile servers.
 
-use crate::consent::Next;
-use crate::place::{Place, Prepared};
 use crate::reference::{configure, entry};
+use crate::scripted_user::Next;
+use crate::test_home::{Prepared, TestHome};
 use crate::world::{World, is_root, programs};
 use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ const OTHERS: &str =
     r#"{ "servers" : {"other":{ "tools":[ {"toolName":"x","args":{"p":["read-path"]}} ]}  } }"#;
 
 #[test]
-fn a_server_is_annotated_after_a_yes_and_calls_are_judged_by_it() {
+fn approved_annotations_are_written_and_decide_calls() {
     let prepare = |w: &Prepared| {
         let mut files = entry("server-filesystem");
         files["fileWrites"] = json!("replace");
@@ -30,7 +30,7 @@ fn a_server_is_annotated_after_a_yes_and_calls_are_judged_by_it() {
     let annotate = |more: &[&str]| run(&world.ours(), &world.home.person, "files", more);
     let refused = annotate(&[]);
     assert!(!refused.status.success());
-    assert!(error(&refused).contains("there is no terminal to confirm at"), "{}", error(&refused));
+    assert!(error(&refused).contains("no terminal to confirm on"), "{}", error(&refused));
     assert!(text(&refused).contains("  path  read-path  (high: "), "{}", text(&refused));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), OTHERS);
     let written = annotate(&["--yes"]);
@@ -39,18 +39,18 @@ fn a_server_is_annotated_after_a_yes_and_calls_are_judged_by_it() {
     let (before, _) = OTHERS.rsplit_once("  } }").unwrap();
     assert!(stored.starts_with(before) && stored.ends_with("} }"), "{stored}");
     let again = annotate(&[]);
-    assert!(again.status.success() && text(&again).contains("All of it is written down already."));
+    assert!(again.status.success() && text(&again).contains("All of this is already saved."));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), stored);
     world.restart();
     let mut client = world.connect("files");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.read(&docs).ok(), "hello");
     client.read(&world.path(".ssh/id")).refused("structural-protected-path");
-    assert_eq!(std::fs::read_dir(world.home.sessions()).unwrap().filter(is_scratch).count(), 0);
+    assert_eq!(std::fs::read_dir(world.home.sessions()).unwrap().filter(is_session_folder).count(), 0);
 }
 
 #[test]
-fn what_a_server_changed_since_it_was_annotated_is_shown() {
+fn tool_changes_since_annotation_are_shown() {
     let place = place(&listing(&json!([tool("read_it", &["path"])])));
     assert!(annotate(&place, &["--yes"]).status.success());
     let changed = json!([tool("read_it", &["path", "deep"]), tool("write_it", &["file"])]);
@@ -59,7 +59,7 @@ fn what_a_server_changed_since_it_was_annotated_is_shown() {
     for words in [
         "  CHANGED by the server since it was annotated",
         "  change: `deep` is new: none",
-        "The server does not say the same of its tools",
+        "The server describes its tools differently",
     ] {
         assert!(shown.contains(words), "{words} in\n{shown}");
     }
@@ -73,17 +73,20 @@ fn what_a_server_changed_since_it_was_annotated_is_shown() {
     assert!(shown.contains("`path`: LOOSER, read-path instead of read-path, delete-path"), "{shown}");
     configure_server(&place, &listing(&json!([])));
     let shown = text(&annotate(&place, &[]));
-    assert!(shown.contains("read_it: not listed by the server this time; its annotation is kept"), "{shown}");
+    assert!(shown.contains("read_it: no longer listed by the server; its annotation is kept"), "{shown}");
     let stored = || std::fs::read_to_string(annotations(&place.home.config)).unwrap();
     assert!(annotate(&place, &["--yes"]).status.success());
     assert!(stored().contains("read_it"), "{}", stored());
     let shown = text(&annotate(&place, &["--yes", "--drop-unseen"]));
-    assert!(shown.contains("read_it: not listed by the server this time; its annotation goes"), "{shown}");
+    assert!(
+        shown.contains("read_it: no longer listed by the server; its annotation will be dropped"),
+        "{shown}"
+    );
     assert!(!stored().contains("read_it"), "{}", stored());
 }
 
 #[test]
-fn without_a_file_what_ships_is_kept() {
+fn shipped_annotations_are_kept_without_a_user_file() {
     let place = place(&listing(&json!([tool("read_it", &["path"])])));
     assert!(annotate(&place, &["--yes"]).status.success());
     let stored: Value =
@@ -95,8 +98,8 @@ fn without_a_file_what_ships_is_kept() {
 }
 
 #[test]
-fn what_ships_is_not_said_to_have_changed() {
-    let place = Place::new(|_| {});
+fn shipped_annotations_are_not_reported_as_changed() {
+    let place = TestHome::new(|_| {});
     let own = json!({ "filesystem": { "command": programs().join("ironcurtain-filesystem") } });
     configure(&Prepared { home: place.home.clone() }, &own);
     let shown = text(&run(&place.ours(), &place.home.person, "filesystem", &[]));
@@ -104,7 +107,7 @@ fn what_ships_is_not_said_to_have_changed() {
 }
 
 #[test]
-fn a_tool_that_cannot_be_annotated_is_left_out() {
+fn unannotatable_tool_is_left_out() {
     let nested = json!({ "name": "write_all", "inputSchema": { "type": "object", "properties": {
         "files": { "type": "array", "items": { "type": "object", "properties": { "path": { "type": "string" } } } } } } });
     let place = place(&listing(&json!([nested, tool("read_it", &["path"])])));
@@ -119,7 +122,7 @@ fn a_tool_that_cannot_be_annotated_is_left_out() {
 }
 
 #[test]
-fn a_tool_with_an_argument_that_nothing_tells_of_is_not_written_unseen() {
+fn tool_with_unknown_argument_is_not_written_unreviewed() {
     let place = place(&listing(&json!([tool("zap", &["what"]), tool("read_it", &["path"])])));
     let stored = || {
         let text = std::fs::read_to_string(annotations(&place.home.config)).unwrap();
@@ -136,13 +139,13 @@ fn a_tool_with_an_argument_that_nothing_tells_of_is_not_written_unseen() {
     assert_eq!(stored(), ["read_it"]);
     assert!(annotate(&place, &["--yes", "--unknown-as-text"]).status.success());
     assert_eq!(stored(), ["zap", "read_it"]);
-    // What stands there in just that way was looked at, and is kept.
-    assert!(text(&annotate(&place, &["--yes"])).contains("All of it is written down already."));
+    // An unchanged annotation was reviewed already and is kept.
+    assert!(text(&annotate(&place, &["--yes"])).contains("All of this is already saved."));
     assert_eq!(stored(), ["zap", "read_it"]);
 }
 
 #[test]
-fn a_hostile_server_gets_an_error_and_nothing_is_written() {
+fn hostile_tool_list_is_an_error_and_writes_nothing() {
     let named = |name: &str| listing(&json!([tool(name, &["path"])]));
     let big = json!({ "name": "big", "inputSchema": { "type": "object" }, "description": "BIG" });
     let cases = [
@@ -151,7 +154,7 @@ fn a_hostile_server_gets_an_error_and_nothing_is_written() {
         ("import time; time.sleep(60)".to_owned(), "did not list its tools within 2 s"),
         (
             "while True: print('\\x1b[2Jno message', flush=True)".to_owned(),
-            "prints lines that are no messages of the protocol, such as `\\u{1b}[2Jno message`",
+            "printed lines that are not protocol messages, such as `\\u{1b}[2Jno message`",
         ),
         ("import sys; sys.stderr.write('no \\x1b key'); sys.exit(3)".to_owned(), "it said: no \\u{1b} key"),
         (
@@ -168,10 +171,10 @@ fn a_hostile_server_gets_an_error_and_nothing_is_written() {
             "import sys\nwhile True: sys.stdout.write('x' * 65536)".to_owned(),
             "did not list its tools within 2 s",
         ),
-        (named("read\\u202efile"), "cannot be shown as it is: `read\\u{202e}file`"),
-        (named("read\\u001b[31m"), "cannot be shown as it is: `read\\u{1b}[31m`"),
+        (named("read\\u202efile"), "whose name cannot be displayed safely: `read\\u{202e}file`"),
+        (named("read\\u001b[31m"), "whose name cannot be displayed safely: `read\\u{1b}[31m`"),
         (listing(&json!([tool("a", &[]), tool("a", &[])])), "lists the tool `a` twice"),
-        (served("{'tools': 'none'}", ""), "in a way that is not understood"),
+        (served("{'tools': 'none'}", ""), "returned an invalid list of tools"),
     ];
     for (script, words) in cases {
         let place = place(&script);
@@ -184,14 +187,14 @@ fn a_hostile_server_gets_an_error_and_nothing_is_written() {
     }
     let noisy = place("import sys\nprint('hello', flush=True)\nfor line in sys.stdin: pass");
     let told = error(&annotate(&noisy, &["--yes", "--timeout", "6"]));
-    assert!(told.contains("within 6 s; it printed what is no message of the protocol: `hello`"), "{told}");
+    assert!(told.contains("within 6 s; it printed a line that is not a protocol message: `hello`"), "{told}");
     let twin = place(&named("read_file"));
     assert!(annotate(&twin, &["--yes", "--timeout", "20"]).status.success());
 }
 
 #[test]
-fn a_server_that_is_asked_for_its_tools_sees_nothing_and_reaches_nobody() {
-    let place = Place::new(|_| {});
+fn server_sees_no_files_and_no_network_while_its_tools_are_listed() {
+    let place = TestHome::new(|_| {});
     let secret = place.file("docs/secret.txt", "secret");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -208,12 +211,16 @@ fn a_server_that_is_asked_for_its_tools_sees_nothing_and_reaches_nobody() {
     let shown = text(&annotate(&place, &[]));
     assert!(shown.starts_with("seen_True_net_True\n"), "{shown}");
     let unknown = run(&place.ours(), &place.home.person, "nobody", &[]);
-    assert!(error(&unknown).contains("no server is named `nobody`; there is `s`"), "{}", error(&unknown));
+    assert!(
+        error(&unknown).contains("no server is named `nobody`; existing servers: `s`"),
+        "{}",
+        error(&unknown)
+    );
 }
 
 #[test]
-fn a_server_that_is_looked_at_has_what_its_entry_opens_and_leaves_nothing_that_runs_later() {
-    let place = Place::new(|_| {});
+fn inspected_server_has_its_configured_access_and_leaves_no_autostart_files() {
+    let place = TestHome::new(|_| {});
     let read = place.file("read/known.txt", "x");
     let kept = place.file("kept/known.txt", "x");
     std::fs::create_dir_all(place.home.person.join("kept/.git/hooks")).unwrap();
@@ -231,7 +238,7 @@ fn a_server_that_is_looked_at_has_what_its_entry_opens_and_leaves_nothing_that_r
     };
     let closed = shown(json!({}));
     assert!(closed.contains("reads_False_writes_False\n"), "{closed}");
-    assert!(closed.contains("While it was looked at, it wants to reach `a.example.test:80`."), "{closed}");
+    assert!(closed.contains("During the trial, it wants to reach `a.example.test:80`."), "{closed}");
     assert!(closed.contains("it wants the file or folder `/opt/x`"), "{closed}");
     let open = shown(json!({ "allowRead": ["~/read"], "allowWrite": ["~/kept"] }));
     assert!(open.contains("reads_True_writes_True\n"), "{open}");
@@ -241,8 +248,8 @@ fn a_server_that_is_looked_at_has_what_its_entry_opens_and_leaves_nothing_that_r
 }
 
 #[test]
-fn tools_that_need_a_capability_of_the_client_are_seen() {
-    let place = Place::new(|_| {});
+fn tools_requiring_a_client_capability_are_listed() {
+    let place = TestHome::new(|_| {});
     configure(&Prepared { home: place.home.clone() }, &json!({ "s": entry("server-everything") }));
     let shown = text(&annotate(&place, &[]));
     for tool in ["echo", "trigger-sampling-request", "trigger-elicitation-request", "get-roots-list"] {
@@ -251,7 +258,7 @@ fn tools_that_need_a_capability_of_the_client_are_seen() {
 }
 
 #[test]
-fn the_tools_of_a_server_without_paths_name_nothing() {
+fn tools_of_server_without_paths_get_no_path_roles() {
     let mut world = World::with(|w| configure(w, &json!({ "everything": entry("server-everything") })));
     let mut client = world.connect("everything");
     client.call("echo", json!({ "message": "hi" })).refused("nobody has said yet what the tool");
@@ -259,7 +266,7 @@ fn the_tools_of_a_server_without_paths_name_nothing() {
     assert!(run(&world.ours(), &world.home.person, "everything", &["--yes"]).status.success());
     world.restart();
     let mut client = world.connect("everything");
-    // It reaches nothing, and so is not asked about.
+    // The server reaches nothing, so the call needs no approval.
     assert_eq!(client.call("echo", json!({ "message": "hi" })).ok(), "Echo: hi");
     client.call("echo", json!({ "message": "hi", "path": "/" })).refused("has no argument `path`");
     let stored = std::fs::read_to_string(annotations(&world.home.config)).unwrap();
@@ -273,8 +280,8 @@ fn the_tools_of_a_server_without_paths_name_nothing() {
 }
 
 #[test]
-fn a_server_whose_program_is_hidden_from_it_gets_a_hint() {
-    let place = Place::new(|_| {});
+fn server_whose_program_is_hidden_by_the_sandbox_gets_a_hint() {
+    let place = TestHome::new(|_| {});
     let program = place.file("code/server.py", &listing(&json!([tool("read_it", &["path"])])));
     let folder = program.parent().unwrap();
     let configured = |sandbox: Value| {
@@ -284,7 +291,7 @@ fn a_server_whose_program_is_hidden_from_it_gets_a_hint() {
     };
     let told = error(&configured(json!({})));
     let hint = format!(
-        "its sandbox may hide `{}` from it: name its folder in `sandbox.filesystem.allowRead`",
+        "its sandbox may hide `{}`; to allow it, add its folder to `sandbox.filesystem.allowRead`",
         program.display()
     );
     assert!(told.contains(&hint), "{told}");
@@ -293,9 +300,9 @@ fn a_server_whose_program_is_hidden_from_it_gets_a_hint() {
 }
 
 #[test]
-fn a_server_whose_program_another_one_may_write_is_not_started_to_be_asked() {
+fn server_program_writable_by_another_server_is_not_started_for_listing() {
     for sandbox in [json!({}), json!(false)] {
-        let place = Place::new(|_| {});
+        let place = TestHome::new(|_| {});
         let script = listing(&json!([tool("read_it", &["path"])]));
         let (own, link) = (place.home.person.join("tools/own"), place.home.person.join("kept/own"));
         for program in [&own, &link] {
@@ -310,7 +317,7 @@ fn a_server_whose_program_another_one_may_write_is_not_started_to_be_asked() {
             annotate(&place, &["--yes"])
         };
         let why = format!(
-            "the server `s` cannot be started: `{0}` is not started: it is at `{0}`, where the server `editor`, by `~/tools` \
+            "failed to start the server `s`: `{0}` is not started: it is at `{0}`, where the server `editor`, by `~/tools` \
              in its `allowWrite`, may write",
             own.display()
         );
@@ -322,7 +329,7 @@ fn a_server_whose_program_another_one_may_write_is_not_started_to_be_asked() {
 }
 
 #[test]
-fn descriptions_are_shown_with_what_hides_in_them() {
+fn hidden_characters_in_descriptions_are_shown() {
     let mut hidden = tool("read_it", &["path"]);
     hidden["description"] = json!("Reads\u{202e} it\u{1b}[2J");
     let place = place(&listing(&json!([hidden])));
@@ -337,13 +344,13 @@ pub fn tool(name: &str, arguments: &[&str]) -> Value {
         "inputSchema": { "type": "object", "properties": properties } })
 }
 
-/// A server that lists these tools, as a Python program.
+/// Returns a Python program for a server that lists these tools.
 pub fn listing(tools: &Value) -> String {
-    // Strings, lists and objects are written the same in both languages.
+    // Strings, lists and objects have the same syntax in JSON and Python.
     served(&format!("{{'tools': {tools}}}"), "")
 }
 
-/// A server that answers `tools/list` with a Python expression, after running a statement for each message.
+/// Returns a server that answers `tools/list` with a Python expression and runs a statement before each message.
 pub fn served(list: &str, first: &str) -> String {
     format!(
         "import json, sys\nfor line in sys.stdin:\n    m = json.loads(line)\n    {first}\n    if 'id' not in m: continue\n    r = {list} if m['method'] == 'tools/list' else {{'protocolVersion': '2025-06-18', 'capabilities': {{}}, 'serverInfo': {{'name': 's', 'version': '1'}}}}\n    print(json.dumps({{'jsonrpc': '2.0', 'id': m['id'], 'result': r}}), flush=True)\n",
@@ -351,18 +358,18 @@ pub fn served(list: &str, first: &str) -> String {
     )
 }
 
-fn place(script: &str) -> Place {
-    let place = Place::new(|_| {});
+fn place(script: &str) -> TestHome {
+    let place = TestHome::new(|_| {});
     configure_server(&place, script);
     place
 }
 
-fn configure_server(place: &Place, script: &str) {
+fn configure_server(place: &TestHome, script: &str) {
     let servers = json!({ "s": { "command": "/usr/bin/python3", "args": ["-c", script] } });
     configure(&Prepared { home: place.home.clone() }, &servers);
 }
 
-fn annotate(place: &Place, more: &[&str]) -> Output {
+fn annotate(place: &TestHome, more: &[&str]) -> Output {
     run(&place.ours(), &place.home.person, "s", more)
 }
 
@@ -385,7 +392,7 @@ fn annotations(config: &Path) -> PathBuf {
     config.join("policy/tool-annotations.json")
 }
 
-fn is_scratch(entry: &Result<std::fs::DirEntry, std::io::Error>) -> bool {
+fn is_session_folder(entry: &Result<std::fs::DirEntry, std::io::Error>) -> bool {
     entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("annotate-")
 }
 

@@ -1,4 +1,4 @@
-//! The agent client of these tests, to which each fake server adds its tools.
+//! The agent client of these tests. Each fake server extends it with its own tools.
 
 use ironcurtain_testkit::client as kit;
 pub use ironcurtain_testkit::client::{BOUND, Outcome};
@@ -21,7 +21,7 @@ impl Client {
         Self(kit::AgentClient::connect(programs, home, server))
     }
 
-    pub fn connect_deaf(programs: &Path, home: &Path, server: &str) -> Self {
+    pub fn connect_non_reading(programs: &Path, home: &Path, server: &str) -> Self {
         Self(kit::AgentClient::connect_deaf(programs, home, server))
     }
 

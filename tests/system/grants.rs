@@ -1,9 +1,9 @@
-//! A grant is a mount: what a hostile server can reach by itself, before, during and after.
+//! Grants are mounts: a hostile server's own access before, during and after a grant.
 
 use crate::client::{BOUND, Client};
-use crate::consent::{Next, paths};
 use crate::hostile;
 use crate::machine::Machine;
+use crate::scripted_user::{Next, paths};
 use crate::world::{World, eventually};
 use ironcurtain_consent::{Lifetime, Reach};
 use ironcurtain_daemon::{Gift, GiftOf};
@@ -17,9 +17,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const MISSING: &str = "os error 2)";
 const READ_ONLY: &str = "os error 30)";
 
-/// Lets the server open a path with the person's word.
+/// Opens a path with the user's approval.
 fn allow(world: &World, client: &mut Client, path: &Path, reach: Reach, lifetime: Lifetime) {
-    world.person.will(Next::Allow(reach, lifetime));
+    world.user.will(Next::Allow(reach, lifetime));
     client.open(path).ok();
 }
 
@@ -28,7 +28,7 @@ fn server_pid(world: &World) -> Option<u32> {
 }
 
 #[test]
-fn what_is_not_granted_does_not_exist_and_a_session_grant_makes_it_exist() {
+fn ungranted_path_is_invisible_until_session_grant() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
@@ -40,27 +40,27 @@ fn what_is_not_granted_does_not_exist_and_a_session_grant_makes_it_exist() {
 }
 
 #[test]
-fn once_is_gone_from_the_kernels_view_when_the_call_is_over() {
+fn one_call_grant_is_unmounted_when_the_call_ends() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
     allow(&world, &mut client, &secret, Reach::Paths, Lifetime::Once);
-    gone(&mut client, &secret, Instant::now());
+    assert_inaccessible_soon(&mut client, &secret, Instant::now());
 }
 
 #[test]
-fn once_is_listed_while_the_call_is_under_way_and_ends_when_it_is_taken_back() {
+fn one_call_grant_is_listed_in_flight_and_can_be_revoked() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
     let linger = |client: &mut Client| {
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         let call = client.begin_call("linger", json!({ "path": secret }));
-        eventually("it is listed", BOUND, || world.grants().len() == 1);
+        eventually("the grant is listed", BOUND, || world.grants().len() == 1);
         assert_eq!(client.sneak(&secret).ok(), "secret");
         call
     };
-    // By the client.
+    // Cancelled by the client.
     let call = linger(&mut client);
     let listed = &world.grants()[0];
     assert_eq!(
@@ -71,10 +71,10 @@ fn once_is_listed_while_the_call_is_under_way_and_ends_when_it_is_taken_back() {
     client.send(
         &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": call } }),
     );
-    gone(&mut client, &secret, Instant::now());
-    eventually("it is listed no more", BOUND, || world.grants().is_empty());
+    assert_inaccessible_soon(&mut client, &secret, Instant::now());
+    eventually("the grant disappears from the list", BOUND, || world.grants().is_empty());
 
-    // By the person, and then it is gone when that is said. The call still may be answered.
+    // Revoked by the user; the mount is gone by the time this returns. The call may still be answered.
     linger(&mut client);
     assert_eq!(world.revoke_only_grant(), [""; 0]);
     client.sneak(&secret).refused(MISSING);
@@ -83,19 +83,19 @@ fn once_is_listed_while_the_call_is_under_way_and_ends_when_it_is_taken_back() {
         let names = |line: &str| line.contains(what) && line.contains(secret.to_str().unwrap());
         eventually(what, BOUND, || world.log().lines().any(names));
     }
-    // It opened nothing for the next one, and a yes opens it again.
+    // The next call is not covered and asks again.
     client.open(&secret).refused("the user denied this call");
     allow(&world, &mut client, &secret, Reach::Paths, Lifetime::Once);
     assert!(world.audit().intact);
 }
 
 #[test]
-fn a_revoked_grant_is_gone_within_100_ms_without_a_restart() {
+fn revoked_grant_is_unmounted_within_100_ms_without_restart() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
     let pid = server_pid(&world);
-    // The machine may be busy with other things; that is not what is measured.
+    // Takes the fastest of five runs, because a busy machine would distort the measurement.
     let fastest = (0..5).map(|_| {
         allow(&world, &mut client, &secret, Reach::Folders, Lifetime::Session);
         assert_eq!(client.sneak(&secret).ok(), "secret");
@@ -112,7 +112,7 @@ fn a_revoked_grant_is_gone_within_100_ms_without_a_restart() {
 }
 
 #[test]
-fn a_held_file_forces_the_restart_and_the_session_lives() {
+fn revoking_an_open_file_restarts_server_and_keeps_session() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
@@ -127,27 +127,29 @@ fn a_held_file_forces_the_restart_and_the_session_lives() {
 }
 
 #[test]
-fn a_file_held_beyond_its_one_call_costs_the_server_its_process() {
+fn file_kept_open_after_one_call_grant_restarts_server() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     let pid = server_pid(&world);
     client.call("hold", json!({ "path": secret })).ok();
-    eventually("a new process", BOUND, || server_pid(&world).is_some_and(|now| Some(now) != pid));
+    eventually("the server is a new process", BOUND, || {
+        server_pid(&world).is_some_and(|now| Some(now) != pid)
+    });
     client.plain("recall").refused("entity not found");
     client.sneak(&secret).refused(MISSING);
 }
 
 #[test]
-fn a_grant_for_reading_cannot_be_written_and_one_for_writing_can() {
+fn read_grant_is_read_only_and_write_grant_is_writable() {
     let world = hostile::world();
     let note = world.file("docs/note.txt", "note");
     let mut client = world.connect("hostile");
     allow(&world, &mut client, &note, Reach::Folders, Lifetime::Session);
     client.scribble(&note).refused(READ_ONLY);
     client.scribble(&world.path("docs/new.txt")).refused(READ_ONLY);
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.call("change", json!({ "path": note })).ok();
     client.scribble(&note).ok();
     assert_eq!(std::fs::read_to_string(&note).unwrap(), "scribbled");
@@ -160,24 +162,24 @@ fn a_grant_for_reading_cannot_be_written_and_one_for_writing_can() {
 }
 
 #[test]
-fn writing_a_file_once_does_not_open_what_lies_beside_it() {
+fn one_call_write_grant_does_not_expose_siblings() {
     let world = hostile::world();
     let (note, other) = (world.file("docs/note.txt", "note"), world.file("docs/other.txt", "other"));
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     client.call("change", json!({ "path": note })).ok();
-    // Beside the file there is only the empty folder it is shown in.
+    // The file is alone in an empty directory.
     client.scribble(&other).refused(READ_ONLY);
     client.sneak(&other).refused(MISSING);
 }
 
 #[test]
-fn a_granted_file_that_is_replaced_is_shown_as_it_is_now() {
+fn replaced_granted_file_shows_current_content() {
     let world = hostile::world();
     let note = world.file("docs/note.txt", "old");
     let mut client = world.connect("hostile");
     allow(&world, &mut client, &note, Reach::Paths, Lifetime::Session);
-    // As editors save.
+    // Replaces the file as editors do.
     let beside = world.file("docs/note.txt.tmp", "new");
     std::fs::rename(beside, &note).unwrap();
     assert_eq!(client.open(&note).ok(), "new");
@@ -193,7 +195,7 @@ fn a_granted_file_that_is_replaced_is_shown_as_it_is_now() {
 }
 
 #[test]
-fn a_grant_whose_path_became_a_link_is_suspended_and_not_followed() {
+fn grant_whose_path_became_a_symlink_is_suspended() {
     let world = hostile::world();
     let (note, key) = (world.file("docs/note.txt", "note"), world.file("keys/key.txt", "key"));
     let mut client = world.connect("hostile");
@@ -202,28 +204,28 @@ fn a_grant_whose_path_became_a_link_is_suspended_and_not_followed() {
     assert_eq!(world.grants()[0].suspended.as_deref().map(|why| why.contains("does not exist")), Some(true));
     std::os::unix::fs::symlink(world.path("keys"), world.path("docs")).unwrap();
     assert_eq!(world.grants()[0].suspended.as_deref().map(|why| why.contains("is a link now")), Some(true));
-    world.person.asked();
+    world.user.asked();
     client.open(&world.path("docs/key.txt")).refused("the user denied this call");
-    let asked = world.person.asked();
+    let asked = world.user.asked();
     assert_eq!(paths(&asked[0]), [key.to_str().unwrap()]);
     client.sneak(&key).refused(MISSING);
     client.sneak(&world.path("docs/key.txt")).refused(MISSING);
 }
 
 #[test]
-fn a_new_file_in_a_folder_that_holds_protected_paths_is_refused() {
+fn creating_file_beside_protected_paths_is_refused() {
     let world = hostile::world();
     world.file(".ssh/id_ed25519", "key");
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     client.call("change", json!({ "path": world.path("new.txt") })).refused("structural-protected-path");
-    assert_eq!(world.person.asked(), []);
+    assert_eq!(world.user.asked(), []);
     client.call("change", json!({ "path": world.path("docs/new.txt") })).ok();
     assert_eq!(std::fs::read_to_string(world.path("docs/new.txt")).unwrap(), "scribbled");
 }
 
 #[test]
-fn uses_are_counted_and_shown() {
+fn grant_uses_are_counted_and_listed() {
     let world = hostile::world();
     hostile::answers_before(&world);
     let note = world.file("docs/note.txt", "note");
@@ -232,7 +234,7 @@ fn uses_are_counted_and_shown() {
     for _ in 0..3 {
         client.open(&note).ok();
     }
-    eventually("the last use", BOUND, || world.grants()[0].uses == 4);
+    eventually("the last use is counted", BOUND, || world.grants()[0].uses == 4);
     let grants = world.grants();
     assert_eq!(
         (grants[0].uses, grants[0].lifetime.as_str(), grants[0].kind.as_str()),
@@ -242,36 +244,36 @@ fn uses_are_counted_and_shown() {
 }
 
 #[test]
-fn a_server_that_dawdles_cannot_put_off_a_revocation() {
-    let world = hostile::dawdling();
+fn slow_server_cannot_delay_revocation() {
+    let world = hostile::ignoring_root_changes();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
-    // Its answer comes after the server has asked for its roots; one that never asks is waited for less long.
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    // The response follows the server's roots request; a server that never asks gets a shorter wait.
     assert!(client.sneak(&secret).is_error);
     let call = client.begin_call("open", json!({ "path": secret }));
-    eventually("the mount", BOUND, || !client.sneak(&secret).is_error);
+    eventually("the mount is visible", BOUND, || !client.sneak(&secret).is_error);
     std::thread::scope(|scope| {
         let since = Instant::now();
         scope.spawn(|| world.revoke_only_grant());
-        gone(&mut client, &secret, since);
+        assert_inaccessible_soon(&mut client, &secret, since);
     });
     client.outcome(call).refused("changed before the server got it");
 }
 
-/// The time within which a server that ignores its roots is given up on: 5 s, and what a busy machine adds.
+/// Maximum time before a server that ignores its roots is abandoned: 5 s plus slack for a busy machine.
 const GIVEN_UP: Duration = Duration::from_secs(15);
 
 #[test]
-fn a_call_that_needs_nothing_does_not_wait_until_a_server_that_dawdles_has_understood() {
-    let world = hostile::dawdling();
+fn call_without_grants_does_not_wait_for_slow_roots_update() {
+    let world = hostile::ignoring_root_changes();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
     assert!(client.sneak(&secret).is_error);
     for _ in 0..3 {
-        world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+        world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
         let open = client.begin_call("open", json!({ "path": secret }));
-        // So many that one is between its judgement and the server at the moment when that reaches something.
+        // Enough calls that one is between its decision and the server when the server gains access.
         let (mut sent, mut answered) = (0, 0);
         while client.sneak(&secret).is_error {
             for _ in 0..20 {
@@ -280,7 +282,7 @@ fn a_call_that_needs_nothing_does_not_wait_until_a_server_that_dawdles_has_under
             }
             while answered < sent {
                 let (id, _) = client.next_outcome();
-                assert_ne!(id, open, "a call that needs nothing waited as long as one that needs the grant");
+                assert_ne!(id, open, "a call without grants waited as long as one that needs the grant");
                 answered += 1;
             }
         }
@@ -290,15 +292,15 @@ fn a_call_that_needs_nothing_does_not_wait_until_a_server_that_dawdles_has_under
 }
 
 #[test]
-fn grants_of_other_servers_do_not_prolong_the_wait_for_a_server_that_dawdles() {
-    let world = hostile::dawdling();
+fn other_servers_grants_do_not_extend_wait_for_slow_server() {
+    let world = hostile::ignoring_root_changes();
     hostile::answers_before(&world);
     let (mine, other) = (world.file("docs/secret.txt", "secret"), world.path("other"));
     std::fs::create_dir(&other).unwrap();
     let mut client = world.connect("hostile");
     client.sneak(&mine).refused(MISSING);
     let key = world.daemon.known_clients()[0].key.clone();
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     let began = Instant::now();
     let open = client.begin_call("open", json!({ "path": mine }));
     let done = AtomicBool::new(false);
@@ -306,7 +308,7 @@ fn grants_of_other_servers_do_not_prolong_the_wait_for_a_server_that_dawdles() {
         let elsewhere = scope.spawn(|| {
             let mut changes = 0;
             while !done.load(Ordering::Relaxed) && began.elapsed() < GIVEN_UP * 2 {
-                // A grant that this session cannot use, given and revoked.
+                // A grant that this session cannot use is created and revoked.
                 let access = AccessSet::default().with(Access::Read);
                 let what = GiftOf::Files { path: other.clone(), access };
                 let gift =
@@ -330,32 +332,32 @@ fn grants_of_other_servers_do_not_prolong_the_wait_for_a_server_that_dawdles() {
 }
 
 #[test]
-fn a_server_that_takes_old_roots_for_the_newest_is_told_again() {
-    let world = hostile::mislaying();
+fn server_with_stale_roots_is_notified_again() {
+    let world = hostile::with_stale_roots();
     let note = world.file("docs/note.txt", "note");
     let mut client = world.connect("hostile");
     let roots = |client: &mut Client| client.plain(hostile::LISTS).ok().to_owned();
     assert!(!roots(&mut client).contains("docs"));
     allow(&world, &mut client, &note, Reach::Folders, Lifetime::Session);
-    // By the time the call is answered.
+    // The roots are current by the time the call is answered.
     assert!(roots(&mut client).contains("docs"));
 }
 
 #[test]
-fn a_grant_ends_by_the_clock_without_anybody_asking() {
+fn timed_grant_expires_without_a_call() {
     let mut world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
     allow(&world, &mut client, &secret, Reach::Paths, Lifetime::QuarterHour);
     client.hang_up();
     world.restart();
-    world.person.asked();
+    world.user.asked();
     let mut client = world.connect("hostile");
     assert_eq!(client.open(&secret).ok(), "secret");
-    assert_eq!(world.person.asked(), []);
+    assert_eq!(world.user.asked(), []);
     client.hang_up();
     let database = world.home.database();
-    // A quarter of an hour that is nearly over.
+    // A 15-minute grant that is about to expire.
     world.restart_after(|| {
         let ends = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + Duration::from_secs(3);
         let ends = i64::try_from(ends.as_millis()).unwrap();
@@ -365,30 +367,30 @@ fn a_grant_ends_by_the_clock_without_anybody_asking() {
         assert_eq!(changed.unwrap(), 1);
     });
     let mut client = world.connect("hostile");
-    eventually("the end of the grant", BOUND, || world.grants().is_empty());
-    eventually("the end of the mount", BOUND, || client.sneak(&secret).text.contains(MISSING));
+    eventually("the grant expires", BOUND, || world.grants().is_empty());
+    eventually("the path is unmounted", BOUND, || client.sneak(&secret).text.contains(MISSING));
     client.open(&secret).refused("the user denied this call");
-    eventually("its record", BOUND, || {
+    eventually("the expiry is recorded", BOUND, || {
         world.activity().iter().any(|e| e.summary.contains("A grant ended by the clock"))
     });
 }
 
 #[test]
-fn the_command_takes_a_grant_back_and_says_so_when_it_is_gone() {
+fn revoke_command_reports_after_unmount() {
     let mut machine = Machine::new(hostile::install);
     let secret = machine.file("docs/secret.txt", "secret");
     machine.start();
-    hostile::answers_before_on(&machine);
+    hostile::make_server_known_on(&machine);
     let mut client = machine.connect();
     let call = client.begin_call("open", json!({ "path": secret }));
-    machine.wait_until_said("Your answer: ");
+    machine.wait_for_output("Your answer: ");
     machine.types("5");
     client.outcome(call).ok();
     let listed = String::from_utf8(machine.command(&["grants"]).stdout).unwrap();
     assert!(listed.contains(secret.to_str().unwrap()) && listed.contains("always"), "{listed}");
     let id = listed.split_whitespace().next().unwrap();
     let revoked = machine.command(&["grants", "revoke", id]);
-    assert_eq!(String::from_utf8(revoked.stdout).unwrap(), format!("Taken back: {id}\n"));
+    assert_eq!(String::from_utf8(revoked.stdout).unwrap(), format!("Revoked: {id}\n"));
     client.sneak(&secret).refused(MISSING);
     assert!(!machine.command(&["grants", "revoke", id]).status.success());
     assert_eq!(machine.command(&["grants"]).stdout, b"Nothing is granted.\n");
@@ -396,7 +398,7 @@ fn the_command_takes_a_grant_back_and_says_so_when_it_is_gone() {
 }
 
 #[test]
-fn a_grant_taken_back_during_a_call_leaves_the_call_nothing() {
+fn grant_revoked_during_call_is_removed_from_that_call() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
@@ -410,17 +412,17 @@ fn a_grant_taken_back_during_a_call_leaves_the_call_nothing() {
     client.open(&secret).refused("the user denied this call");
 }
 
-/// A path is gone soon after `since`.
-fn gone(client: &mut Client, path: &Path, since: Instant) {
+/// Asserts that a path becomes inaccessible soon after `since`.
+fn assert_inaccessible_soon(client: &mut Client, path: &Path, since: Instant) {
     let bound = Duration::from_secs(2);
     while !client.sneak(path).is_error {
-        assert!(since.elapsed() < bound, "still there after {:?}", since.elapsed());
+        assert!(since.elapsed() < bound, "the path is still visible after {:?}", since.elapsed());
     }
     client.sneak(path).refused(MISSING);
 }
 
 #[test]
-fn what_a_rule_opens_is_there_from_the_start_and_what_it_does_not_open_is_not() {
+fn rule_grants_are_mounted_from_the_start() {
     let world = World::with(|w| {
         hostile::install(w);
         let folder = w.home.person.join("docs");
@@ -437,7 +439,7 @@ fn what_a_rule_opens_is_there_from_the_start_and_what_it_does_not_open_is_not() 
     assert_eq!(client.sneak(&open).ok(), "open");
     client.sneak(&shut).refused("os error 2)");
     assert_eq!(client.call("open", json!({ "path": open })).ok(), "open");
-    assert_eq!(world.person.asked(), []);
+    assert_eq!(world.user.asked(), []);
     let roots = world.sessions().remove(0).roots;
     let found: Vec<_> = roots.iter().map(|r| (r.path.clone(), r.source.clone())).skip(1).collect();
     assert_eq!(found, [(world.path("docs").to_str().unwrap().to_owned(), "rule docs".to_owned())]);

@@ -1,9 +1,10 @@
-//! A world whose server does not behave: `open`, `change`, `hold`, `look` and `linger` name a path that is judged; `sneak`,
-//! `scribble` and `clutch` do the same with an argument that the policy takes for plain text, and are free.
+//! A world with a misbehaving server. The tools `open`, `change`, `hold`, `look` and `linger` take a judged path.
+//! `sneak`, `scribble` and `clutch` do the same with an argument that the policy treats as plain text, and need no
+//! approval.
 
 use crate::client::{Client, Outcome};
 use crate::machine::Machine;
-use crate::place::Prepared;
+use crate::test_home::Prepared;
 use crate::world::{World, programs};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -13,12 +14,12 @@ const JUDGED: [(&str, &str); 5] = [
     ("open", "read-path"),
     ("hold", "read-path"),
     ("look", "read-path"),
-    // It is never answered.
+    // The server never answers it.
     ("linger", "read-path"),
     ("change", "write-path"),
 ];
 
-/// Tools that anybody may call, with their arguments.
+/// Tools that need no approval, with their arguments.
 const FREE: [(&str, &[&str]); 18] = [
     ("sneak", &["where"]),
     ("scribble", &["where"]),
@@ -40,14 +41,14 @@ const FREE: [(&str, &[&str]); 18] = [
     ("echo", &["n", "text"]),
 ];
 
-/// The tool by which a server tells its roots.
+/// Tool by which a server reports its roots.
 pub const LISTS: &str = "list_allowed_directories";
 
 pub fn world() -> World {
     World::with(install)
 }
 
-/// Has the server answer a call in a session that is over, so that it is not new any more.
+/// Makes the server answer a call in a finished session, so that it no longer counts as new.
 pub fn answers_before(world: &World) {
     let mut client = world.connect("hostile");
     client.plain("heard").ok();
@@ -57,20 +58,20 @@ pub fn answers_before(world: &World) {
     });
 }
 
-/// The same on a machine.
-pub fn answers_before_on(machine: &Machine) {
+/// As [`answers_before`], for a machine.
+pub fn make_server_known_on(machine: &Machine) {
     let mut client = machine.connect();
     client.plain("heard").ok();
     client.hang_up();
 }
 
-/// A world whose server asks for its roots once and takes no notice of changes.
-pub fn dawdling() -> World {
+/// Creates a world whose server requests its roots once and ignores changes.
+pub fn ignoring_root_changes() -> World {
     World::with(|w| configure(w, &json!({ "DAWDLE": "1" })))
 }
 
-/// A world whose server lists its roots, and takes older ones for the newest when they change for the first time.
-pub fn mislaying() -> World {
+/// Creates a world whose server lists its roots and takes a stale list for the newest at the first change.
+pub fn with_stale_roots() -> World {
     World::with(|w| {
         configure(w, &json!({ "MISLAY": "1" }));
         let mut annotations = annotations();
@@ -80,24 +81,24 @@ pub fn mislaying() -> World {
     })
 }
 
-/// A world whose server does what a method says, whether it has an id or not.
-pub fn hasty() -> World {
+/// Creates a world whose server executes any method, with or without an id.
+pub fn executing_notifications() -> World {
     World::with(|w| configure(w, &json!({ "HASTY": "1" })))
 }
 
-/// A world whose server is contained in this way.
+/// Creates a world whose server has this `sandbox` configuration.
 pub fn contained(sandbox: &Value) -> World {
     World::with(|w| install_contained(w, sandbox))
 }
 
-/// Writes the configuration of a hostile server that is contained in this way.
+/// Configures a hostile server with this `sandbox` entry.
 pub fn install_contained(prepared: &Prepared, sandbox: &Value) {
     configure(prepared, &json!({}));
     let servers = json!({ "hostile": { "command": program(), "sandbox": sandbox } });
     std::fs::write(prepared.home.config.join("mcp-servers.json"), servers.to_string()).unwrap();
 }
 
-/// Writes the configuration of the hostile server.
+/// Configures the hostile server.
 pub fn install(prepared: &Prepared) {
     configure(prepared, &json!({}));
 }
@@ -111,22 +112,22 @@ fn configure(prepared: &Prepared, env: &Value) {
 }
 
 impl Client {
-    /// Opens a path with the tool whose path is judged.
+    /// Opens a path with the judged tool.
     pub fn open(&mut self, path: &Path) -> Outcome {
         self.call("open", json!({ "path": path }))
     }
 
-    /// Opens a path behind the policy's back.
+    /// Opens a path without the policy's knowledge.
     pub fn sneak(&mut self, path: &Path) -> Outcome {
         self.call("sneak", json!({ "where": path }))
     }
 
-    /// Writes to a path behind the policy's back.
+    /// Writes to a path without the policy's knowledge.
     pub fn scribble(&mut self, path: &Path) -> Outcome {
         self.call("scribble", json!({ "where": path }))
     }
 
-    /// Runs a shell script in a folder, behind the policy's back.
+    /// Runs a shell script in a folder without the policy's knowledge.
     pub fn run(&mut self, folder: &Path, script: &str) -> Outcome {
         self.call("run", json!({ "where": folder, "script": script }))
     }

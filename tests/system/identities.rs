@@ -1,7 +1,8 @@
-//! Things kept under a server's name belong to the program that had the name: another one gets none of them until the user decides.
+//! State kept under a server's name belongs to the program that had the name. Another program gets none of it until
+//! the user decides.
 
-use crate::consent::Next;
 use crate::hostile;
+use crate::scripted_user::Next;
 use crate::world::{World, eventually, programs};
 use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 const NOT_THE_SAME: &str = "the server `hostile` is not the program that you allowed before: ";
 
-/// A server whose program the user can replace, with a data folder, annotations and a grant for always.
+/// A server whose program can be replaced, with a data folder, annotations and a permanent grant.
 struct Scene {
     world: World,
     program: PathBuf,
@@ -41,14 +42,14 @@ impl Scene {
         let granted = world.file("plans/next", "content");
         hostile::answers_before(&world);
         let mut client = world.connect("hostile");
-        world.person.will(Next::Allow(Reach::Folders, Lifetime::Always));
+        world.user.will(Next::Allow(Reach::Folders, Lifetime::Always));
         client.open(&granted).ok();
         assert_eq!(client.sneak(&memo).ok(), "kept");
         client.hang_up();
         Self { world, program, granted, memo }
     }
 
-    /// Puts a program of other content, which does the same, under the name.
+    /// Installs a program with different content and the same behaviour under the name.
     fn replace(&self) {
         let new = self.program.with_extension("new");
         fs::copy(&self.program, &new).unwrap();
@@ -56,8 +57,8 @@ impl Scene {
         fs::rename(new, &self.program).unwrap();
     }
 
-    /// Begins a session; the reason, where the server is not started.
-    fn greeted(&self) -> Result<(), String> {
+    /// Begins a session, or returns the reason why the server is not started.
+    fn start_session(&self) -> Result<(), String> {
         let mut client = self.world.start("hostile");
         let about = json!({ "name": "t", "version": "1" });
         let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about });
@@ -66,24 +67,24 @@ impl Scene {
         answer["error"]["message"].as_str().map_or(Ok(()), |why| Err(why.to_owned()))
     }
 
-    /// The reason for which the server is not started.
+    /// Returns the reason why the server is not started.
     #[track_caller]
-    fn refused(&self) -> String {
-        self.greeted().unwrap_err()
+    fn assert_refused(&self) -> String {
+        self.start_session().unwrap_err()
     }
 
-    /// A client of the server, which reads what was granted and what was kept, and asks nobody.
+    /// Returns a client that reads the granted and the stored data without a question.
     #[track_caller]
-    fn has_all(&self) {
-        let asked = self.world.person.count();
+    fn assert_has_all_state(&self) {
+        let asked = self.world.user.count();
         let mut client = self.world.connect("hostile");
         assert_eq!(client.open(&self.granted).ok(), "content");
         assert_eq!(client.sneak(&self.memo).ok(), "kept");
         client.hang_up();
-        assert_eq!(self.world.person.count(), asked);
+        assert_eq!(self.world.user.count(), asked);
     }
 
-    /// The user's own command.
+    /// Runs the user's own command.
     fn decide(&self, arguments: &[&str]) -> Result<String, String> {
         let mut command = Command::new(programs().join("ironcurtain"));
         command.args(["servers", "identity"]).args(arguments).stdin(Stdio::null());
@@ -103,13 +104,13 @@ impl Scene {
 }
 
 #[test]
-fn another_program_under_the_name_has_nothing_of_it_and_the_same_one_has_all() {
+fn replaced_program_gets_no_state_of_its_name_and_original_gets_all() {
     let mut scene = Scene::new();
     scene.world.restart();
-    scene.has_all();
-    let asked = scene.world.person.count();
+    scene.assert_has_all_state();
+    let asked = scene.world.user.count();
     scene.replace();
-    let told = scene.refused();
+    let told = scene.assert_refused();
     let suspended = "Suspended: 1 grant, its data folder, ";
     for words in [
         NOT_THE_SAME,
@@ -121,16 +122,16 @@ fn another_program_under_the_name_has_nothing_of_it_and_the_same_one_has_all() {
         assert!(told.contains(words), "{words} in {told}");
     }
     assert!(scene.is_suspended());
-    assert_eq!(scene.world.person.count(), asked, "an agent cannot have the user asked about it");
-    // A restart decides nothing, and neither does asking again.
+    assert_eq!(scene.world.user.count(), asked, "an agent can prompt the user about it");
+    // Neither a restart nor a repeated attempt decides anything.
     scene.world.restart();
-    assert!(scene.is_suspended(), "it is told from the start");
-    assert!(scene.refused().contains(NOT_THE_SAME));
-    // Nor does the command without a terminal, or without a yes.
-    assert!(scene.decide(&["hostile", "--keep"]).unwrap_err().contains("there is no terminal to confirm at"));
-    assert!(scene.refused().contains(NOT_THE_SAME));
+    assert!(scene.is_suspended(), "the suspension is reported from the start");
+    assert!(scene.assert_refused().contains(NOT_THE_SAME));
+    // The command requires a terminal and confirmation.
+    assert!(scene.decide(&["hostile", "--keep"]).unwrap_err().contains("no terminal to confirm on"));
+    assert!(scene.assert_refused().contains(NOT_THE_SAME));
     scene.decide(&["hostile", "--keep", "--yes"]).unwrap();
-    scene.has_all();
+    scene.assert_has_all_state();
     eventually("nothing is suspended", Duration::from_secs(10), || !scene.is_suspended());
     let log = scene.world.log();
     assert!(log.contains(
@@ -139,14 +140,14 @@ fn another_program_under_the_name_has_nothing_of_it_and_the_same_one_has_all() {
     let again = scene.decide(&["hostile", "--start-afresh", "--yes"]).unwrap_err();
     assert!(again.contains("nothing is suspended under the name `hostile`"), "{again}");
     scene.replace();
-    assert!(scene.refused().contains(NOT_THE_SAME), "a later change is another question");
+    assert!(scene.assert_refused().contains(NOT_THE_SAME), "a later change asks again");
 }
 
 #[test]
-fn whoever_starts_afresh_has_an_empty_name_and_everything_put_aside() {
+fn starting_fresh_sets_old_state_aside() {
     let scene = Scene::new();
     scene.replace();
-    assert!(scene.refused().contains(NOT_THE_SAME));
+    assert!(scene.assert_refused().contains(NOT_THE_SAME));
     let file = scene.world.home.policy().join("tool-annotations.json");
     let annotations: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     let shown = scene.decide(&["hostile"]).unwrap();
@@ -170,7 +171,7 @@ fn whoever_starts_afresh_has_an_empty_name_and_everything_put_aside() {
 }
 
 #[test]
-fn other_arguments_are_another_server_and_a_secret_is_not_even_looked_for() {
+fn changed_arguments_are_a_new_server_and_its_secret_is_not_read() {
     let scene = Scene::new();
     let file = scene.world.home.config.join("mcp-servers.json");
     let before = fs::read_to_string(&file).unwrap();
@@ -178,17 +179,17 @@ fn other_arguments_are_another_server_and_a_secret_is_not_even_looked_for() {
     servers["hostile"]["args"] = json!(["--other"]);
     servers["hostile"]["env"] = json!({ "API_KEY": "keyring:notes-key" });
     fs::write(&file, servers.to_string()).unwrap();
-    eventually("the new entry is in force", Duration::from_secs(10), || scene.greeted().is_err());
-    let told = scene.refused();
+    eventually("the new entry is in force", Duration::from_secs(10), || scene.start_session().is_err());
+    let told = scene.assert_refused();
     assert!(told.contains("its arguments changed") && told.contains("its secrets `notes-key`"), "{told}");
     assert!(!told.contains("keyring"), "{told}");
     fs::write(&file, before).unwrap();
-    eventually("the old entry is in force", Duration::from_secs(10), || scene.greeted().is_ok());
-    scene.has_all();
+    eventually("the old entry is in force", Duration::from_secs(10), || scene.start_session().is_ok());
+    scene.assert_has_all_state();
 }
 
 #[test]
-fn a_server_of_another_name_that_reads_the_host_does_not_see_the_data_folder() {
+fn host_reading_server_cannot_see_other_servers_data_folder() {
     let world = World::with(|prepared| {
         hostile::install(prepared);
         let file = prepared.home.policy().join("tool-annotations.json");
@@ -210,18 +211,18 @@ fn a_server_of_another_name_that_reads_the_host_does_not_see_the_data_folder() {
     let mut other = world.connect("hostile");
     assert_eq!(other.sneak(&shown).ok(), "content");
     other.sneak(&memo).refused("os error");
-    // No rule allows its tools, so the user does.
-    world.person.will(Next::AllowFirst(vec![Reach::Paths, Reach::Request, Reach::Tool]));
+    // No rule allows the tools, so the user does.
+    world.user.will(Next::AllowFirst(vec![Reach::Paths, Reach::Request, Reach::Tool]));
     assert_eq!(world.connect("owner").sneak(&memo).ok(), "kept");
 }
 
 #[test]
-fn a_program_that_changes_while_its_session_runs_is_not_restarted_in_it() {
+fn program_changed_during_session_is_not_restarted() {
     let scene = Scene::new();
     let mut client = scene.world.connect("hostile");
     assert_eq!(client.open(&scene.granted).ok(), "content");
     scene.replace();
-    assert_eq!(client.open(&scene.granted).ok(), "content", "what runs is the program that was allowed");
+    assert_eq!(client.open(&scene.granted).ok(), "content", "the running program is the approved one");
     let died = client.begin_call("die", json!({}));
     client.outcome(died);
     client.open(&scene.granted).refused(NOT_THE_SAME);

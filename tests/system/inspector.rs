@@ -1,4 +1,4 @@
-//! The protocol's own inspector, on its command line, in both versions.
+//! The official MCP inspector on its command line, with both protocol versions.
 
 use crate::conformance::node;
 use crate::servers;
@@ -6,7 +6,7 @@ use crate::world::{World, installed};
 use serde_json::{Value, json};
 use std::process::Command;
 
-/// The inspector's words about the server that is called through the shim.
+/// Returns the inspector's output for the server behind the shim.
 fn inspected(world: &World, era: &str, arguments: &[&str]) -> Value {
     let launcher = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js";
     let shim = json!({
@@ -27,7 +27,7 @@ fn inspected(world: &World, era: &str, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn the_inspector_lists_tools_and_calls_one_in_both_eras() {
+fn inspector_works_with_both_protocol_versions() {
     let world = World::with(|prepared| servers::install(prepared, "everything"));
     for era in ["legacy", "modern", "auto"] {
         let listed = inspected(&world, era, &["--method", "tools/list"]);

@@ -1,4 +1,4 @@
-//! Things that run out or run in a circle: they end at once, and say why.
+//! Exhausted resources and feedback loops: they end at once with a reason.
 
 use crate::client::BOUND;
 use crate::hostile;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::process::Command;
 
-/// The lines of the session logs.
+/// Returns the lines of the session logs.
 fn session_logs(machine: &Machine) -> String {
     let sessions = std::fs::read_dir(machine.home.sessions()).unwrap().flatten();
     sessions.map(|s| std::fs::read_to_string(s.path().join("session.log")).unwrap_or_default()).collect()
@@ -20,7 +20,7 @@ fn record(machine: &Machine) -> String {
 }
 
 #[test]
-fn a_session_whose_output_is_its_input_ends_and_says_why() {
+fn session_looping_output_to_input_ends_with_a_reason() {
     let mut machine = Machine::new(hostile::install);
     machine.start();
     let (from, mut to) = std::io::pipe().unwrap();
@@ -35,31 +35,31 @@ fn a_session_whose_output_is_its_input_ends_and_says_why() {
     drop(to);
     eventually("the session has ended", BOUND, || shim.try_wait().unwrap().is_some());
     let why = "what is sent to the client comes back as its input";
-    eventually("its log says why", BOUND, || session_logs(&machine).contains(why));
-    eventually("the record says why, once", BOUND, || {
+    eventually("the session's log contains the reason", BOUND, || session_logs(&machine).contains(why));
+    eventually("the reason is recorded once", BOUND, || {
         let record = record(&machine);
         let ends: Vec<&str> = record.lines().filter(|line| line.contains(why)).collect();
         ends.len() == 1 && ends[0].contains("was ended: ")
     });
     machine.verify();
 
-    // One that only speaks badly, and hears of it each time, goes on.
+    // A session that merely sends invalid messages and receives the errors continues.
     let secret = machine.file("docs/secret.txt", "secret");
     let mut client = machine.connect();
     for _ in 0..10 {
         client.send_raw(b"no message\n");
     }
     let call = client.begin_call("open", json!({ "path": secret }));
-    machine.wait_until_said("Your answer: ");
+    machine.wait_for_output("Your answer: ");
     machine.types("1");
     client.outcome(call).ok();
 }
 
 #[test]
-fn calls_that_are_taken_back_while_they_wait_leave_nothing_in_memory() {
+fn cancelled_pending_calls_free_their_memory() {
     const CALLS: usize = 60;
     const LENGTH: usize = 200 * 1024;
-    // What a question and its call have of the text.
+    // Number of copies of the text held by a question and its call.
     const COPIES: usize = 4;
     let mut machine = Machine::new(|prepared| {
         hostile::install(prepared);
@@ -73,9 +73,9 @@ fn calls_that_are_taken_back_while_they_wait_leave_nothing_in_memory() {
     let report = machine.file("docs/report.txt", "text");
     machine.start();
     let mut client = machine.connect();
-    // Stands on the terminal, so that the others wait behind it.
+    // Occupies the terminal, so that the other questions queue behind it.
     let first = client.begin_call("change", json!({ "path": report, "content": "short" }));
-    machine.wait_until_said("Your answer: ");
+    machine.wait_for_output("Your answer: ");
     let before = resident(&machine);
     let content = "x".repeat(LENGTH);
     for _ in 0..CALLS {
@@ -85,14 +85,14 @@ fn calls_that_are_taken_back_while_they_wait_leave_nothing_in_memory() {
         }));
     }
     client.request("ping", json!({}));
-    // A tenth of what they had in them.
+    // A tenth of the memory they used.
     let most = before + (CALLS * LENGTH * COPIES / 10) as u64;
-    eventually("their memory is given back", BOUND, || resident(&machine) < most);
+    eventually("the memory is released", BOUND, || resident(&machine) < most);
     machine.types("1");
     client.outcome(first).ok();
 }
 
-/// The resident memory of the trusted process, in bytes.
+/// Returns the daemon's resident memory in bytes.
 fn resident(machine: &Machine) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", machine.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -101,32 +101,32 @@ fn resident(machine: &Machine) -> u64 {
 }
 
 #[test]
-fn without_descriptors_to_show_it_a_question_is_denied_at_once() {
+fn question_is_denied_at_once_when_descriptors_run_out() {
     let mut machine = Machine::new(hostile::install);
     let secret = machine.file("docs/secret.txt", "secret");
     machine.start();
     let mut client = machine.connect();
     let daemon = machine.pid();
-    // It has taken all that it was given, which is all that this program has.
+    // Takes every descriptor up to this process's own limit.
     let whole = getrlimit(Resource::Nofile).maximum;
     let limited = |current| {
         let limit = Rlimit { current, maximum: whole };
         prlimit(Some(pid(daemon)), Resource::Nofile, limit).unwrap();
     };
     let taken = std::fs::read_dir(format!("/proc/{daemon}/fd")).unwrap().count() as u64;
-    // Enough to judge the call and to put it on record.
+    // Enough to judge and record the call.
     limited(Some(taken + 20));
     let began = std::time::Instant::now();
     let refused = client.call("open", json!({ "path": secret }));
     refused.refused("no file descriptors left to show a question with");
-    // Not by the deadline of a question that nobody saw.
+    // Earlier than the deadline of a question that was never shown.
     assert!(began.elapsed() < BOUND / 2, "{:?}", began.elapsed());
     let record = record(&machine);
     assert!(record.lines().any(|line| line.contains("\"unavailable\"")), "{record}");
 
     limited(whole);
     let call = client.begin_call("open", json!({ "path": secret }));
-    machine.wait_until_said("Your answer: ");
+    machine.wait_for_output("Your answer: ");
     machine.types("1");
     client.outcome(call).ok();
     machine.verify();

@@ -1,7 +1,7 @@
-//! One person's machine with the trusted process as a real program, to be killed.
+//! A user's machine with the daemon as a separate process that tests can kill.
 
 use crate::client::{BOUND, Client};
-use crate::place::{Place, Prepared};
+use crate::test_home::{Prepared, TestHome};
 use crate::world::{eventually, is_root, programs};
 use ironcurtain_config::home::Home;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
@@ -15,51 +15,51 @@ pub struct Machine {
     pub home: Home,
     daemon: Option<Child>,
     said: Arc<Mutex<String>>,
-    place: Place,
+    place: TestHome,
 }
 
 impl Machine {
-    /// A machine whose files are prepared; nothing runs yet.
+    /// Creates a machine with prepared files and no running process.
     pub fn new(prepare: impl FnOnce(&Prepared)) -> Self {
-        let place = Place::new(prepare);
+        let place = TestHome::new(prepare);
         Self { home: place.home.clone(), daemon: None, said: Arc::default(), place }
     }
 
-    /// Starts the trusted process, which asks on a terminal, and waits until it listens.
+    /// Starts the daemon with a terminal prompt and waits until it listens.
     pub fn start(&mut self) {
         self.spawn();
         self.listens();
     }
 
-    /// Starts the trusted process as one that the modes of files hinder, which they do not hinder root.
-    pub fn start_minding_modes(&mut self) {
+    /// Starts the daemon without root's exemption from file modes.
+    pub fn start_without_mode_exemption(&mut self) {
         let bounded = "setpriv --bounding-set=-dac_override,-dac_read_search ";
-        self.start_by(if is_root() { bounded } else { "" });
+        self.start_via(if is_root() { bounded } else { "" });
     }
 
-    /// Starts the trusted process where the clock that nobody sets has run on for so many seconds, and the wall clock has not.
-    pub fn start_later(&mut self, seconds: u64) {
-        self.start_later_by(seconds, "");
+    /// Starts the daemon with the boot-time clock advanced by `seconds` and an unchanged wall clock.
+    pub fn start_with_clock_offset(&mut self, seconds: u64) {
+        self.start_with_clock_offset_via(seconds, "");
     }
 
-    /// The same by way of a command that starts it.
-    pub fn start_later_by(&mut self, seconds: u64, by: &str) {
+    /// As [`Machine::start_with_clock_offset`], through a command prefix.
+    pub fn start_with_clock_offset_via(&mut self, seconds: u64, by: &str) {
         let as_person = if is_root() { "" } else { "--map-current-user " };
-        self.start_by(&format!("unshare {as_person}--time --boottime {seconds} {by}"));
+        self.start_via(&format!("unshare {as_person}--time --boottime {seconds} {by}"));
     }
 
-    /// Starts the trusted process by way of a command.
-    pub fn start_by(&mut self, by: &str) {
+    /// Starts the daemon through a command prefix.
+    pub fn start_via(&mut self, by: &str) {
         self.spawn_by(by);
         self.listens();
     }
 
-    /// Starts the trusted process with the number of descriptors that a login session gives a program.
-    pub fn start_with_usual_descriptors(&mut self) {
-        self.start_by("prlimit --nofile=1024: ");
+    /// Starts the daemon with the descriptor limit of a login session.
+    pub fn start_with_login_descriptor_limit(&mut self) {
+        self.start_via("prlimit --nofile=1024: ");
     }
 
-    /// Starts the trusted process.
+    /// Starts the daemon without waiting for it.
     pub fn spawn(&mut self) {
         self.spawn_by("");
     }
@@ -69,7 +69,8 @@ impl Machine {
     }
 
     fn spawn_by(&mut self, by: &str) {
-        // Ignored by the shell, so ignored by the program: a limit on file sizes is an error, not a death.
+        // The shell ignores SIGXFSZ and the program inherits that, so that a file size limit is an error and not
+        // fatal.
         let root = if is_root() { " --allow-root" } else { "" };
         let script = format!("trap '' XFSZ; exec {by}\"$0\" daemon --ask terminal{root}");
         let mut daemon = Command::new("sh")
@@ -97,7 +98,7 @@ impl Machine {
         self.daemon = Some(daemon);
     }
 
-    /// Kills the trusted process, and gives what ran below it.
+    /// Kills the daemon and returns its former descendants.
     pub fn kill(&mut self) -> Vec<Running> {
         let mut daemon = self.daemon.take().unwrap();
         let below = descendants(daemon.id());
@@ -106,12 +107,12 @@ impl Machine {
         below
     }
 
-    /// Suspends the trusted process.
+    /// Suspends the daemon.
     pub fn freeze(&self) {
         suspend(self.pid());
     }
 
-    /// The id of the only session, by the command's word.
+    /// Returns the ID of the only session, as the command reports it.
     pub fn only_session(&self) -> String {
         let shown = self.command(&["sessions", "--json"]).stdout;
         let shown: serde_json::Value = serde_json::from_slice(&shown).unwrap();
@@ -120,7 +121,7 @@ impl Machine {
         sessions[0]["id"].as_str().unwrap().to_owned()
     }
 
-    /// Waits until the trusted process has ended by itself.
+    /// Waits until the daemon exits by itself.
     pub fn wait(&mut self) -> std::process::ExitStatus {
         self.daemon.take().unwrap().wait().unwrap()
     }
@@ -137,12 +138,12 @@ impl Machine {
         Client::connect(&programs(), &self.ours(), "hostile")
     }
 
-    pub fn connect_deaf(&self) -> Client {
-        Client::connect_deaf(&programs(), &self.ours(), "hostile")
+    pub fn connect_non_reading(&self) -> Client {
+        Client::connect_non_reading(&programs(), &self.ours(), "hostile")
     }
 
-    /// Waits until the terminal shows this, and forgets what it showed.
-    pub fn wait_until_said(&self, words: &str) {
+    /// Waits until the terminal shows `words`, then discards its output.
+    pub fn wait_for_output(&self, words: &str) {
         eventually(words, BOUND, || {
             let mut said = self.said.lock().unwrap();
             let found = said.contains(words);
@@ -153,13 +154,13 @@ impl Machine {
         });
     }
 
-    /// The person types a line.
+    /// Types a line as the user.
     pub fn types(&mut self, line: &str) {
         let stdin = self.daemon.as_mut().unwrap().stdin.as_mut().unwrap();
         stdin.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
-    /// Runs the person's own command.
+    /// Runs the user's own command.
     pub fn command(&self, arguments: &[&str]) -> Output {
         Command::new(programs().join("ironcurtain"))
             .args(arguments)
@@ -169,20 +170,20 @@ impl Machine {
             .unwrap()
     }
 
-    /// The log is whole, by the command's word.
+    /// Asserts that the `audit verify` command accepts the log.
     #[track_caller]
     pub fn verify(&self) {
         let verified = self.command(&["audit", "verify"]);
         let said = String::from_utf8_lossy(&verified.stdout).into_owned();
-        assert!(verified.status.success() && said.starts_with("The audit log is whole"), "{said}");
+        assert!(verified.status.success() && said.starts_with("The audit log is intact"), "{said}");
     }
 
     pub fn file(&self, below: &str, content: &str) -> PathBuf {
         self.place.file(below, content)
     }
 
-    /// No file of the trusted process may grow beyond this.
-    pub fn limit_files(&self, bytes: Option<u64>) {
+    /// Limits the size of every file that the daemon writes.
+    pub fn limit_file_size(&self, bytes: Option<u64>) {
         let limit = Rlimit { current: bytes, maximum: None };
         prlimit(Some(pid(self.pid())), Resource::Fsize, limit).unwrap();
     }
@@ -191,18 +192,18 @@ impl Machine {
         self.place.ours()
     }
 
-    /// The folder for temporary files.
+    /// Returns the folder for temporary files.
     pub fn temporary(&self) -> PathBuf {
         self.place.temporary()
     }
 
-    /// Nothing runs or is mounted for this machine, none of these processes is left, and no temporary file.
+    /// Asserts that no process, mount or temporary file of this machine is left, nor any of these processes.
     #[track_caller]
-    pub fn is_clean(&self, below: &[Running]) {
+    pub fn assert_clean(&self, below: &[Running]) {
         assert!(!below.is_empty() || self.daemon.is_none());
         let base = self.place.base();
         eventually("every process has ended", BOUND, || {
-            below.iter().all(|p| !p.is_alive()) && naming(base).is_empty()
+            below.iter().all(|p| !p.is_alive()) && processes_naming(base).is_empty()
         });
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
         assert!(!mounts.contains(base.to_str().unwrap()), "{mounts}");
@@ -220,7 +221,7 @@ impl Drop for Machine {
     }
 }
 
-/// One process, not to be mistaken for a later one of the same number.
+/// A process, distinguished from a later one with the same PID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
     pub pid: u32,
@@ -241,7 +242,7 @@ impl Running {
     }
 }
 
-/// Everything that a process has started, directly or not.
+/// Returns all direct and indirect children of a process.
 pub fn descendants(of: u32) -> Vec<Running> {
     let all: Vec<(u32, u32)> = pids().filter_map(|pid| Some((pid, stat(pid)?.1))).collect();
     let mut found = vec![of];
@@ -257,8 +258,8 @@ pub fn pid(number: u32) -> Pid {
     Pid::from_raw(i32::try_from(number).unwrap()).unwrap()
 }
 
-/// Processes whose command line or environment names a directory.
-fn naming(base: &Path) -> Vec<u32> {
+/// Returns the processes whose command line or environment names a directory.
+fn processes_naming(base: &Path) -> Vec<u32> {
     let base = base.to_str().unwrap().as_bytes().to_vec();
     let names = |pid: u32, file: &str| {
         let text = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
@@ -276,7 +277,7 @@ fn running(pid: u32) -> Option<Running> {
     (state != "Z").then_some(Running { pid, began })
 }
 
-/// State, parent and start time.
+/// Returns state, parent and start time.
 fn stat(pid: u32) -> Option<(String, u32, String)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();

@@ -1,8 +1,8 @@
-//! The memory of a trusted process, in which grants come and go.
+//! Memory use of a daemon while grants are created and revoked.
 
 use crate::client::Client;
-use crate::consent::Next;
 use crate::hostile;
+use crate::scripted_user::Next;
 use crate::world::World;
 use ironcurtain_consent::{Lifetime, Reach};
 use ironcurtain_daemon::{Gift, GiftOf};
@@ -12,36 +12,37 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// The number of times that a grant is given and taken back, by `IRONCURTAIN_CHURN`.
+/// Returns the number of grant and revoke cycles, from `IRONCURTAIN_CHURN`.
 fn churn() -> u64 {
     std::env::var("IRONCURTAIN_CHURN").map_or(150, |n| n.parse().unwrap())
 }
 
-/// The memory that a grant which came and went may leave behind. Twenty bytes of each were seen.
+/// Maximum bytes that one grant may leave behind after revocation. Measured: 20 bytes.
 const LEFT_BY_EACH: u64 = 256;
 
-/// Set in a process that has nothing else in its memory.
+/// Variable set in the process that runs only this test.
 const ALONE: &str = "IRONCURTAIN_CHURN_ALONE";
 
-/// The C library keeps what was freed for use again: in a heap for every two threads that met at one, in a list for each thread, and
-/// all of a buffer below a threshold that grows with the buffers it sees. How much of that there is depends on what else runs on
-/// the machine (up to 900 KiB were seen), so it is told to have one heap and to give back (mallopt(3), "Environment variables").
+/// The C library keeps freed memory for reuse: in one heap per pair of contending threads, in a list per thread, and
+/// all buffers below a threshold that grows with the buffers it sees. The amount depends on the machine's load (up to
+/// 900 KiB measured), so these variables make it use one heap and return memory (mallopt(3), "Environment
+/// variables").
 const GIVES_BACK: [(&str, &str); 2] = [
     ("GLIBC_TUNABLES", "glibc.malloc.arena_max=1:glibc.malloc.tcache_count=0"),
     ("MALLOC_MMAP_THRESHOLD_", "65536"),
 ];
 
-/// The time that a round takes at least, where there are more of them than a person is asked in a minute, which is a thousand times.
+/// Minimum duration of a round when there are more rounds than the limit of a thousand questions per minute.
 const EACH_LASTS: Duration = Duration::from_millis(61);
 
 #[test]
-fn grants_that_come_and_go_leave_nothing_in_memory() {
-    alone("memory::grants_that_come_and_go_leave_nothing_in_memory", |world, client, secret| {
+fn granting_and_revoking_leaks_no_memory() {
+    alone("memory::granting_and_revoking_leaks_no_memory", |world, client, secret| {
         let paced = (5 * churn() >= 1000).then(Instant::now);
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Always));
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Always));
         client.open(secret).ok();
         world.revoke_only_grant();
-        world.person.asked();
+        world.user.asked();
         if let Some(began) = paced {
             std::thread::sleep(EACH_LASTS.saturating_sub(began.elapsed()));
         }
@@ -49,22 +50,19 @@ fn grants_that_come_and_go_leave_nothing_in_memory() {
 }
 
 #[test]
-fn grants_given_beforehand_that_come_and_go_leave_nothing_in_memory() {
-    alone(
-        "memory::grants_given_beforehand_that_come_and_go_leave_nothing_in_memory",
-        |world, client, secret| {
-            let (access, lifetime) = (AccessSet::only(Access::Read), Lifetime::Hour);
-            let agent = world.daemon.known_clients().remove(0).key;
-            let what = GiftOf::Files { path: secret.to_path_buf(), access };
-            let gift = Gift { client: agent, server: "hostile".into(), what, lifetime };
-            world.wait(world.daemon.give(gift)).unwrap();
-            client.open(secret).ok();
-            world.revoke_only_grant();
-        },
-    );
+fn pregranting_and_revoking_leaks_no_memory() {
+    alone("memory::pregranting_and_revoking_leaks_no_memory", |world, client, secret| {
+        let (access, lifetime) = (AccessSet::only(Access::Read), Lifetime::Hour);
+        let agent = world.daemon.known_clients().remove(0).key;
+        let what = GiftOf::Files { path: secret.to_path_buf(), access };
+        let gift = Gift { client: agent, server: "hostile".into(), what, lifetime };
+        world.wait(world.daemon.give(gift)).unwrap();
+        client.open(secret).ok();
+        world.revoke_only_grant();
+    });
 }
 
-/// Measures rounds of this test in a process that has nothing else in its memory.
+/// Measures rounds of a test in a dedicated process.
 fn alone(test: &str, mut round: impl FnMut(&World, &mut Client, &Path)) {
     if std::env::var_os(ALONE).is_none() {
         let this = ["--exact", test, "--nocapture"];
@@ -81,14 +79,13 @@ fn alone(test: &str, mut round: impl FnMut(&World, &mut Client, &Path)) {
         (0..count).for_each(|_| round(&world, &mut client, &secret));
         own_bytes()
     };
-    // What is kept for use again is taken in the first of them.
+    // The first run allocates what is kept for reuse.
     let taken: Vec<u64> = (0..5).map(|_| rounds(churn())).collect();
-    // It is for whoever reads the figures.
     let _ = writeln!(std::io::stderr(), "each time {} grants came and went: {taken:?} bytes", churn());
     assert!(taken[4] < taken[0] + 4 * churn() * LEFT_BY_EACH, "{taken:?}");
 }
 
-/// The memory of this process that is its own.
+/// Returns this process's private memory in bytes.
 fn own_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let resident = status.lines().find_map(|l| l.strip_prefix("RssAnon:")).unwrap();

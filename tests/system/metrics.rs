@@ -1,15 +1,15 @@
-//! Figures are those of what happened, and a path that is refused is on record with the roots.
+//! Metrics match what happened, and a refused path is recorded with the roots.
 
 use crate::client::BOUND;
-use crate::consent::Next;
 use crate::hostile;
 use crate::machine::Machine;
+use crate::scripted_user::Next;
 use crate::world::{World, eventually};
 use ironcurtain_consent::{Lifetime, Reach};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 
-/// A figure, by its name and labels.
+/// Returns a metric by name and labels.
 fn figure(text: &str, name: &str) -> f64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.map_or(0.0, |number| number.parse().unwrap())
@@ -23,14 +23,14 @@ fn figures(world: &World) -> String {
 }
 
 #[test]
-fn figures_are_those_of_the_calls_that_were_made() {
+fn metrics_match_the_calls_made() {
     let world = hostile::world();
     let (granted, other) = (world.file("docs/a.txt", "a"), world.file("other/b.txt", "b"));
     let mut client = world.connect("hostile");
     for _ in 0..3 {
         client.plain("now").ok();
     }
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.open(&granted).ok();
     client.open(&other).refused("the user denied this call");
     let ours = world.home.audit().join("audit.jsonl");
@@ -57,10 +57,10 @@ fn figures_are_those_of_the_calls_that_were_made() {
     ] {
         assert_eq!(figure(&text, name), expected, "{name} of {text}");
     }
-    // Those that nobody was asked about.
+    // Calls that needed no approval.
     let forwarded = figure(&text, "ironcurtain_call_forward_seconds_count");
     assert!((1.0..=3.0).contains(&forwarded), "{text}");
-    eventually("the figure is the number of entries", BOUND, || {
+    eventually("the metric equals the number of entries", BOUND, || {
         let written = figure(&figures(&world), "ironcurtain_record_entries_total");
         written == world.activity().last().unwrap().seq as f64
     });
@@ -69,18 +69,18 @@ fn figures_are_those_of_the_calls_that_were_made() {
 }
 
 #[test]
-fn a_refused_path_is_on_record_with_the_roots_and_an_allowed_one_is_not() {
+fn refused_path_is_recorded_with_roots_and_allowed_path_without() {
     let world = World::new();
     let (granted, other) = (world.file("docs/a.txt", "a"), world.file("other/b.txt", "b"));
     let mut client = world.connect("filesystem");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.read(&granted).ok();
-    // By now it has asked for its roots, so it is told of another one.
+    // The server has requested its roots by now, so it is notified of another one.
     let more = world.file("more/c.txt", "c");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.read(&more).ok();
     let told = figure(&figures(&world), "mcp_roots_cache_invalidations_total");
-    assert!(told >= 1.0, "the server was told of a new root");
+    assert!(told >= 1.0, "the server was notified of a new root");
     client.read(&other).refused("the user denied this call");
     let entries: Vec<Value> = world.log().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let crossed: Vec<&Value> = entries.iter().filter(|e| e["event"] == "boundary_violation").collect();
@@ -93,7 +93,7 @@ fn a_refused_path_is_on_record_with_the_roots_and_an_allowed_one_is_not() {
 }
 
 #[test]
-fn the_command_prints_figures_and_finds_what_is_on_record_with_and_without_a_trusted_process() {
+fn metrics_and_audit_search_work_with_and_without_daemon() {
     let mut machine = Machine::new(hostile::install);
     machine.start();
     let mut client = machine.connect();
@@ -122,7 +122,7 @@ fn the_command_prints_figures_and_finds_what_is_on_record_with_and_without_a_tru
     let exported = said(&machine, &["audit", "export", "--tool", "now"]);
     let results = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["result"].clone());
     assert_eq!(results.filter(|result| result == "ok").count(), 4);
-    // The end of the record is known without it, too.
+    // The end of the log is known without the daemon as well.
     machine.verify();
     let log = machine.home.audit().join("audit.jsonl");
     let whole = std::fs::read_to_string(&log).unwrap();
@@ -140,13 +140,15 @@ fn the_command_prints_figures_and_finds_what_is_on_record_with_and_without_a_tru
 }
 
 #[test]
-fn the_memory_that_messages_hold_is_a_figure_while_they_are_on_their_way() {
+fn in_flight_message_memory_is_a_metric() {
     let world = hostile::world();
-    let mut deaf = world.connect_deaf("hostile");
+    let mut deaf = world.connect_non_reading("hostile");
     deaf.begin_call("big", json!({ "bytes": 3_000_000 }));
-    eventually("its answer waits", BOUND, || {
+    eventually("the response is queued", BOUND, || {
         figure(&figures(&world), "ironcurtain_memory_bytes") >= 3_000_000.0
     });
     drop(deaf);
-    eventually("nothing waits", BOUND, || figure(&figures(&world), "ironcurtain_memory_bytes") == 0.0);
+    eventually("no response is queued", BOUND, || {
+        figure(&figures(&world), "ironcurtain_memory_bytes") == 0.0
+    });
 }

@@ -1,11 +1,11 @@
-//! A sandboxed server's network: what its proxy lets through, what it asks about, and what is taken back.
+//! Network access of a sandboxed server: what its proxy permits, what prompts for approval, and what can be revoked.
 //!
-//! Judged by what arrives on the other side and by what is on record.
+//! Judged by what arrives on the other side and by the audit log.
 
-mod asking;
-pub mod ground;
-mod real;
-mod way_out;
+mod allowed_hosts;
+mod fetch_server;
+mod questions;
+pub mod test_network;
 
 use crate::client::{Client, Outcome};
 use crate::machine::descendants;
@@ -16,23 +16,23 @@ use std::path::PathBuf;
 const HELLO: &str = "hello from outside";
 
 impl Client {
-    /// Fetches an address behind the policy's back.
-    fn behind(&mut self, url: &str) -> String {
-        self.free("sneak", url)
+    /// Fetches a URL without the policy's knowledge.
+    fn fetch_unjudged(&mut self, url: &str) -> String {
+        self.call_free_tool("sneak", url)
     }
 
-    /// Fetches an address with the tool whose address is judged.
-    fn get(&mut self, url: &str) -> Outcome {
+    /// Fetches a URL with the judged tool.
+    fn fetch_judged(&mut self, url: &str) -> Outcome {
         self.call("get", json!({ "url": url }))
     }
 
-    /// Calls a tool that anybody may call.
-    fn free(&mut self, tool: &str, place: &str) -> String {
+    /// Calls a tool that needs no approval.
+    fn call_free_tool(&mut self, tool: &str, place: &str) -> String {
         self.call(tool, json!({ "where": place })).ok().to_owned()
     }
 }
 
-/// The record of the network, one line each: host, port, decision or failure, and what decided.
+/// Returns the audit log's network entries, one line each: host, port, decision or failure, and its reason.
 fn network_log(world: &World) -> Vec<String> {
     let log = world.log();
     let entries = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
@@ -45,7 +45,7 @@ fn network_log(world: &World) -> Vec<String> {
     entries.filter(|entry| entry["event"] == "network").map(line).collect()
 }
 
-/// The table of the sockets in a sandbox: that of its last process, the server.
+/// Returns the path of the socket table in a sandbox, from its last process, the server.
 fn proxy_table(supervisor: u32) -> PathBuf {
     let server = descendants(supervisor).last().unwrap().pid;
     PathBuf::from(format!("/proc/{server}/net/tcp"))

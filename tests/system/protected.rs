@@ -1,10 +1,10 @@
-//! Links do not lead to what is ours or secret, and our programs stay as they are.
+//! Links lead neither to IronCurtain's files nor to secrets, and our programs cannot be changed.
 
 use crate::client::BOUND;
-use crate::consent::Next;
-use crate::contained::refusal;
+use crate::containment::refusal;
 use crate::hostile;
 use crate::machine::Machine;
+use crate::scripted_user::Next;
 use crate::world::{World, eventually, programs};
 use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::json;
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 const POLICY: &str = "policy/compiled-policy.json";
 const MISSING: &str = "os error 2)";
 
-/// Replaces a file of ours by a link.
+/// Replaces one of IronCurtain's files by a symlink.
 fn links(world: &World, below: &str, to: &Path) {
     let beside = world.home.config.join("beside");
     symlink(to, &beside).unwrap();
@@ -25,18 +25,18 @@ fn links(world: &World, below: &str, to: &Path) {
 }
 
 #[test]
-fn a_policy_that_comes_to_lie_in_a_granted_folder_is_not_taken_and_is_out_of_reach_from_then_on() {
+fn policy_linked_into_granted_folder_is_rejected_and_protected() {
     let world = hostile::world();
     let (other, target) = (world.file("dotfiles/other.txt", "other"), world.path("dotfiles/policy.json"));
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.call("change", json!({ "path": other })).ok();
     client.scribble(&other).ok();
     let before = world.status().policy;
     let ours = fs::read_to_string(world.home.config.join(POLICY)).unwrap();
     fs::write(&target, ours.replace("escalate", "allow")).unwrap();
     links(&world, POLICY, &target);
-    eventually("the trouble", BOUND, || world.status().troubles.len() == 1);
+    eventually("the problem is reported", BOUND, || world.status().troubles.len() == 1);
     let trouble = world.status().troubles.remove(0);
     let names = format!("is at `{}`, where the server `hostile`, by what you granted for", target.display());
     assert!(
@@ -44,39 +44,39 @@ fn a_policy_that_comes_to_lie_in_a_granted_folder_is_not_taken_and_is_out_of_rea
         "{trouble}"
     );
     assert_eq!(world.status().policy, before);
-    // By the policy, and by the kernel.
+    // Denied by the policy and by the kernel.
     client.call("change", json!({ "path": target })).refused("structural-protected-path");
     client.open(&target).refused("structural-protected-path");
-    eventually("the end of the mount", BOUND, || client.scribble(&target).text.contains(MISSING));
-    // What was granted beside it still works, a call at a time.
+    eventually("the path is unmounted", BOUND, || client.scribble(&target).text.contains(MISSING));
+    // Other granted paths still work, with one grant per call.
     client.call("change", json!({ "path": other })).ok();
-    // Taken when nobody may write there any more.
+    // The files take effect once they are no longer writable by a server.
     world.revoke_only_grant();
     fs::write(&target, ours.replace("\"schemaVersion\"", " \"schemaVersion\"").replace("everything", "all"))
         .unwrap();
-    eventually("no trouble", BOUND, || world.status().troubles.is_empty());
+    eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
     client.call("change", json!({ "path": target })).refused("structural-protected-path");
 }
 
 #[test]
-fn settings_and_servers_that_come_to_lie_in_a_granted_folder_are_not_taken_either() {
+fn settings_linked_into_granted_folder_are_rejected() {
     let world = hostile::world();
     let other = world.file("dotfiles/other.txt", "other");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     let mut client = world.connect("hostile");
     client.call("change", json!({ "path": other })).ok();
-    world.person.asked();
+    world.user.asked();
     let servers =
         json!({ "hostile": { "command": hostile::program() }, "more": { "command": hostile::program() } });
     let files = [
         ("config.json", json!({ "questionDeadlineSeconds": 7 }), "the settings"),
         ("mcp-servers.json", servers, "the configured servers"),
     ];
-    // How long a question waits, and whether there is another server: by the settings and the servers in force.
+    // The question timeout and the existence of another server show which settings and servers are in force.
     let in_force = || {
         world.connect("hostile").open(&world.path("docs/x")).refused("the user denied this call");
         let is_there = world.start("more").request("initialize", json!({}))["error"].is_null();
-        (world.person.asked()[0].deadline.as_secs(), is_there)
+        (world.user.asked()[0].deadline.as_secs(), is_there)
     };
     for (file, content, what) in &files {
         let target = world.path("dotfiles").join(file);
@@ -86,20 +86,20 @@ fn settings_and_servers_that_come_to_lie_in_a_granted_folder_are_not_taken_eithe
         let names =
             format!("is at `{}`, where the server `hostile`, by what you granted for", target.display());
         let is_told = |trouble: &String| trouble.starts_with(&refused) && trouble.contains(&names);
-        eventually("the trouble", BOUND, || world.status().troubles.iter().any(is_told));
+        eventually("the problem is reported", BOUND, || world.status().troubles.iter().any(is_told));
     }
     assert_eq!(in_force(), (45, false));
-    // The files themselves, in their place.
+    // The files themselves, in place.
     for (file, content, _) in &files {
         let beside = world.home.config.join("beside");
         fs::write(&beside, content.to_string()).unwrap();
         fs::rename(beside, world.home.config.join(file)).unwrap();
     }
-    eventually("no trouble", BOUND, || world.status().troubles.is_empty());
+    eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
     assert_eq!(in_force(), (7, true));
 }
 
-/// Why the trusted process does not start on this machine.
+/// Returns the reason why the daemon does not start on this machine.
 fn not_started(machine: &Machine) -> String {
     let mut daemon = Command::new("timeout");
     daemon.arg(BOUND.as_secs().to_string()).arg(programs().join("ironcurtain"));
@@ -107,13 +107,13 @@ fn not_started(machine: &Machine) -> String {
     daemon.env("IRONCURTAIN_HOME", machine.ours()).env("HOME", &machine.home.person);
     let ended = daemon.output().unwrap();
     let said = String::from_utf8(ended.stderr).unwrap();
-    // One that runs until the time is over has another status.
+    // `timeout` exits with another status if the program keeps running.
     assert_eq!(ended.status.code(), Some(1), "{said}");
     said
 }
 
 #[test]
-fn what_lies_where_a_server_may_write_does_not_begin_to_be_in_force_either() {
+fn files_writable_by_a_server_do_not_come_into_force() {
     let mut machine = Machine::new(|w| {
         hostile::install_contained(w, &json!({ "filesystem": { "allowWrite": ["~/dotfiles"] } }));
     });
@@ -131,14 +131,14 @@ fn what_lies_where_a_server_may_write_does_not_begin_to_be_in_force_either() {
 }
 
 #[test]
-fn what_is_made_at_the_first_start_is_made_through_no_link_and_in_no_folder_of_others() {
+fn first_start_creates_no_files_through_links_or_in_foreign_folders() {
     let mut machine = Machine::new(hostile::install);
     let planted = machine.home.person.join("planted");
     for file in [machine.home.audit().join("audit.jsonl"), machine.home.database()] {
         symlink(&planted, &file).unwrap();
         let said = not_started(&machine);
         assert!(said.contains(file.to_str().unwrap()) && said.contains("it is a link"), "{said}");
-        assert!(!planted.exists(), "{} was made through a link", file.display());
+        assert!(!planted.exists(), "{} was created through a link", file.display());
         fs::remove_file(file).unwrap();
     }
     let state = machine.home.state.clone();
@@ -153,7 +153,7 @@ fn what_is_made_at_the_first_start_is_made_through_no_link_and_in_no_folder_of_o
 }
 
 #[test]
-fn a_link_in_a_folder_of_secrets_protects_what_it_leads_to_also_one_that_appears() {
+fn symlink_targets_of_secret_folders_are_protected_including_new_links() {
     let world = World::with(|w| {
         hostile::install(w);
         for folder in [".ssh", ".kube", "work"] {
@@ -168,19 +168,19 @@ fn a_link_in_a_folder_of_secrets_protects_what_it_leads_to_also_one_that_appears
     for path in [&key, &world.path(".ssh/id_ed25519"), &world.path("work")] {
         client.open(path).refused("structural-protected-path");
     }
-    assert_eq!(world.person.count(), 0);
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    assert_eq!(world.user.count(), 0);
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.open(&note).ok(), "note");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     assert_eq!(client.open(&cluster).ok(), "the token");
     assert_eq!(client.sneak(&cluster).ok(), "the token");
     symlink(&cluster, world.path(".kube/config")).unwrap();
-    eventually("the end of the mount", BOUND, || client.sneak(&cluster).text.contains(MISSING));
+    eventually("the path is unmounted", BOUND, || client.sneak(&cluster).text.contains(MISSING));
     client.open(&cluster).refused("structural-protected-path");
     assert_eq!(client.open(&plain).ok(), "plain");
 }
 
-/// A checkout with our programs in it.
+/// Returns a checkout that contains our programs.
 fn checkout() -> (TempDir, PathBuf) {
     let checkout = tempfile::tempdir_in("/var/tmp").unwrap();
     let ours = checkout.path().canonicalize().unwrap().join("target/debug");
@@ -192,9 +192,9 @@ fn checkout() -> (TempDir, PathBuf) {
 }
 
 #[test]
-fn a_program_of_ours_that_others_can_write_is_not_started() {
+fn own_program_writable_by_others_is_not_started() {
     let (_checkout, ours) = checkout();
-    let world = World::run_by(ours.clone(), |_| {});
+    let world = World::with_programs(ours.clone(), |_| {});
     let note = world.file("docs/note.txt", "note");
     let mode =
         |name: &str, mode| fs::set_permissions(ours.join(name), fs::Permissions::from_mode(mode)).unwrap();
@@ -204,13 +204,13 @@ fn a_program_of_ours_that_others_can_write_is_not_started() {
         let message = refusal(&mut client);
         assert!(message.contains(name) && message.contains("other users can write it"), "{message}");
         mode(name, 0o755);
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         assert_eq!(world.connect("filesystem").read(&note).ok(), "note");
     }
 }
 
 #[test]
-fn a_program_that_another_server_may_write_is_not_started_with_a_sandbox_or_without() {
+fn program_writable_by_another_server_is_not_started() {
     for sandbox in [json!({}), json!(false)] {
         let world = World::with(|w| {
             let tool = w.home.person.join("tools/own");
@@ -227,7 +227,7 @@ fn a_program_that_another_server_may_write_is_not_started_with_a_sandbox_or_with
         let folder = world.path("tools");
         world.connect("own").hang_up();
         let mut client = world.connect("hostile");
-        world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+        world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
         client.call("change", json!({ "path": folder.join("notes") })).ok();
         let at = folder.join("own");
         for (server, place) in [("own", &at), ("linked", &folder.join("link"))] {
@@ -243,7 +243,7 @@ fn a_program_that_another_server_may_write_is_not_started_with_a_sandbox_or_with
         for server in ["own", "linked"] {
             world.connect(server).hang_up();
         }
-        // What other users can write is started in a sandbox at most.
+        // A program writable by other users only runs in a sandbox.
         fs::set_permissions(&at, fs::Permissions::from_mode(0o757)).unwrap();
         if sandbox == json!(false) {
             let message = refusal(&mut world.start("own"));
@@ -255,23 +255,21 @@ fn a_program_that_another_server_may_write_is_not_started_with_a_sandbox_or_with
 }
 
 #[test]
-fn our_programs_in_a_granted_checkout_are_read_and_not_replaced() {
+fn own_programs_in_granted_checkout_are_read_only() {
     let (_checkout, ours) = checkout();
     fs::write(ours.join("built.d"), "built").unwrap();
     let source = ours.ancestors().nth(2).unwrap().join("source.rs");
     fs::write(&source, "source").unwrap();
-    let world = World::run_by(ours.clone(), hostile::install);
+    let world = World::with_programs(ours.clone(), hostile::install);
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.call("change", json!({ "path": source })).ok();
     let program = ours.join("ironcurtain-sandbox");
     let before = fs::read(&program).unwrap();
     for path in [&program, &ours.join("new"), &ours] {
-        client
-            .call("change", json!({ "path": path }))
-            .refused("IronCurtain's own programs are started from there");
+        client.call("change", json!({ "path": path })).refused("it holds IronCurtain's own programs");
     }
-    // The folder is granted as a whole, and the kernel keeps the programs in it.
+    // The folder is granted as a whole, and the kernel protects the programs in it.
     let new = source.with_file_name("new.rs");
     client.scribble(&new).ok();
     assert!(new.exists());
@@ -281,25 +279,23 @@ fn our_programs_in_a_granted_checkout_are_read_and_not_replaced() {
     }
     assert_eq!(fs::read(&program).unwrap(), before);
     client.call("change", json!({ "path": source })).ok();
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.open(&ours.join("built.d")).ok(), "built");
 }
 
 #[test]
-fn a_clients_configuration_is_denied_in_the_home_and_asked_about_in_a_project() {
+fn client_configuration_is_denied_in_home_and_asks_in_project() {
     let world = hostile::world();
     let (own, project) = (world.file(".cursor/mcp.json", "{}"), world.file("docs/app/.mcp.json", "{}"));
     let note = world.file("docs/app/note.txt", "note");
     let mut client = world.connect("hostile");
-    client
-        .call("change", json!({ "path": own }))
-        .refused("what is started from there could go around IronCurtain");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    client.call("change", json!({ "path": own })).refused("those could bypass IronCurtain");
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.call("change", json!({ "path": note })).ok();
     client.call("change", json!({ "path": note })).ok();
-    world.person.asked();
+    world.user.asked();
     client.call("change", json!({ "path": project })).refused("the user denied this call");
-    let asked = world.person.asked();
+    let asked = world.user.asked();
     assert_eq!(asked.len(), 1, "{asked:?}");
     assert_eq!(asked[0].rule, "structural-starts-programs");
     assert!(

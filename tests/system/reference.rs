@@ -1,16 +1,16 @@
-//! The reference servers from npm, as `cargo xtask test` installs them.
+//! The reference servers from npm, as installed by `cargo xtask test`.
 
-use crate::place::Prepared;
+use crate::test_home::Prepared;
 use crate::world::{World, installed};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// Which filesystem server a world has.
+/// The filesystem server of a world.
 #[derive(Debug, Clone, Copy)]
 pub enum Files {
-    /// The one that comes with IronCurtain.
+    /// The one embedded in IronCurtain.
     Embedded,
-    /// The one from npm, by one configuration entry.
+    /// The one from npm, configured by one entry.
     Reference,
 }
 
@@ -27,7 +27,7 @@ impl Files {
     }
 }
 
-/// The entry of a reference server.
+/// Returns the entry of a reference server.
 pub fn entry(package: &str) -> Value {
     let modules = modules();
     json!({
@@ -41,14 +41,14 @@ pub fn configure(prepared: &Prepared, servers: &Value) {
     std::fs::write(prepared.home.config.join("mcp-servers.json"), servers.to_string()).unwrap();
 }
 
-/// The program of a reference server.
+/// Returns the program of a reference server.
 pub fn script(package: &str) -> PathBuf {
     let script = modules().join("@modelcontextprotocol").join(package).join("dist/index.js");
     assert!(script.is_file(), "`{}` is not installed: run `cargo xtask test`", script.display());
     script
 }
 
-/// The folder of the packages from npm.
+/// Returns the folder of the npm packages.
 pub fn modules() -> PathBuf {
     installed("npm").join("node_modules")
 }

@@ -1,12 +1,12 @@
-//! The files of the person's are followed while everything runs: what they say applies to the next call, what they no
-//! longer open is gone for the kernel too, and a mistake changes nothing.
+//! The user's files are watched at runtime: changes apply to the next call, access they no longer permit is
+//! unmounted, and a mistake changes nothing.
 
 mod edits;
-mod troubles;
+mod errors;
 
 use crate::client::{BOUND, Client};
-use crate::consent::Next;
 use crate::hostile;
+use crate::scripted_user::Next;
 use crate::world::eventually;
 use edits::{annotate, rule, rules};
 use ironcurtain_consent::{Lifetime, Reach, Withdrawn};
@@ -21,7 +21,7 @@ const SERVERS: &str = "mcp-servers.json";
 const SETTINGS: &str = "config.json";
 
 #[test]
-fn a_new_rule_denies_the_next_call_and_its_twin_still_works() {
+fn new_rule_denies_the_next_call_only_where_it_matches() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     client.plain("heard").ok();
@@ -35,7 +35,7 @@ fn a_new_rule_denies_the_next_call_and_its_twin_still_works() {
 }
 
 #[test]
-fn a_folder_that_a_rule_no_longer_opens_is_gone_for_the_kernel() {
+fn folder_removed_from_rule_is_unmounted() {
     let world = hostile::world();
     let (open, other) = (world.file("docs/open.txt", "open"), world.file("kept/kept.txt", "kept"));
     let mut client = world.connect("hostile");
@@ -56,17 +56,17 @@ fn a_folder_that_a_rule_no_longer_opens_is_gone_for_the_kernel() {
         ("the policy changed: 1 new rule", "the policy changed: 1 gone rule, 1 folder no longer open");
     let expected = [(opened, json!([])), (opened, json!([])), (closed, json!([world.path("docs")]))];
     assert_eq!(told.collect::<Vec<_>>(), expected.map(|(summary, closed)| (json!(summary), closed)));
-    // The next call is asked about, whatever is still mounted.
+    // The next call asks, regardless of existing mounts.
     client.open(&open).refused("the user denied this call");
-    eventually("it is no root any more", BOUND, || world.roots() == [world.path("kept")]);
-    // Roots shrink first, then it is unmounted.
-    eventually("it is gone", BOUND, || client.sneak(&open).text.contains(MISSING));
+    eventually("the folder is no longer a root", BOUND, || world.roots() == [world.path("kept")]);
+    // The roots shrink first, then the path is unmounted.
+    eventually("the folder is unmounted", BOUND, || client.sneak(&open).text.contains(MISSING));
     assert_eq!(client.sneak(&other).ok(), "kept");
     assert_eq!(world.sessions()[0].server_pid, server);
 }
 
 #[test]
-fn a_server_that_holds_on_to_what_a_rule_no_longer_opens_is_started_anew() {
+fn server_holding_files_removed_from_rule_is_restarted() {
     let world = hostile::world();
     let open = world.file("docs/open.txt", "open");
     let within = json!({ "paths": { "roles": ["read-path"], "within": world.path("docs") } });
@@ -75,7 +75,7 @@ fn a_server_that_holds_on_to_what_a_rule_no_longer_opens_is_started_anew() {
     client.call("clutch", json!({ "where": open })).ok();
     let server = world.sessions()[0].server_pid;
     world.changes_policy(|w| w.edit(POLICY, |policy| drop(rules(policy).remove(0))));
-    eventually("it is started anew", BOUND, || {
+    eventually("the server is restarted", BOUND, || {
         let now = world.sessions()[0].server_pid;
         now.is_some() && now != server
     });
@@ -85,10 +85,10 @@ fn a_server_that_holds_on_to_what_a_rule_no_longer_opens_is_started_anew() {
 }
 
 #[test]
-fn a_call_under_way_keeps_nothing_that_the_policy_no_longer_allows() {
+fn in_flight_call_loses_access_removed_by_policy() {
     let world = hostile::world();
     world.changes_policy(|w| w.edit(ANNOTATIONS, |f| annotate(f, "slow", json!({ "path": ["read-path"] }))));
-    // Not free any more.
+    // No longer free.
     world.changes_policy(|w| {
         w.edit(POLICY, |policy| {
             let free = rules(policy)[0]["if"]["tool"].as_array_mut().unwrap();
@@ -103,61 +103,63 @@ fn a_call_under_way_keeps_nothing_that_the_policy_no_longer_allows() {
     let mut client = world.connect("hostile");
     client.begin_call("slow", json!({ "path": secret }));
     client.begin_call("slow", json!({ "path": kept }));
-    eventually("what both need", BOUND, || [&secret, &kept].iter().all(|path| !client.sneak(path).is_error));
+    eventually("both calls hold their mounts", BOUND, || {
+        [&secret, &kept].iter().all(|path| !client.sneak(path).is_error)
+    });
     world.changes_policy(|w| w.edit(POLICY, |p| rules(p).retain(|rule| rule["name"] != "docs")));
-    eventually("the end of the mount", BOUND, || client.sneak(&secret).text.contains(MISSING));
+    eventually("the path is unmounted", BOUND, || client.sneak(&secret).text.contains(MISSING));
     assert_eq!(client.sneak(&kept).ok(), "kept");
 }
 
 #[test]
-fn an_open_question_is_judged_again_by_another_policy() {
+fn policy_change_rejudges_open_question() {
     for (then, outcome) in [("deny", Err("DENIED: settled (rule `settled`)")), ("allow", Ok("note"))] {
         let world = hostile::world();
         let note = world.file("docs/note.txt", "note");
         let mut client = world.connect("hostile");
-        world.person.will(Next::Ignore);
+        world.user.will(Next::Ignore);
         let call = client.begin_call("open", json!({ "path": note }));
-        eventually("the question", BOUND, || world.person.count() == 1);
+        eventually("the question is asked", BOUND, || world.user.count() == 1);
         world.changes_policy(|w| w.put_first(rule("settled", json!({ "tool": ["open"] }), then)));
         match outcome {
             Err(because) => drop(client.outcome(call).refused(because).to_owned()),
             Ok(text) => assert_eq!(client.outcome(call).ok(), text),
         }
-        assert_eq!(world.person.withdrawn(), [Withdrawn::Settled]);
-        assert_eq!(world.person.count(), 1);
+        assert_eq!(world.user.withdrawn(), [Withdrawn::Settled]);
+        assert_eq!(world.user.count(), 1);
     }
 }
 
 #[test]
-fn a_late_yes_is_none_under_a_policy_that_asks_for_another_reason_or_forbids_it() {
+fn policy_change_invalidates_late_approval() {
     let world = hostile::world();
     world.edit(SETTINGS, |settings| settings["questionDeadlineSeconds"] = json!(1));
     let note = world.file("docs/note.txt", "note");
     let mut client = world.connect("hostile");
     for then in ["escalate", "deny"] {
-        world.person.will(Next::Ignore);
+        world.user.will(Next::Ignore);
         client.open(&note).refused("did not answer within 1 s");
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         assert!(world.ask_again());
-        world.person.asked();
+        world.user.asked();
         world.changes_policy(|w| w.put_first(rule("other", json!({ "tool": ["open"] }), then)));
         let is_asked = then == "escalate";
         if is_asked {
-            // A no would take the late yes back as well.
-            world.person.will(Next::Close);
+            // A denial would also cancel the late approval.
+            world.user.will(Next::Close);
         }
         let denied = if is_asked { "closed without an answer" } else { "DENIED: other (rule `other`)" };
         client.open(&note).refused(denied);
-        assert_eq!(world.person.asked().len(), usize::from(is_asked));
+        assert_eq!(world.user.asked().len(), usize::from(is_asked));
         world.changes_policy(|w| w.edit(POLICY, |policy| drop(rules(policy).remove(0))));
-        // It is for the question that was answered.
+        // The approval applies to the answered question.
         assert_eq!(client.open(&note).ok(), "note");
-        assert_eq!((world.person.count(), world.questions().missed), (0, vec![]));
+        assert_eq!((world.user.count(), world.questions().missed), (0, vec![]));
     }
 }
 
 #[test]
-fn whichever_way_an_editor_writes_it_is_noticed() {
+fn file_changes_are_detected_for_every_write_style() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let elsewhere = world.path("dotfiles/policy.json");
@@ -178,18 +180,18 @@ fn whichever_way_an_editor_writes_it_is_noticed() {
         std::fs::remove_file(world.config(POLICY)).unwrap();
         std::fs::write(world.config(POLICY), text).unwrap();
     });
-    // A link, and what it leads to.
+    // A symlink and its target.
     std::fs::copy(world.config(POLICY), &elsewhere).unwrap();
     std::fs::remove_file(world.config(POLICY)).unwrap();
     std::os::unix::fs::symlink(&elsewhere, world.config(POLICY)).unwrap();
-    eventually("no trouble", BOUND, || world.status().troubles.is_empty());
-    // Whoever comes now has seen the link.
+    eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
+    // A new session proves that the symlink has been processed.
     world.connect("hostile").hang_up();
     both(&|text| std::fs::write(&elsewhere, text).unwrap());
 }
 
 #[test]
-fn a_list_that_is_edited_applies() {
+fn edited_list_applies() {
     let world = hostile::world();
     let lists = |names: &[&str]| json!({ "lists": { "friends": { "values": names } } }).to_string();
     world.changes_policy(|w| w.replaces(LISTS, &lists(&["alice"])));
@@ -206,14 +208,14 @@ fn a_list_that_is_edited_applies() {
     world.changes_policy(|w| w.replaces(LISTS, &lists(&["bob"])));
     call("bob").ok();
     call("alice").refused("strangers");
-    // A list that is used must be there.
+    // A list that is used must exist.
     world.replaces(LISTS, r#"{ "lists": {} }"#);
-    assert!(world.trouble().contains("there is no list `friends`"), "{}", world.trouble());
+    assert!(world.trouble().contains("unknown list `friends`"), "{}", world.trouble());
     call("bob").ok();
 }
 
 #[test]
-fn another_policy_is_on_record_with_both_hashes_and_so_is_the_one_of_each_call() {
+fn policy_change_and_each_call_record_policy_hashes() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     client.plain("heard").ok();
@@ -238,14 +240,18 @@ fn another_policy_is_on_record_with_both_hashes_and_so_is_the_one_of_each_call()
     assert_eq!(started["policyHash"], json!(before));
     assert!(world.audit().intact);
     let counted = "Kinds of calls that come out otherwise: 0 looser, 1 stricter";
-    eventually("the counts", BOUND, || world.activity().iter().any(|entry| entry.summary == counted));
+    eventually("the counts are current", BOUND, || {
+        world.activity().iter().any(|entry| entry.summary == counted)
+    });
     world.changes_policy(|w| w.edit(POLICY, |policy| drop(rules(policy).remove(0))));
     let counted = "Kinds of calls that come out otherwise: 1 looser, 0 stricter";
-    eventually("the counts", BOUND, || world.activity().iter().any(|entry| entry.summary == counted));
+    eventually("the counts are current", BOUND, || {
+        world.activity().iter().any(|entry| entry.summary == counted)
+    });
 }
 
 #[test]
-fn the_next_session_has_the_servers_that_are_configured_now() {
+fn next_session_uses_current_servers() {
     let world = hostile::world();
     let mut running = world.connect("hostile");
     let environ = |client: &mut Client| client.plain("environ").ok().contains("MARK");
@@ -253,7 +259,7 @@ fn the_next_session_has_the_servers_that_are_configured_now() {
     world.edit(SERVERS, |servers| servers["hostile"]["env"] = json!({ "MARK": "1" }));
     let mut next = world.connect("hostile");
     assert_eq!((environ(&mut next), environ(&mut running)), (true, false));
-    // A mistake leaves the servers as they were.
+    // A mistake leaves the servers unchanged.
     let good = world.read(SERVERS);
     world.edit(SERVERS, |servers| servers["hostile"]["comand"] = json!("x"));
     let trouble = world.trouble();
@@ -261,8 +267,8 @@ fn the_next_session_has_the_servers_that_are_configured_now() {
     assert!(trouble.contains("server `hostile`: `comand`: unknown field"), "{trouble}");
     assert!(environ(&mut world.connect("hostile")));
     world.replaces(SERVERS, &good);
-    eventually("no trouble", BOUND, || world.status().troubles.is_empty());
-    // One that is gone is there for the sessions that have it, and for no other.
+    eventually("no problem is reported", BOUND, || world.status().troubles.is_empty());
+    // A removed server stays available only to the sessions that have it.
     world.edit(SERVERS, |servers| *servers = json!({ "other": servers["hostile"] }));
     let refused = world.start("hostile").request("initialize", json!({}));
     let said = refused["error"]["message"].as_str().unwrap();
@@ -274,7 +280,7 @@ fn the_next_session_has_the_servers_that_are_configured_now() {
 }
 
 #[test]
-fn the_next_session_has_the_settings_of_now() {
+fn next_session_uses_current_settings() {
     let world = hostile::world();
     let note = world.file("docs/note.txt", "note");
     let mut running = world.connect("hostile");
@@ -282,7 +288,7 @@ fn the_next_session_has_the_settings_of_now() {
     let mut next = world.connect("hostile");
     let seconds = |client: &mut Client| {
         client.open(&note).refused("the user denied this call");
-        world.person.asked()[0].deadline.as_secs()
+        world.user.asked()[0].deadline.as_secs()
     };
     assert_eq!((seconds(&mut running), seconds(&mut next)), (45, 7));
     world.replaces(SETTINGS, r#"{ "questionDeadlineSeconds": 0 }"#);
@@ -292,11 +298,11 @@ fn the_next_session_has_the_settings_of_now() {
 }
 
 #[test]
-fn what_was_granted_holds_no_longer_than_the_policy_lets_it() {
+fn policy_change_ends_grants_it_no_longer_permits() {
     let world = hostile::world();
     let note = world.file("docs/note.txt", "note");
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.open(&note).ok();
     let within = json!({ "paths": { "roles": ["read-path"], "within": world.path("docs") } });
     world.changes_policy(|w| w.put_first(rule("closed", within, "deny")));

@@ -1,22 +1,22 @@
-//! Servers that run elsewhere, by streamable HTTP: judged, asked about and on record as any other, and bounded in what they can do
-//! to us.
+//! Remote servers over streamable HTTP: judged, approved and recorded like local ones, and limited in their effect on
+//! the daemon.
 
 mod everything;
-mod far;
+mod fake_server;
 mod faults;
-mod names;
 mod streams;
+mod tls;
 
 use crate::client::{BOUND, Client};
-use crate::consent::{Next, paths};
+use crate::scripted_user::{Next, paths};
 use crate::world::{World, eventually};
-pub use far::Far;
+pub use fake_server::FakeServer;
 use ironcurtain_consent::{Lifetime, Reach};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// A world with one remote server, `far`: what it is told to say is free, and its looks at a path are asked about.
+/// Creates a world with one remote server, `far`: its `say` tool is free and its `look` tool requires approval.
 fn world(entry: &Value) -> World {
     World::with(|prepared| {
         let tool = |name: &str, args: Value| json!({ "toolName": name, "serverName": "far", "comment": "", "args": args });
@@ -44,16 +44,16 @@ impl Client {
     }
 }
 
-/// Everything of an event that is on record.
-fn recorded(world: &World, event: &str) -> Vec<Value> {
+/// Returns all audit entries of an event.
+fn audit_entries(world: &World, event: &str) -> Vec<Value> {
     let log = world.log();
     let entries = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     entries.filter(|entry| entry["event"] == event).collect()
 }
 
 #[test]
-fn a_remote_server_is_judged_asked_about_and_on_record_as_any_other() {
-    let far = Far::start();
+fn remote_server_calls_are_judged_approved_and_recorded() {
+    let far = FakeServer::start();
     let headers = json!({ "Authorization": "Bearer abc123def", "X-Team": "blue" });
     let world = world(&json!({ "type": "http", "url": far.url(), "headers": headers }));
     let report = world.file("docs/report.txt", "numbers");
@@ -61,12 +61,12 @@ fn a_remote_server_is_judged_asked_about_and_on_record_as_any_other() {
     let mut client = world.connect("far");
     client.request("tools/list", json!({}));
     assert_eq!(client.say("hello").ok(), r#"{"text":"hello"}"#);
-    assert_eq!(world.person.count(), 0);
+    assert_eq!(world.user.count(), 0);
 
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     let looked = client.call("look", json!({ "path": report }));
     assert_eq!(looked.ok(), json!({ "path": report }).to_string());
-    let asked = world.person.asked();
+    let asked = world.user.asked();
     assert_eq!(
         (paths(&asked[0]), asked[0].remote, asked[0].sandboxed),
         (vec![report.to_str().unwrap()], true, false)
@@ -74,50 +74,55 @@ fn a_remote_server_is_judged_asked_about_and_on_record_as_any_other() {
     assert_eq!(asked[0].server_command, far.url());
     client.call("look", json!({ "path": report })).refused("DENIED");
     client.call("look", json!({ "path": secret })).refused("protected");
-    assert_eq!(world.person.asked().len(), 1, "what is protected is not asked about");
+    assert_eq!(world.user.asked().len(), 1, "protected paths are not asked about");
 
     let Reply::Sessions(sessions) = world.request(Request::Sessions) else { panic!() };
     assert_eq!((sessions[0].remote, sessions[0].sandboxed, sessions[0].server_pid), (true, false, None));
-    assert_eq!(sessions[0].roots, [], "it sees no file");
+    assert_eq!(sessions[0].roots, [], "the server sees no file");
     client.hang_up();
-    eventually("it is told that the session is over", BOUND, || far.methods().contains(&"DELETE".to_owned()));
+    eventually("the server receives the end of the session", BOUND, || {
+        far.methods().contains(&"DELETE".to_owned())
+    });
 
     let all = far.asked();
     assert!(all.iter().all(|asked| asked.header("authorization") == "Bearer abc123def"));
     assert!(all.iter().all(|asked| asked.header("x-team") == "blue" && asked.path == "/mcp"));
     let greetings = all.iter().filter(|asked| asked.method() == "initialize").count();
-    assert_eq!(greetings, 1, "it is greeted once, however early the client greets");
+    assert_eq!(greetings, 1, "the server is initialized once, however early the client is");
     let greeting = &all[0];
     assert_eq!((greeting.method(), greeting.header("mcp-session-id")), ("initialize", ""));
-    assert_eq!(greeting.body["params"]["capabilities"], json!({}), "it is told of no roots");
-    let later = |asked: &far::Asked| {
-        (asked.header("mcp-session-id") == far::SESSION, asked.header("mcp-protocol-version") == "2025-06-18")
+    assert_eq!(greeting.body["params"]["capabilities"], json!({}), "the server gets no roots");
+    let later = |asked: &fake_server::ReceivedRequest| {
+        (
+            asked.header("mcp-session-id") == fake_server::SESSION,
+            asked.header("mcp-protocol-version") == "2025-06-18",
+        )
     };
     assert!(all.iter().skip(1).all(|asked| later(asked) == (true, true)), "{all:?}");
     let calls: Vec<_> = all.iter().filter(|asked| asked.method() == "tools/call").collect();
     assert_eq!((calls.len(), calls[0].header("mcp-name")), (2, "say"));
 
-    let reached = recorded(&world, "network");
+    let reached = audit_entries(&world, "network");
     assert!(!reached.is_empty());
     for entry in &reached {
         assert_eq!((&entry["host"], &entry["sandboxed"]), (&json!("127.0.0.1"), &json!(false)));
         assert_eq!(entry["policyDecision"]["status"], "allow");
     }
-    assert!(!world.log().contains("abc123def"), "no header is on record");
+    assert!(!world.log().contains("abc123def"), "no header is recorded");
     assert!(world.audit().intact);
 }
 
 #[test]
-fn a_grant_for_a_remote_server_opens_its_calls_and_no_file() {
-    let far = Far::start();
+fn remote_server_grant_allows_calls_and_mounts_nothing() {
+    let far = FakeServer::start();
     let world = world(&json!({ "url": far.url() }));
     let report = world.file("docs/report.txt", "numbers");
     let mut client = world.connect("far");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
     for _ in 0..2 {
         client.call("look", json!({ "path": report })).ok();
     }
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
     let Reply::Sessions(sessions) = world.request(Request::Sessions) else { panic!() };
     assert_eq!(sessions[0].roots, []);
     let Reply::Grants(grants) = world.request(Request::Grants) else { panic!() };
@@ -126,8 +131,8 @@ fn a_grant_for_a_remote_server_opens_its_calls_and_no_file() {
 }
 
 #[test]
-fn the_tools_of_a_remote_server_are_annotated_as_any_others() {
-    let far = Far::start();
+fn remote_server_tools_can_be_annotated() {
+    let far = FakeServer::start();
     let world = world(&json!({ "url": far.url(), "headers": { "X-Key": "k-1" } }));
     let ironcurtain = |arguments: &[&str]| {
         let mut command = std::process::Command::new(world.programs.join("ironcurtain"));

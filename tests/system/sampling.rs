@@ -1,14 +1,14 @@
-//! A server that wants the client's model to answer something: the person sees it and says yes or no.
+//! Sampling requests of a server: the user sees them and allows or denies each.
 
 use crate::client::{BOUND, Client};
-use crate::consent::Next;
 use crate::scripted;
+use crate::scripted_user::Next;
 use crate::world::{World, eventually};
 use ironcurtain_consent::{Answer, DenialReach, Lifetime, Preview, Reach, Verb};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 
-/// Asks the model when `heard` is called, and answers with what it gets; `now` tells what the client can.
+/// Sends a sampling request when `heard` is called and returns the result; `now` returns the client's capabilities.
 const SCRIPT: &str = r#"
 import time
 waits, capabilities = None, None
@@ -48,8 +48,8 @@ fn connect(world: &World, capabilities: &Value) -> Client {
     client
 }
 
-/// Answers as a model does.
-fn model(client: &mut Client) -> Value {
+/// Answers as a model.
+fn answer_as_model(client: &mut Client) -> Value {
     let asked = client.wait_for(|m| m["method"] == "sampling/createMessage");
     let result =
         json!({ "role": "assistant", "content": { "type": "text", "text": "a bill" }, "model": "m" });
@@ -58,16 +58,16 @@ fn model(client: &mut Client) -> Value {
 }
 
 #[test]
-fn the_person_sees_the_whole_text_and_a_yes_lets_the_model_answer() {
+fn sampling_question_shows_full_text_and_approval_reaches_the_model() {
     let world = world("");
-    world.person.will(Next::Allow(Reach::Request, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Request, Lifetime::Once));
     let mut client = connect(&world, &json!({ "sampling": {} }));
     assert!(client.call("now", json!({})).ok().contains("\"sampling\": {}"));
     let call = client.begin_call("heard", json!({}));
-    let asked = model(&mut client);
+    let asked = answer_as_model(&mut client);
     assert_eq!(asked["params"]["messages"][0]["content"]["text"], "what is in the letter?");
     assert!(client.outcome(call).ok().contains("a bill"));
-    let question = world.person.asked().remove(0);
+    let question = world.user.asked().remove(0);
     assert_eq!((question.consequences[0].verb, question.rule.as_str()), (Verb::AskModel, "sampling"));
     let Some(Preview::Content(text)) = &question.preview else { panic!("{question:?}") };
     assert_eq!(text, "system: be brief\nuser: what is in the letter?\nmaxTokens: 9");
@@ -80,125 +80,129 @@ fn the_person_sees_the_whole_text_and_a_yes_lets_the_model_answer() {
 }
 
 #[test]
-fn a_no_keeps_it_from_the_client_and_tells_the_server() {
+fn denied_sampling_never_reaches_client_and_server_gets_error() {
     let world = world("ask");
-    world.person.will(Next::Deny);
+    world.user.will(Next::Deny);
     let mut client = connect(&world, &json!({ "sampling": {} }));
     let refused = client.call("heard", json!({}));
     assert!(refused.ok().contains("DENIED: the user denied it"), "{}", refused.text);
     client.call("now", json!({})).ok();
     // The next one may be allowed.
-    world.person.will(Next::Allow(Reach::Request, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Request, Lifetime::Once));
     let call = client.begin_call("heard", json!({}));
-    model(&mut client);
+    answer_as_model(&mut client);
     assert!(client.outcome(call).ok().contains("a bill"));
 }
 
 #[test]
-fn the_setting_allows_or_denies_without_a_question() {
+fn sampling_setting_allows_or_denies_without_a_question() {
     let allowing = world("allow");
     let mut client = connect(&allowing, &json!({ "sampling": {} }));
     let call = client.begin_call("heard", json!({}));
-    model(&mut client);
+    answer_as_model(&mut client);
     assert!(client.outcome(call).ok().contains("a bill"));
-    assert!(allowing.person.asked().is_empty() && allowing.log().contains("`sampling` is `allow`"));
+    assert!(allowing.user.asked().is_empty() && allowing.log().contains("`sampling` is `allow`"));
 
     let denying = world("deny");
     let mut client = connect(&denying, &json!({ "sampling": {} }));
     assert!(!client.call("now", json!({})).ok().contains("sampling"));
     let refused = client.call("heard", json!({}));
     assert!(refused.ok().contains("not available through IronCurtain to this client"), "{}", refused.text);
-    assert!(denying.person.asked().is_empty());
+    assert!(denying.user.asked().is_empty());
 }
 
 #[test]
-fn a_client_without_a_model_is_not_asked_and_nor_is_the_person() {
+fn sampling_without_client_support_asks_nobody() {
     let world = world("");
     let mut client = connect(&world, &json!({}));
     assert!(!client.call("now", json!({})).ok().contains("sampling"));
     let refused = client.call("heard", json!({}));
     assert!(refused.ok().contains("not available through IronCurtain to this client"), "{}", refused.text);
-    assert!(world.person.asked().is_empty());
+    assert!(world.user.asked().is_empty());
 }
 
 #[test]
-fn no_request_for_the_model_takes_the_yes_to_another_one() {
+fn sampling_approval_covers_one_request() {
     let world = world("");
     let mut clients = [(); 2].map(|()| connect(&world, &json!({ "sampling": {} })));
     let mut calls = Vec::new();
     for (n, client) in clients.iter_mut().enumerate() {
-        world.person.will(Next::Ignore);
+        world.user.will(Next::Ignore);
         calls.push(client.begin_call("heard", json!({})));
-        // The same in every word, and asked about by itself.
-        eventually("it is asked about", BOUND, || world.person.count() == n + 1);
+        // The same request again is a separate question.
+        eventually("the question is asked", BOUND, || world.user.count() == n + 1);
     }
     assert!(!world.log().contains("it waits for the answer to the same question"));
-    world.person.answers_late(Answer::Allow { offer: 0, lifetime: Lifetime::Once });
-    model(&mut clients[0]);
+    world.user.answer_late(Answer::Allow { offer: 0, lifetime: Lifetime::Once });
+    answer_as_model(&mut clients[0]);
     assert!(clients[0].outcome(calls[0]).ok().contains("a bill"));
-    assert_eq!((world.questions().waiting.len(), world.person.withdrawn()), (1, vec![]), "it waits on");
-    world.person.answers_late(Answer::Deny { note: None, reach: DenialReach::Call });
+    assert_eq!(
+        (world.questions().waiting.len(), world.user.withdrawn()),
+        (1, vec![]),
+        "the call keeps waiting"
+    );
+    world.user.answer_late(Answer::Deny { note: None, reach: DenialReach::Call });
     assert!(clients[1].outcome(calls[1]).ok().contains("DENIED: the user denied it"));
-    // Nor does what was granted meanwhile settle one.
-    world.person.will(Next::Ignore);
+    // An approval of something else does not settle it.
+    world.user.will(Next::Ignore);
     let call = clients[0].begin_call("heard", json!({}));
-    eventually("it is asked about", BOUND, || world.person.count() == 3);
+    eventually("the question is asked", BOUND, || world.user.count() == 3);
     let file = world.file("docs/a.txt", "a");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     let opens = clients[1].begin_call("open", json!({ "path": file }));
-    eventually("a grant is given", BOUND, || world.grants().len() == 1);
-    // Its server asks for the model as well, and is told no.
+    eventually("the grant exists", BOUND, || world.grants().len() == 1);
+    // The other server requests sampling as well and is refused.
     clients[1].outcome(opens);
     assert_eq!(world.questions().waiting.len(), 1);
-    world.person.answers_late(Answer::Deny { note: None, reach: DenialReach::Call });
+    world.user.answer_late(Answer::Deny { note: None, reach: DenialReach::Call });
     assert!(clients[0].outcome(call).ok().contains("DENIED: the user denied it"));
 }
 
 #[test]
-fn a_request_for_the_model_that_nobody_answered_is_not_kept_for_a_late_yes() {
+fn unanswered_sampling_request_accepts_no_late_approval() {
     let world = World::with(|prepared| {
         scripted::install(prepared, SCRIPT);
         let settings = json!({ "questionDeadlineSeconds": 1, "denialHoldsSeconds": 0 });
         std::fs::write(prepared.home.config.join("config.json"), settings.to_string()).unwrap();
     });
     let mut client = connect(&world, &json!({ "sampling": {} }));
-    world.person.will(Next::Ignore);
+    world.user.will(Next::Ignore);
     assert!(client.call("heard", json!({})).ok().contains("did not answer within 1 s"));
-    assert_eq!((world.person.asked().len(), world.questions().missed), (1, vec![]));
-    // The next one is a question, and its own yes serves it.
-    world.person.will(Next::Allow(Reach::Request, Lifetime::Once));
+    assert_eq!((world.user.asked().len(), world.questions().missed), (1, vec![]));
+    // The next request is a separate question with its own approval.
+    world.user.will(Next::Allow(Reach::Request, Lifetime::Once));
     let call = client.begin_call("heard", json!({}));
-    model(&mut client);
+    answer_as_model(&mut client);
     assert!(client.outcome(call).ok().contains("a bill"));
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
 }
 
 #[test]
-fn a_paused_agent_s_model_is_not_asked_whatever_the_setting_says() {
+fn paused_agent_gets_no_sampling_even_if_setting_allows() {
     let world = world("allow");
     let mut client = connect(&world, &json!({ "sampling": {} }));
-    // Asked for before the pause, and asked by the server after it.
+    // The call was sent before the pause, the sampling request after it.
     let call = client.begin_call("slow", json!({}));
     let session = world.sessions()[0].id.clone();
-    eventually("the call is at its server", BOUND, || world.log().contains("\"slow\""));
+    eventually("the call has reached its server", BOUND, || world.log().contains("\"slow\""));
     assert_eq!(world.request(Request::Pause { session: session.clone() }), Reply::Done);
     std::fs::write(world.sandbox().join("go"), "").unwrap();
     let refused = client.outcome(call);
     assert!(refused.ok().contains("the user paused this agent"), "{}", refused.text);
     assert_eq!(world.request(Request::Resume { session }), Reply::Done);
     let call = client.begin_call("heard", json!({}));
-    model(&mut client);
+    answer_as_model(&mut client);
     assert!(client.outcome(call).ok().contains("a bill"));
-    assert!(world.person.asked().is_empty());
+    assert!(world.user.asked().is_empty());
 }
 
 #[test]
 fn response_to_sampling_request_has_only_known_fields_and_counts_only_after_approval() {
     let world = world("");
     let mut client = connect(&world, &json!({ "sampling": {} }));
-    world.person.will(Next::Ignore);
+    world.user.will(Next::Ignore);
     let call = client.begin_call("heard", json!({}));
-    eventually("approval is requested", BOUND, || world.person.count() == 1);
+    eventually("approval is requested", BOUND, || world.user.count() == 1);
     let text = |text: &str| {
         let block = json!({ "type": "text", "text": text, "annotations": { "note": "secret-1" } });
         json!({ "role": "assistant", "content": block, "model": "m", "_meta": { "note": "secret-2" }, "more": "secret-3" })
@@ -208,7 +212,7 @@ fn response_to_sampling_request_has_only_known_fields_and_counts_only_after_appr
     // Messages of a client are handled in order.
     let ping = client.begin("ping", json!({}));
     client.answer(ping);
-    world.person.answers_late(Answer::Allow { offer: 0, lifetime: Lifetime::Once });
+    world.user.answer_late(Answer::Allow { offer: 0, lifetime: Lifetime::Once });
     let asked = client.wait_for(|m| m["method"] == "sampling/createMessage");
     client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": text("a bill") }));
     let outcome = client.outcome(call);

@@ -1,11 +1,11 @@
-//! A world whose server is a script: it has the tools of the hostile one, and does with them what the test says.
+//! A world with a scripted server: it lists the hostile server's tools and implements them as the test defines.
 
 use crate::hostile;
-use crate::place::Prepared;
+use crate::test_home::Prepared;
 use crate::world::World;
 use serde_json::{Value, json};
 
-/// The beginning of every script. `answer` answers a call, `fail` ends without a word, `greet` answers the greeting.
+/// Beginning of every script. `answer` answers a call, `fail` exits silently, `greet` answers `initialize`.
 pub const PRELUDE: &str = r#"
 import json, os, signal, sys, time
 
@@ -40,18 +40,18 @@ def messages():
         yield m
 "#;
 
-/// A world whose server runs this script after the prelude.
+/// Creates a world whose server runs this script after the prelude.
 pub fn world(script: &str) -> World {
     World::with(|prepared| install(prepared, script))
 }
 
-/// Writes the configuration of such a server.
+/// Configures a server that runs this script.
 pub fn install(prepared: &Prepared, script: &str) {
-    install_as(prepared, script, &json!({}));
+    install_with_keys(prepared, script, &json!({}));
 }
 
-/// The same, with these keys of its entry besides.
-pub fn install_as(prepared: &Prepared, script: &str, keys: &Value) {
+/// As [`install`], with additional keys in the entry.
+pub fn install_with_keys(prepared: &Prepared, script: &str, keys: &Value) {
     hostile::install(prepared);
     let script = format!("{PRELUDE}\n{script}");
     let mut entry = json!({ "command": "/usr/bin/python3", "args": ["-c", script] });

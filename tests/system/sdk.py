@@ -1,4 +1,4 @@
-"""A client of the Python SDK that looks for the newest revision first, as it does by default."""
+"""A client of the Python SDK that requests the newest protocol version first, as it does by default."""
 
 import asyncio
 import os

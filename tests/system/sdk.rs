@@ -1,4 +1,4 @@
-//! The client of a real SDK, which asks for the revision without a handshake first.
+//! The client of a real SDK, which requests the stateless protocol version first.
 
 use crate::world::{World, installed};
 use std::path::Path;
@@ -20,7 +20,7 @@ fn says(world: &World, server: &str) -> String {
 }
 
 #[test]
-fn a_client_that_looks_for_the_newest_revision_is_served_or_told_why_not() {
+fn newest_protocol_version_is_served_or_refused_with_a_reason() {
     let world = World::new();
     assert_eq!(says(&world, "filesystem"), "2026-07-28 14");
     let told = says(&world, "nobody");

@@ -1,12 +1,12 @@
-//! Secrets in the encrypted file that the person chose, where no keyring answers: the real command, the real trusted process.
+//! Secrets in the encrypted file, chosen by the user because no keyring is available: real command, real daemon.
 //!
-//! - Neither a secret nor the passphrase stands in a file, on a command line or in an answer.
+//! - Neither a secret nor the passphrase appears in a file, on a command line or in a response.
 
 use crate::client::Client;
-use crate::place::Place;
 use crate::secrets::{
     NONE, PROOF, SECRET, UNLOCKED, command_lines_with, files_with, install, on_a_bus, sha256, text,
 };
+use crate::test_home::TestHome;
 use crate::world::{World, programs};
 use serde_json::{Value, json};
 use std::fs;
@@ -17,7 +17,7 @@ use std::process::{Command, Output, Stdio};
 
 pub const PASSPHRASE: &str = "four words that nobody knows 7b1d";
 
-/// The command for this home, with this on its standard input and no keyring.
+/// Returns the command for this home, with piped standard input and no keyring.
 fn command(ours: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(programs().join("ironcurtain"));
     command.args(arguments).env("IRONCURTAIN_HOME", ours);
@@ -39,7 +39,7 @@ pub fn run(ours: &Path, arguments: &[&str], input: &str) -> (bool, String) {
     with_input(command(ours, arguments), input)
 }
 
-/// Types at a terminal of its own: after each prompt that is awaited, a line.
+/// Script that types one line at a terminal after each expected prompt.
 const TYPIST: &str = r"
 import json, os, pty, sys
 lines = json.load(sys.stdin)
@@ -75,14 +75,14 @@ pub fn type_at_terminal(ours: &Path, arguments: &[&str], lines: &[(&str, &str)])
     with_input(typist, &json!(lines).to_string())
 }
 
-/// Keeps the secret in a new file.
-pub fn make(ours: &Path) -> PathBuf {
+/// Stores the secret in a new file.
+pub fn create_file_with_secret(ours: &Path) -> PathBuf {
     let made = run(ours, &["secrets", "set", "api", "--make-file"], &format!("{SECRET}\n{PASSPHRASE}\n"));
     assert!(made.0 && made.1.contains("secrets.age` has `api`"), "{made:?}");
     ours.join("state/secrets.age")
 }
 
-fn greet(world: &World, server: &str) -> (Client, Value) {
+fn initialize(world: &World, server: &str) -> (Client, Value) {
     let mut client = world.start(server);
     let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
     let answer = client.request("initialize", params);
@@ -90,110 +90,96 @@ fn greet(world: &World, server: &str) -> (Client, Value) {
 }
 
 fn refusal(world: &World) -> String {
-    greet(world, "hostile").1["error"]["message"].as_str().unwrap().to_owned()
+    initialize(world, "hostile").1["error"]["message"].as_str().unwrap().to_owned()
 }
 
 #[test]
-fn a_secret_of_the_file_reaches_its_server_and_nothing_else_while_it_is_unlocked() {
-    on_a_bus(
-        "secret_file::a_secret_of_the_file_reaches_its_server_and_nothing_else_while_it_is_unlocked",
-        NONE,
-        || {
-            let mut world = World::with(|prepared| {
-                install(prepared, "api");
-                let path = prepared.home.config.join("mcp-servers.json");
-                let mut servers: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-                servers["beside"] = servers["hostile"].clone();
-                servers["beside"].as_object_mut().unwrap().remove("env");
-                fs::write(&path, servers.to_string()).unwrap();
-                let path = prepared.home.policy().join("tool-annotations.json");
-                let mut annotations: Value =
-                    serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-                let text = annotations["servers"]["hostile"].to_string().replace("\"hostile\"", "\"beside\"");
-                annotations["servers"]["beside"] = serde_json::from_str(&text).unwrap();
-                fs::write(&path, annotations.to_string()).unwrap();
-                let path = prepared.home.policy().join("compiled-policy.json");
-                let rules = fs::read_to_string(&path).unwrap();
-                fs::write(&path, rules.replace("[\"hostile\"]", "[\"hostile\",\"beside\"]")).unwrap();
-            });
-            let ours = world.ours();
-            let not_asked = run(&ours, &["secrets", "set", "api"], SECRET);
-            assert!(!not_asked.0 && not_asked.1.contains("there is no keyring here"), "{not_asked:?}");
-            assert!(not_asked.1.contains("or keep secrets in an encrypted file"), "{not_asked:?}");
-            assert!(!ours.join("state/secrets.age").exists(), "nobody chose it");
+fn unlocked_file_secret_reaches_only_its_server() {
+    on_a_bus("secret_file::unlocked_file_secret_reaches_only_its_server", NONE, || {
+        let mut world = World::with(|prepared| {
+            install(prepared, "api");
+            let path = prepared.home.config.join("mcp-servers.json");
+            let mut servers: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+            servers["beside"] = servers["hostile"].clone();
+            servers["beside"].as_object_mut().unwrap().remove("env");
+            fs::write(&path, servers.to_string()).unwrap();
+            let path = prepared.home.policy().join("tool-annotations.json");
+            let mut annotations: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+            let text = annotations["servers"]["hostile"].to_string().replace("\"hostile\"", "\"beside\"");
+            annotations["servers"]["beside"] = serde_json::from_str(&text).unwrap();
+            fs::write(&path, annotations.to_string()).unwrap();
+            let path = prepared.home.policy().join("compiled-policy.json");
+            let rules = fs::read_to_string(&path).unwrap();
+            fs::write(&path, rules.replace("[\"hostile\"]", "[\"hostile\",\"beside\"]")).unwrap();
+        });
+        let ours = world.ours();
+        let not_asked = run(&ours, &["secrets", "set", "api"], SECRET);
+        assert!(!not_asked.0 && not_asked.1.contains("there is no keyring here"), "{not_asked:?}");
+        assert!(not_asked.1.contains("or keep secrets in an encrypted file"), "{not_asked:?}");
+        assert!(!ours.join("state/secrets.age").exists(), "the file was not chosen");
 
-            let file = make(&ours);
-            assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-            let bytes = fs::read(&file).unwrap();
-            let head = String::from_utf8_lossy(&bytes[..70]).into_owned();
-            assert!(
-                head.starts_with("age-encryption.org/v1\n-> scrypt ") && head.contains(" 18\n"),
-                "{head}"
-            );
+        let file = create_file_with_secret(&ours);
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        let bytes = fs::read(&file).unwrap();
+        let head = String::from_utf8_lossy(&bytes[..70]).into_owned();
+        assert!(head.starts_with("age-encryption.org/v1\n-> scrypt ") && head.contains(" 18\n"), "{head}");
 
-            let told = refusal(&world);
-            assert!(
-                told.contains("`env.API_KEY`: the secrets are locked in the encrypted file")
-                    && told.contains("`ironcurtain secrets unlock`"),
-                "{told}"
-            );
-            let status = || run(&ours, &["status"], "").1;
-            assert!(status().contains("LOCKED: `ironcurtain secrets unlock`"), "{}", status());
-            let looked = run(&ours, &["doctor", "--allow-root"], "").1;
-            assert!(
-                looked.contains("warning  secrets: no keyring is used: they are in the encrypted file"),
-                "{looked}"
-            );
-            assert!(looked.contains("warning  server hostile: not started for a look"), "{looked}");
+        let told = refusal(&world);
+        assert!(
+            told.contains("`env.API_KEY`: the secrets are locked in the encrypted file")
+                && told.contains("`ironcurtain secrets unlock`"),
+            "{told}"
+        );
+        let status = || run(&ours, &["status"], "").1;
+        assert!(status().contains("LOCKED: unlock with `ironcurtain secrets unlock`"), "{}", status());
+        let looked = run(&ours, &["doctor", "--allow-root"], "").1;
+        assert!(looked.contains("warning  secrets: stored in the encrypted file"), "{looked}");
+        assert!(looked.contains("warning  server hostile: not started for this check"), "{looked}");
 
-            let wrong = run(&ours, &["secrets", "unlock"], "four other words\n");
-            assert!(
-                !wrong.0 && wrong.1.contains("the passphrase is wrong, or the file was changed"),
-                "{wrong:?}"
-            );
-            assert!(refusal(&world).contains("locked"), "a wrong one opens nothing");
+        let wrong = run(&ours, &["secrets", "unlock"], "four other words\n");
+        assert!(
+            !wrong.0 && wrong.1.contains("the passphrase is wrong, or the file was changed"),
+            "{wrong:?}"
+        );
+        assert!(refusal(&world).contains("locked"), "a wrong passphrase unlocks nothing");
 
-            let unlocked = run(&ours, &["secrets", "unlock"], &format!("{PASSPHRASE}\n"));
-            assert!(unlocked.0 && status().contains("secrets.age, unlocked"), "{unlocked:?}");
-            let mut client = world.connect("hostile");
-            let session = PathBuf::from(&world.sessions().last().unwrap().sandbox_dir);
-            let proof = client.run(&session, &format!("/usr/bin/python3 -c \"{PROOF}\""));
-            assert_eq!(proof.ok().trim(), sha256(SECRET));
-            client.hang_up();
-            let mut beside = world.connect("beside");
-            let environment = beside.plain("environ").ok().to_owned();
-            assert!(environment.contains("PATH") && !environment.contains(SECRET), "{environment}");
-            assert!(!environment.contains("API_KEY"), "{environment}");
+        let unlocked = run(&ours, &["secrets", "unlock"], &format!("{PASSPHRASE}\n"));
+        assert!(unlocked.0 && status().contains("secrets.age, unlocked"), "{unlocked:?}");
+        let mut client = world.connect("hostile");
+        let session = PathBuf::from(&world.sessions().last().unwrap().sandbox_dir);
+        let proof = client.run(&session, &format!("/usr/bin/python3 -c \"{PROOF}\""));
+        assert_eq!(proof.ok().trim(), sha256(SECRET));
+        client.hang_up();
+        let mut beside = world.connect("beside");
+        let environment = beside.plain("environ").ok().to_owned();
+        assert!(environment.contains("PATH") && !environment.contains(SECRET), "{environment}");
+        assert!(!environment.contains("API_KEY"), "{environment}");
 
-            for hidden in [SECRET, PASSPHRASE] {
-                assert_eq!(files_with(hidden, &ours), Vec::<String>::new());
-                assert_eq!(
-                    files_with(hidden, Path::new(&std::env::var("HOME").unwrap())),
-                    Vec::<String>::new()
-                );
-                assert_eq!(command_lines_with(hidden), Vec::<String>::new());
-                assert!(!world.log().contains(hidden));
-            }
-            assert!(run(&ours, &["secrets", "lock"], "").0);
-            assert!(refusal(&world).contains("the secrets are locked"));
-            assert!(run(&ours, &["secrets", "unlock"], &format!("{PASSPHRASE}\n")).0);
-            world.restart_after(|| {});
-            assert!(
-                refusal(&world).contains("the secrets are locked"),
-                "what was typed ends with the trusted process"
-            );
-        },
-    );
+        for hidden in [SECRET, PASSPHRASE] {
+            assert_eq!(files_with(hidden, &ours), Vec::<String>::new());
+            assert_eq!(files_with(hidden, Path::new(&std::env::var("HOME").unwrap())), Vec::<String>::new());
+            assert_eq!(command_lines_with(hidden), Vec::<String>::new());
+            assert!(!world.log().contains(hidden));
+        }
+        assert!(run(&ours, &["secrets", "lock"], "").0);
+        assert!(refusal(&world).contains("the secrets are locked"));
+        assert!(run(&ours, &["secrets", "unlock"], &format!("{PASSPHRASE}\n")).0);
+        world.restart_after(|| {});
+        assert!(
+            refusal(&world).contains("the secrets are locked"),
+            "the passphrase is forgotten when the daemon stops"
+        );
+    });
 }
 
 #[test]
-fn a_full_disk_and_a_changed_file_lose_no_secret() {
-    on_a_bus("secret_file::a_full_disk_and_a_changed_file_lose_no_secret", NONE, || {
-        let place = Place::new(|_| {});
+fn full_disk_and_external_change_lose_no_secret() {
+    on_a_bus("secret_file::full_disk_and_external_change_lose_no_secret", NONE, || {
+        let place = TestHome::new(|_| {});
         let ours = place.ours();
-        let file = make(&ours);
+        let file = create_file_with_secret(&ours);
         let whole = fs::read(&file).unwrap();
-        // No file may have a byte.
+        // Limits file sizes to zero.
         let mut full = Command::new("sh");
         full.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"]).arg(programs().join("ironcurtain"));
         full.args(["secrets", "set", "more"]).env("IRONCURTAIN_HOME", &ours);
@@ -213,87 +199,75 @@ fn a_full_disk_and_a_changed_file_lose_no_secret() {
         fs::write(&file, &changed).unwrap();
         let said = run(&ours, &["secrets", "set", "more"], &format!("another\n{PASSPHRASE}\n"));
         assert!(!said.0 && said.1.contains("was changed or cut after it was written"), "{said:?}");
-        assert_eq!(fs::read(&file).unwrap(), changed, "what is left of it stays");
+        assert_eq!(fs::read(&file).unwrap(), changed, "the remaining secrets stay");
         fs::write(&file, &whole).unwrap();
         let said = run(&ours, &["secrets", "set", "more"], &format!("another\n{PASSPHRASE}\n"));
-        assert!(said.0, "the twin: {said:?}");
+        assert!(said.0, "the permitted counterpart: {said:?}");
         let listed = run(&ours, &["secrets", "list"], &format!("{PASSPHRASE}\n"));
         assert_eq!(listed.1, "api\nmore\n");
     });
 }
 
 #[test]
-fn a_keyring_that_comes_back_is_not_mixed_with_the_file() {
-    on_a_bus("secret_file::a_keyring_that_comes_back_is_not_mixed_with_the_file", UNLOCKED, || {
-        let (place, other) = (Place::new(|_| {}), Place::new(|_| {}));
+fn returning_keyring_is_not_mixed_with_secrets_file() {
+    on_a_bus("secret_file::returning_keyring_is_not_mixed_with_secrets_file", UNLOCKED, || {
+        let (place, other) = (TestHome::new(|_| {}), TestHome::new(|_| {}));
         let with_keyring = |ours: &Path, arguments: &[&str], input: &str| {
             let mut command = Command::new(programs().join("ironcurtain"));
             command.args(arguments).env("IRONCURTAIN_HOME", ours);
             with_input(command, input)
         };
         let refused = with_keyring(&place.ours(), &["secrets", "set", "api", "--make-file"], SECRET);
-        assert!(!refused.0 && refused.1.contains("a keyring keeps the secrets here"), "{refused:?}");
-        make(&place.ours());
+        assert!(!refused.0 && refused.1.contains("secrets are stored in the keyring"), "{refused:?}");
+        create_file_with_secret(&place.ours());
         let set =
             with_keyring(&place.ours(), &["secrets", "set", "more"], &format!("another\n{PASSPHRASE}\n"));
-        assert!(set.0 && set.1.contains("secrets.age` has `more`"), "{set:?}");
+        assert!(set.0 && set.1.contains("Stored `more` in the encrypted file"), "{set:?}");
         let listed = with_keyring(&place.ours(), &["secrets", "list"], &format!("{PASSPHRASE}\n"));
         assert_eq!(listed.1, "api\nmore\n");
         let listed = with_keyring(&other.ours(), &["secrets", "list"], "");
-        assert!(listed.1.contains("The keyring has no secret of IronCurtain's"), "{listed:?}");
+        assert!(listed.1.contains("No secrets of IronCurtain in the keyring"), "{listed:?}");
         let looked = with_keyring(&place.ours(), &["doctor", "--allow-root"], "").1;
-        assert!(looked.contains("a keyring answers too and is not used"), "{looked}");
+        assert!(looked.contains("a keyring is available but not used"), "{looked}");
     });
 }
 
 #[test]
-fn at_a_terminal_the_person_is_asked_first_and_types_the_passphrase_twice_and_unseen() {
-    on_a_bus(
-        "secret_file::at_a_terminal_the_person_is_asked_first_and_types_the_passphrase_twice_and_unseen",
-        NONE,
-        || {
-            let place = Place::new(|_| {});
-            let (ours, set) = (place.ours(), ["secrets", "set", "api"]);
-            let (asked, secret) = ("[y/N] ", "The secret `api` (it is not shown): ");
-            let (new, again) =
-                ("at least four words (it is not shown): ", "The same again (it is not shown): ");
-            let file = ours.join("state/secrets.age");
-            let said = type_at_terminal(&ours, &set, &[(asked, "n")]);
-            assert!(!said.0 && said.1.contains("Nothing was kept.") && !file.exists(), "{said:?}");
-            let other = [(asked, "y"), (secret, SECRET), (new, PASSPHRASE), (again, "four others in place")];
-            let said = type_at_terminal(&ours, &set, &other);
-            assert!(
-                !said.0 && said.1.contains("the two passphrases are not the same") && !file.exists(),
-                "{said:?}"
-            );
-            let short = [(asked, "y"), (secret, SECRET), (new, "short"), (again, "short")];
-            let said = type_at_terminal(&ours, &set, &short);
-            assert!(!said.0 && said.1.contains("the passphrase is too short") && !file.exists(), "{said:?}");
-            let same = [(asked, "y"), (secret, SECRET), (new, PASSPHRASE), (again, PASSPHRASE)];
-            let said = type_at_terminal(&ours, &set, &same);
-            assert!(said.0 && said.1.contains("secrets.age` has `api`") && file.exists(), "{said:?}");
-        },
-    );
+fn terminal_asks_first_and_reads_passphrase_twice_without_echo() {
+    on_a_bus("secret_file::terminal_asks_first_and_reads_passphrase_twice_without_echo", NONE, || {
+        let place = TestHome::new(|_| {});
+        let (ours, set) = (place.ours(), ["secrets", "set", "api"]);
+        let (asked, secret) = ("[y/N] ", "Secret `api` (not shown): ");
+        let (new, again) = ("at least four words (not shown): ", "Repeat the passphrase (not shown): ");
+        let file = ours.join("state/secrets.age");
+        let said = type_at_terminal(&ours, &set, &[(asked, "n")]);
+        assert!(!said.0 && said.1.contains("Nothing was stored.") && !file.exists(), "{said:?}");
+        let other = [(asked, "y"), (secret, SECRET), (new, PASSPHRASE), (again, "four others in place")];
+        let said = type_at_terminal(&ours, &set, &other);
+        assert!(!said.0 && said.1.contains("the two passphrases differ") && !file.exists(), "{said:?}");
+        let short = [(asked, "y"), (secret, SECRET), (new, "short"), (again, "short")];
+        let said = type_at_terminal(&ours, &set, &short);
+        assert!(!said.0 && said.1.contains("the passphrase is too short") && !file.exists(), "{said:?}");
+        let same = [(asked, "y"), (secret, SECRET), (new, PASSPHRASE), (again, PASSPHRASE)];
+        let said = type_at_terminal(&ours, &set, &same);
+        assert!(said.0 && said.1.contains("secrets.age` has `api`") && file.exists(), "{said:?}");
+    });
 }
 
 #[test]
-fn a_key_that_a_known_server_wants_is_missed_before_anything_is_fetched() {
-    on_a_bus(
-        "secret_file::a_key_that_a_known_server_wants_is_missed_before_anything_is_fetched",
-        NONE,
-        || {
-            let place = Place::new(|_| {});
-            let ours = place.ours();
-            let add = ["servers", "add", "brave-search", "--yes", "--allow-root"];
-            let missed = run(&ours, &add, "");
-            let wanted = "`brave-search` needs a secret first; run: ironcurtain secrets set brave-search   (There is no keyring here; you will \
+fn missing_key_of_catalog_server_is_reported_before_download() {
+    on_a_bus("secret_file::missing_key_of_catalog_server_is_reported_before_download", NONE, || {
+        let place = TestHome::new(|_| {});
+        let ours = place.ours();
+        let add = ["servers", "add", "brave-search", "--yes", "--allow-root"];
+        let missed = run(&ours, &add, "");
+        let wanted = "`brave-search` needs a secret first; run: ironcurtain secrets set brave-search   (There is no keyring here; you will \
                 be offered an encrypted file.)";
-            assert!(!missed.0 && missed.1.contains(wanted), "{missed:?}");
-            make(&ours);
-            let missed = run(&ours, &add, &format!("{PASSPHRASE}\n"));
-            let wanted = "`brave-search` needs a secret first; run: ironcurtain secrets set brave-search\n";
-            assert!(!missed.0 && missed.1.contains(wanted) && !missed.1.contains("Download"), "{missed:?}");
-            assert!(!place.home.data.join("installs").exists());
-        },
-    );
+        assert!(!missed.0 && missed.1.contains(wanted), "{missed:?}");
+        create_file_with_secret(&ours);
+        let missed = run(&ours, &add, &format!("{PASSPHRASE}\n"));
+        let wanted = "`brave-search` needs a secret first; run: ironcurtain secrets set brave-search\n";
+        assert!(!missed.0 && missed.1.contains(wanted) && !missed.1.contains("Download"), "{missed:?}");
+        assert!(!place.home.data.join("installs").exists());
+    });
 }

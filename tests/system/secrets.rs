@@ -1,12 +1,12 @@
-//! Secrets that the desktop's keyring keeps: a real one, on a bus of the test's own.
+//! Secrets in the desktop keyring: a real keyring on a private bus.
 //!
-//! - What a secret is stands in no file, on no command line and in no answer but the one that the server gives about it.
+//! - A secret's value appears in no file, command line or response, except in the server's own answer about it.
 
 use crate::client::{BOUND, Client};
-use crate::consent::Person;
 use crate::hostile;
-use crate::place::{Place, Prepared};
-use crate::remote_servers::Far;
+use crate::remote_servers::FakeServer;
+use crate::scripted_user::ScriptedUser;
+use crate::test_home::{Prepared, TestHome};
 use crate::world::{World, eventually, programs};
 use ironcurtain_testkit::namespace::{is_inside, run_inside_by};
 use serde_json::{Value, json};
@@ -16,19 +16,19 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// The secret. Nothing else in the tests has it in it.
+/// The secret, a string unique to these tests.
 pub const SECRET: &str = "s3cr3t-of-the-keyring-9f2c";
 
-/// Its SHA-256, which the server answers with.
+/// SHA-256 of the secret, which the server returns.
 pub const PROOF: &str =
     "import hashlib, os; print(hashlib.sha256(os.environ['API_KEY'].encode()).hexdigest())";
 
-/// Starts a keyring that is unlocked, and then what is to be run.
+/// Starts an unlocked keyring and then the given command.
 pub const UNLOCKED: &str = r#"
     printf pw | gnome-keyring-daemon --unlock --components=secrets --daemonize > /dev/null 2>&1
     exec "$0" "$@""#;
 
-/// The same, locked again.
+/// As [`UNLOCKED`], but locks the keyring again.
 const LOCKED: &str = r#"
     printf pw | gnome-keyring-daemon --unlock --components=secrets --daemonize > /dev/null 2>&1
     IRONCURTAIN_HOME="$HOME/ic" "$IRONCURTAIN" secrets set api < "$HOME/../secret"
@@ -36,10 +36,10 @@ const LOCKED: &str = r#"
         org.freedesktop.Secret.Service.Lock array:objpath:/org/freedesktop/secrets/collection/login > /dev/null
     exec "$0" "$@""#;
 
-/// Without any.
+/// Runs the command without a keyring.
 pub const NONE: &str = r#"exec env DBUS_SESSION_BUS_ADDRESS=unix:path=/nonexistent "$0" "$@""#;
 
-/// Runs `body` on a bus of its own, after a script. `test` is the whole name of the test.
+/// Runs `body` on a private bus after a script. `test` is the full name of the test.
 pub fn on_a_bus(test: &str, script: &str, body: impl FnOnce()) {
     if is_inside() {
         return body();
@@ -59,7 +59,7 @@ pub fn on_a_bus(test: &str, script: &str, body: impl FnOnce()) {
     run_inside_by(test, &[], &command);
 }
 
-/// The command, with this on its standard input.
+/// Runs the command with this standard input.
 fn ironcurtain(arguments: &[&str], input: &str) -> Output {
     let mut command = Command::new(programs().join("ironcurtain"));
     command
@@ -77,7 +77,7 @@ pub fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// A server that runs here, whose variable is in the keyring.
+/// Configures a local server whose variable is in the keyring.
 pub fn install(prepared: &Prepared, secret: &str) {
     hostile::install(prepared);
     let path = prepared.home.config.join("mcp-servers.json");
@@ -99,7 +99,7 @@ pub fn sha256(text: &str) -> String {
     said.split(' ').next().unwrap().to_owned()
 }
 
-/// Files below a folder that have this text in them.
+/// Returns the files below a folder that contain a text.
 pub fn files_with(text: &str, dir: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
@@ -118,7 +118,7 @@ pub fn files_with(text: &str, dir: &Path) -> Vec<String> {
     found
 }
 
-/// The command lines of all processes that have this text in them.
+/// Returns the command lines of all processes that contain a text.
 pub fn command_lines_with(text: &str) -> Vec<String> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
@@ -127,8 +127,8 @@ pub fn command_lines_with(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_secret_reaches_the_server_that_names_it_and_nothing_else() {
-    on_a_bus("secrets::a_secret_reaches_the_server_that_names_it_and_nothing_else", UNLOCKED, || {
+fn secret_reaches_only_the_server_that_names_it() {
+    on_a_bus("secrets::secret_reaches_only_the_server_that_names_it", UNLOCKED, || {
         let set = ironcurtain(&["set", "api"], &format!("{SECRET}\n"));
         assert!(set.status.success() && text(&set).contains("The keyring has `api`"), "{}", text(&set));
         assert!(!text(&set).contains(SECRET));
@@ -139,11 +139,11 @@ fn a_secret_reaches_the_server_that_names_it_and_nothing_else() {
         assert_eq!(proof(&world, &mut client), sha256(SECRET));
         assert_eq!(command_lines_with(SECRET), Vec::<String>::new());
 
-        let far = Far::start();
+        let far = FakeServer::start();
         let headers = json!({ "Authorization": "Bearer keyring:api", "X-Key": "keyring:api" });
         let path = world.home.config.join("mcp-servers.json");
         fs::write(&path, json!({ "far": { "url": far.url(), "headers": headers } }).to_string()).unwrap();
-        eventually("the remote server is greeted", BOUND, || {
+        eventually("the remote server is initialized", BOUND, || {
             let mut client = world.start("far");
             let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
             client.request("initialize", params).get("result").is_some()
@@ -157,13 +157,13 @@ fn a_secret_reaches_the_server_that_names_it_and_nothing_else() {
         assert!(world.log().contains("far") && world.audit().intact);
         let removed = ironcurtain(&["remove", "api"], "");
         assert!(removed.status.success(), "{}", text(&removed));
-        assert!(text(&ironcurtain(&["list"], "")).contains("no secret of IronCurtain's"));
+        assert!(text(&ironcurtain(&["list"], "")).contains("No secrets of IronCurtain"));
     });
 }
 
 #[test]
-fn a_secret_that_a_server_prints_is_in_no_log_record_or_answer() {
-    on_a_bus("secrets::a_secret_that_a_server_prints_is_in_no_log_record_or_answer", UNLOCKED, || {
+fn secret_printed_by_server_is_redacted_everywhere() {
+    on_a_bus("secrets::secret_printed_by_server_is_redacted_everywhere", UNLOCKED, || {
         assert!(ironcurtain(&["set", "api"], SECRET).status.success());
         let world = World::with(|prepared| install(prepared, "api"));
         let mut client = world.connect("hostile");
@@ -181,8 +181,8 @@ fn a_secret_that_a_server_prints_is_in_no_log_record_or_answer() {
 }
 
 #[test]
-fn a_server_without_its_secret_does_not_start_and_says_what_to_do() {
-    on_a_bus("secrets::a_server_without_its_secret_does_not_start_and_says_what_to_do", UNLOCKED, || {
+fn missing_secret_stops_server_start_with_advice() {
+    on_a_bus("secrets::missing_secret_stops_server_start_with_advice", UNLOCKED, || {
         let world = World::with(|prepared| install(prepared, "api"));
         let greet = || {
             let mut client = world.start("hostile");
@@ -203,13 +203,13 @@ fn a_server_without_its_secret_does_not_start_and_says_what_to_do() {
             assert!(!refused.status.success() && text(&refused).contains(wanted), "{}", text(&refused));
         }
         assert!(ironcurtain(&["set", "api"], SECRET).status.success());
-        assert!(greet().get("result").is_some(), "the allowed twin");
+        assert!(greet().get("result").is_some(), "the permitted counterpart");
     });
 }
 
 #[test]
-fn a_locked_keyring_gives_no_secret_and_says_so() {
-    on_a_bus("secrets::a_locked_keyring_gives_no_secret_and_says_so", LOCKED, || {
+fn locked_keyring_is_reported() {
+    on_a_bus("secrets::locked_keyring_is_reported", LOCKED, || {
         let listed = ironcurtain(&["list"], "");
         assert!(
             !listed.status.success() && text(&listed).contains("unlock it, and try again"),
@@ -226,8 +226,8 @@ fn a_locked_keyring_gives_no_secret_and_says_so() {
 }
 
 #[test]
-fn without_a_keyring_there_is_no_secret_and_no_other_place_for_it() {
-    on_a_bus("secrets::without_a_keyring_there_is_no_secret_and_no_other_place_for_it", NONE, || {
+fn without_keyring_secrets_are_refused_and_stored_nowhere() {
+    on_a_bus("secrets::without_keyring_secrets_are_refused_and_stored_nowhere", NONE, || {
         let set = ironcurtain(&["set", "api"], SECRET);
         assert!(!set.status.success() && text(&set).contains("there is no keyring here"), "{}", text(&set));
         let world = World::with(|prepared| install(prepared, "api"));
@@ -242,8 +242,8 @@ fn without_a_keyring_there_is_no_secret_and_no_other_place_for_it() {
     });
 }
 
-/// Cuts the log, and the file that knows its newest entry with it.
-fn cut(home: &ironcurtain_config::home::Home) {
+/// Truncates the log together with the file that stores its head.
+fn truncate_log(home: &ironcurtain_config::home::Home) {
     let log = home.audit().join("audit.jsonl");
     let text = fs::read_to_string(&log).unwrap();
     let kept: Vec<&str> = text.lines().take(3).collect();
@@ -256,11 +256,11 @@ fn cut(home: &ironcurtain_config::home::Home) {
 }
 
 #[test]
-fn a_log_that_is_cut_together_with_its_head_is_seen_by_the_keyring() {
-    on_a_bus("secrets::a_log_that_is_cut_together_with_its_head_is_seen_by_the_keyring", UNLOCKED, || {
-        let mut place = Place::new(|_| {});
+fn keyring_detects_log_truncated_with_its_head() {
+    on_a_bus("secrets::keyring_detects_log_truncated_with_its_head", UNLOCKED, || {
+        let mut place = TestHome::new(|_| {});
         place.home.has_keyring = true;
-        let mut world = World::of(place, programs(), Person::default());
+        let mut world = World::of(place, programs(), ScriptedUser::default());
         for _ in 0..3 {
             world.connect("filesystem").hang_up();
         }
@@ -274,23 +274,25 @@ fn a_log_that_is_cut_together_with_its_head_is_seen_by_the_keyring() {
         };
         world.restart_after(|| {
             let (whole, said) = verify();
-            assert!(whole && said.contains("known by `audit-head.json` and the keyring"), "{said}");
+            assert!(whole && said.contains("confirmed by `audit-head.json` and the keyring"), "{said}");
         });
         assert_eq!(world.status().troubles, Vec::<String>::new());
         world.restart_after(|| {
-            cut(&home);
+            truncate_log(&home);
             let (whole, said) = verify();
             assert!(!whole && said.contains("it ends after 3 of"), "{said}");
         });
         let is_told = || world.status().troubles.iter().any(|trouble| trouble.contains("the keyring knows"));
-        eventually("the cut is among the troubles", BOUND, is_told);
-        eventually("and on record", BOUND, || world.log().contains("the record was cut or exchanged"));
+        eventually("the truncation is reported", BOUND, is_told);
+        eventually("the truncation is recorded", BOUND, || {
+            world.log().contains("the record was cut or exchanged")
+        });
     });
 }
 
 #[test]
-fn plain_secrets_move_to_the_keyring_and_the_server_still_gets_them() {
-    on_a_bus("secrets::plain_secrets_move_to_the_keyring_and_the_server_still_gets_them", UNLOCKED, || {
+fn plain_secrets_move_to_keyring_and_still_reach_server() {
+    on_a_bus("secrets::plain_secrets_move_to_keyring_and_still_reach_server", UNLOCKED, || {
         let world = World::with(|prepared| {
             install(prepared, "api");
             let path = prepared.home.config.join("mcp-servers.json");
@@ -306,8 +308,8 @@ fn plain_secrets_move_to_the_keyring_and_the_server_still_gets_them() {
         let looked = run(&["secrets", "move", "--json"]);
         assert!(looked.0 && looked.1.contains("hostile-API_KEY") && !looked.1.contains(SECRET), "{looked:?}");
         let file = || fs::read_to_string(world.home.config.join("mcp-servers.json")).unwrap();
-        assert!(file().contains(SECRET), "nothing moves without a yes");
-        // Another secret of that name stays, and so does the plain one.
+        assert!(file().contains(SECRET), "secrets moved without approval");
+        // A different secret with that name is kept, and so is the plain one.
         assert!(ironcurtain(&["set", "hostile-API_KEY"], "another").status.success());
         let refused = run(&["secrets", "move", "--yes"]);
         assert!(!refused.0 && refused.1.contains("another secret `hostile-API_KEY` already"), "{refused:?}");
@@ -317,7 +319,7 @@ fn plain_secrets_move_to_the_keyring_and_the_server_still_gets_them() {
         assert!(moved.0 && !moved.1.contains(SECRET), "{moved:?}");
         assert!(file().contains("\"keyring:hostile-API_KEY\"") && !file().contains(SECRET), "{}", file());
         let mut client = None;
-        eventually("the server is greeted", BOUND, || {
+        eventually("the server is initialized", BOUND, || {
             let mut next = world.start("hostile");
             let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
             let good = next.request("initialize", params).get("result").is_some();
@@ -334,9 +336,9 @@ fn plain_secrets_move_to_the_keyring_and_the_server_still_gets_them() {
 }
 
 #[test]
-fn a_servers_secret_moves_with_it_from_a_client_to_the_keyring() {
-    on_a_bus("secrets::a_servers_secret_moves_with_it_from_a_client_to_the_keyring", UNLOCKED, || {
-        let place = Place::new(|_| {});
+fn importing_client_server_moves_its_secret_to_keyring() {
+    on_a_bus("secrets::importing_client_server_moves_its_secret_to_keyring", UNLOCKED, || {
+        let place = TestHome::new(|_| {});
         let entry = json!({ "command": "/usr/bin/true", "args": [], "env": { "TOKEN": SECRET } });
         let settings =
             place.file(".cursor/mcp.json", &json!({ "mcpServers": { "notes": entry } }).to_string());
@@ -347,7 +349,7 @@ fn a_servers_secret_moves_with_it_from_a_client_to_the_keyring() {
             (output.status.success(), text(&output))
         };
         let diff = run(&["clients", "diff", "cursor", "--move", "--move-secrets"]);
-        let line = "To the keyring: `env.TOKEN` of notes, as `keyring:notes-TOKEN`.";
+        let line = "Move to the keyring: `env.TOKEN` of notes, as `keyring:notes-TOKEN`.";
         assert!(
             diff.0 && diff.1.contains(line) && diff.1.contains("(hidden)") && !diff.1.contains(SECRET),
             "{diff:?}"
@@ -358,7 +360,7 @@ fn a_servers_secret_moves_with_it_from_a_client_to_the_keyring() {
         assert!(servers.contains("keyring:notes-TOKEN") && !servers.contains(SECRET), "{servers}");
         assert!(!fs::read_to_string(&settings).unwrap().contains(SECRET));
         assert_eq!(text(&ironcurtain(&["list"], "")).trim(), "notes-TOKEN");
-        // The client gets back what it had.
+        // Disconnecting restores the client's settings.
         let back = run(&["clients", "disconnect", "cursor", "--yes"]);
         assert!(back.0 && !back.1.contains(SECRET), "{back:?}");
         assert!(fs::read_to_string(&settings).unwrap().contains(SECRET));
@@ -366,9 +368,9 @@ fn a_servers_secret_moves_with_it_from_a_client_to_the_keyring() {
 }
 
 #[test]
-fn without_a_keyring_a_plain_secret_stays_where_it_is() {
-    on_a_bus("secrets::without_a_keyring_a_plain_secret_stays_where_it_is", NONE, || {
-        let place = Place::new(|_| {});
+fn without_keyring_plain_secret_stays_in_place() {
+    on_a_bus("secrets::without_keyring_plain_secret_stays_in_place", NONE, || {
+        let place = TestHome::new(|_| {});
         let entry = json!({ "command": "/usr/bin/true", "args": [], "env": { "TOKEN": SECRET } });
         let settings =
             place.file(".cursor/mcp.json", &json!({ "mcpServers": { "notes": entry } }).to_string());

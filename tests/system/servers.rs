@@ -1,6 +1,6 @@
-//! Real servers at work, each in the sandbox that the catalog has for it, added as a person adds it.
+//! Real servers at work, each added from the catalog and running in its catalog sandbox.
 //!
-//! - Each does what it is for, and is refused one thing by name.
+//! - Each does its job, and one specific action is refused.
 
 mod everything;
 mod git;
@@ -12,8 +12,8 @@ mod time;
 mod tools;
 
 use crate::client::{Client, Outcome};
-use crate::consent::Next;
-use crate::place::Prepared;
+use crate::scripted_user::Next;
+use crate::test_home::Prepared;
 use crate::world::{World, installed};
 use ironcurtain_admin::catalog::{AddRequest, Catalog, Source, add};
 use ironcurtain_config::home::Home;
@@ -21,7 +21,7 @@ use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A world with one known server, by its id.
+/// Creates a world with one catalog server.
 pub fn world(id: &str) -> World {
     World::with(|prepared| install(prepared, id))
 }
@@ -50,16 +50,16 @@ fn add_from(home: &Home, id: &str, catalog: &Catalog) {
         (name.clone(), value)
     });
     let settings: BTreeMap<_, _> = settings.collect();
-    // The filesystem server is there from the start.
+    // The filesystem server is configured already.
     let adding = AddRequest { known, name: id, from: from.as_deref(), settings: &settings, replace: true };
     add(home, adding).unwrap();
     let file = home.config.join("mcp-servers.json");
     let text = std::fs::read_to_string(&file).unwrap();
-    // They look at it when they are first called with it.
+    // The server only checks the key at the first call that uses it.
     std::fs::write(&file, text.replace(&format!("keyring:{id}"), "xoxb-no-key")).unwrap();
 }
 
-/// The folder of `target` with the Python packages that a server needs.
+/// Returns the folder of `target` with a server's Python packages.
 fn python(package: &str) -> &'static str {
     match package {
         "mcp-server-sqlite" | "arxiv-mcp-server" => "pypi-mcp1",
@@ -67,17 +67,17 @@ fn python(package: &str) -> &'static str {
     }
 }
 
-/// Calls a tool, which the person allows once.
+/// Calls a tool with a one-time approval.
 pub fn allowed(world: &World, client: &mut Client, tool: &str, arguments: Value) -> Outcome {
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     let outcome = client.call(tool, arguments);
-    assert_eq!(world.person.asked().len(), 1, "`{tool}` did not ask: {outcome:?}");
+    assert_eq!(world.user.asked().len(), 1, "`{tool}` did not ask: {outcome:?}");
     outcome
 }
 
-/// Calls a tool that can reach nothing, which nobody is asked about.
+/// Calls a tool that reaches nothing and needs no approval.
 pub fn free(world: &World, client: &mut Client, tool: &str, arguments: Value) -> Outcome {
     let outcome = client.call(tool, arguments);
-    assert_eq!(world.person.asked().len(), 0, "`{tool}` asked: {outcome:?}");
+    assert_eq!(world.user.asked().len(), 0, "`{tool}` asked: {outcome:?}");
     outcome
 }

@@ -1,9 +1,9 @@
-//! Sessions are apart, and what they have ends with them.
+//! Sessions are isolated, and their resources end with them.
 
 use crate::client::{BOUND, Client};
-use crate::consent::Next;
 use crate::hostile;
 use crate::machine::descendants;
+use crate::scripted_user::Next;
 use crate::world::{World, eventually};
 use ironcurtain_consent::{Lifetime, Reach, Withdrawn};
 use ironcurtain_protocol::{Reply, Request};
@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 const MISSING: &str = "os error 2)";
 
 fn allow(world: &World, client: &mut Client, path: &Path, lifetime: Lifetime) {
-    world.person.will(Next::Allow(Reach::Paths, lifetime));
+    world.user.will(Next::Allow(Reach::Paths, lifetime));
     client.open(path).ok();
 }
 
 #[test]
-fn two_sessions_have_nothing_in_common() {
+fn sessions_are_isolated() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let (mut one, mut two) = (world.connect("hostile"), world.connect("hostile"));
@@ -31,7 +31,7 @@ fn two_sessions_have_nothing_in_common() {
     two.sneak(&mine).refused(MISSING);
     two.scribble(&mine).refused("os error");
     allow(&world, &mut one, &secret, Lifetime::Session);
-    world.person.asked();
+    world.user.asked();
     two.open(&secret).refused("the user denied this call");
     two.sneak(&secret).refused(MISSING);
     assert_eq!(one.sneak(&secret).ok(), "secret");
@@ -39,7 +39,7 @@ fn two_sessions_have_nothing_in_common() {
 }
 
 #[test]
-fn what_is_allowed_for_always_helps_every_session_and_outlives_a_restart() {
+fn permanent_grant_applies_to_all_sessions_and_survives_restart() {
     let mut world = hostile::world();
     hostile::answers_before(&world);
     let secret = world.file("docs/secret.txt", "secret");
@@ -47,13 +47,13 @@ fn what_is_allowed_for_always_helps_every_session_and_outlives_a_restart() {
     allow(&world, &mut one, &secret, Lifetime::Always);
     assert_eq!(two.open(&secret).ok(), "secret");
     assert_eq!(two.sneak(&secret).ok(), "secret");
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
     one.hang_up();
     two.hang_up();
     world.restart();
     let mut three = world.connect("hostile");
     assert_eq!(three.open(&secret).ok(), "secret");
-    assert_eq!(world.person.asked(), []);
+    assert_eq!(world.user.asked(), []);
     world.revoke_only_grant();
     three.sneak(&secret).refused(MISSING);
     world.restart();
@@ -62,30 +62,30 @@ fn what_is_allowed_for_always_helps_every_session_and_outlives_a_restart() {
 }
 
 #[test]
-fn a_session_that_is_ended_leaves_nothing() {
+fn ended_session_leaves_no_trace() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
     allow(&world, &mut client, &secret, Lifetime::Session);
-    world.person.will(Next::Ignore);
+    world.user.will(Next::Ignore);
     client.begin_call("open", json!({ "path": world.file("docs/other.txt", "other") }));
-    eventually("the question", BOUND, || world.person.count() == 2);
+    eventually("the question is asked", BOUND, || world.user.count() == 2);
     let server = world.sessions()[0].server_pid.unwrap();
     let mut below = descendants(server);
     below.retain(crate::machine::Running::is_alive);
     let id = world.sessions()[0].id.clone();
     assert_eq!(world.request(Request::EndSession { session: id.clone() }), Reply::Done);
     assert!(client.wait_until_ended());
-    eventually("its end", BOUND, || world.sessions().is_empty() && world.grants().is_empty());
-    eventually("the end of its processes", BOUND, || below.iter().all(|p| !p.is_alive()));
-    eventually("the question is taken away", BOUND, || world.person.withdrawn().len() == 1);
+    eventually("the session ends", BOUND, || world.sessions().is_empty() && world.grants().is_empty());
+    eventually("the session's processes exit", BOUND, || below.iter().all(|p| !p.is_alive()));
+    eventually("the question is withdrawn", BOUND, || world.user.withdrawn().len() == 1);
     let again = world.request(Request::EndSession { session: id });
     assert!(matches!(again, Reply::Failed { .. }), "{again:?}");
     assert!(world.log().contains("ended its session"));
 }
 
 #[test]
-fn a_client_that_hangs_up_leaves_nothing() {
+fn client_disconnect_leaves_no_trace() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
@@ -95,21 +95,21 @@ fn a_client_that_hangs_up_leaves_nothing() {
     let below = descendants(world.sessions()[0].server_pid.unwrap());
     assert!(!below.is_empty());
     client.hang_up();
-    eventually("its end", BOUND, || world.sessions().is_empty() && world.grants().is_empty());
-    eventually("the end of its processes", BOUND, || below.iter().all(|p| !p.is_alive()));
+    eventually("the session ends", BOUND, || world.sessions().is_empty() && world.grants().is_empty());
+    eventually("the session's processes exit", BOUND, || below.iter().all(|p| !p.is_alive()));
     let given_up =
         world.activity().into_iter().find(|e| e.tool.as_deref() == Some("slow") && e.event == "outcome");
     assert!(given_up.is_some_and(|e| e.summary.contains("The session ended before")));
 }
 
 #[test]
-fn many_calls_keep_their_order() {
+fn concurrent_calls_keep_their_order() {
     let world = hostile::world();
     let mut client = world.start("hostile");
     let greeting = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
     client.request("initialize", greeting);
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-    // Sent while the server is not settled yet.
+    // Sent while the server's start is incomplete.
     let calls: Vec<u64> = (0..50).map(|n| client.begin_call("echo", json!({ "n": n }))).collect();
     let mut answered = Vec::new();
     while answered.len() < calls.len() {
@@ -130,53 +130,53 @@ fn many_calls_keep_their_order() {
 }
 
 #[test]
-fn twenty_questions_at_once_are_all_answered() {
+fn twenty_concurrent_questions_are_all_answered() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let files: Vec<PathBuf> =
         (0..20).map(|n| world.file(&format!("docs/{n}/x.txt"), &n.to_string())).collect();
     for n in 0..20 {
-        world.person.will(if n % 2 == 0 { Next::Allow(Reach::Paths, Lifetime::Once) } else { Next::Deny });
+        world.user.will(if n % 2 == 0 { Next::Allow(Reach::Paths, Lifetime::Once) } else { Next::Deny });
     }
     let calls: Vec<u64> = files.iter().map(|f| client.begin_call("open", json!({ "path": f }))).collect();
     let outcomes: Vec<_> = calls.into_iter().map(|call| client.outcome(call)).collect();
-    assert_eq!(world.person.asked().len(), 20);
+    assert_eq!(world.user.asked().len(), 20);
     assert_eq!(outcomes.iter().filter(|o| !o.is_error).count(), 10, "{outcomes:?}");
     for (n, outcome) in outcomes.iter().enumerate().filter(|(_, o)| !o.is_error) {
         assert_eq!(outcome.text, n.to_string());
     }
     for file in &files {
-        eventually("it is gone", BOUND, || client.sneak(file).text.contains(MISSING));
+        eventually("the file is unmounted", BOUND, || client.sneak(file).text.contains(MISSING));
     }
 }
 
 #[test]
-fn one_answer_settles_every_question_it_covers() {
+fn one_answer_resolves_every_covered_question() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let files: Vec<PathBuf> = (0..6).map(|n| world.file(&format!("docs/{n}.txt"), &n.to_string())).collect();
     let other = world.file("other/x.txt", "other");
     for _ in 0..6 {
-        world.person.will(Next::Ignore);
+        world.user.will(Next::Ignore);
     }
     let waiting: Vec<u64> =
         files[1..].iter().chain([&other]).map(|f| client.begin_call("open", json!({ "path": f }))).collect();
-    eventually("six questions", BOUND, || world.person.count() == 6);
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    eventually("six questions are open", BOUND, || world.user.count() == 6);
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     assert_eq!(client.open(&files[0]).ok(), "0");
     for (n, call) in waiting.iter().take(5).enumerate() {
         assert_eq!(client.outcome(*call).ok(), (n + 1).to_string());
     }
-    assert_eq!(world.person.withdrawn(), [Withdrawn::Settled; 5]);
+    assert_eq!(world.user.withdrawn(), [Withdrawn::Settled; 5]);
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": waiting[5] } }));
-    eventually("the last one's end", BOUND, || {
-        world.person.withdrawn().last() == Some(&Withdrawn::Cancelled)
+    eventually("the last session ends", BOUND, || {
+        world.user.withdrawn().last() == Some(&Withdrawn::Cancelled)
     });
     client.sneak(&other).refused(MISSING);
 }
 
 #[test]
-fn what_a_server_left_that_would_run_later_is_moved_away_and_shown() {
+fn autostart_files_left_by_server_are_quarantined_and_listed() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let below = world.sandbox().join("below");
@@ -186,7 +186,7 @@ fn what_a_server_left_that_would_run_later_is_moved_away_and_shown() {
     client.run(&below, r#"echo '{"mcpServers":{"x":{"command":"sh"}}}' > .mcp.json"#).ok();
     client.hang_up();
     let about = || world.activity().into_iter().filter(|e| e.event == "quarantine").collect::<Vec<_>>();
-    eventually("its mention", BOUND, || !about().is_empty());
+    eventually("the quarantine is recorded", BOUND, || !about().is_empty());
     let found = about();
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0].paths, [left.to_str().unwrap()]);

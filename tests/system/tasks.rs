@@ -1,8 +1,8 @@
-//! Calls whose result is fetched later.
+//! Tasks: calls whose result is fetched later.
 
 use crate::client::{BOUND, Client, Outcome};
-use crate::consent::Next;
 use crate::hostile;
+use crate::scripted_user::Next;
 use crate::servers;
 use crate::world::{World, eventually};
 use ironcurtain_consent::{Lifetime, Reach};
@@ -13,24 +13,24 @@ fn begin(client: &mut Client, tool: &str, arguments: &Value) -> Value {
     client.request("tools/call", json!({ "name": tool, "arguments": arguments, "task": { "ttl": 60_000 } }))
 }
 
-/// The result of the hostile server's only task.
+/// Fetches the result of the hostile server's only task.
 fn fetch(client: &mut Client) -> Outcome {
     let id = client.begin("tasks/result", json!({ "taskId": "t" }));
     client.outcome(id)
 }
 
-/// A world in which a person allowed a task to read a file, once.
+/// Creates a client in a world where the user allowed a task to read a file once.
 fn allowed(world: &World, secret: &Path) -> Client {
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     let made = begin(&mut client, "open", &json!({ "path": secret }));
     assert_eq!(made["result"]["task"]["taskId"], "t", "{made}");
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
     client
 }
 
 #[test]
-fn a_task_is_asked_about_like_a_call_and_its_result_passes() {
+fn task_needs_approval_like_a_call_and_returns_its_result() {
     let world = World::with(|prepared| {
         servers::install(prepared, "everything");
         let rule = json!({ "name": "ask", "description": "ask", "principle": "ask", "if": {}, "then": "escalate", "reason": "ask" });
@@ -42,7 +42,7 @@ fn a_task_is_asked_about_like_a_call_and_its_result_passes() {
     let refused = begin(&mut client, "simulate-research-query", &arguments);
     let text = refused["result"]["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("the user denied this call"), "{refused}");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     let made = begin(&mut client, "simulate-research-query", &arguments);
     let task = &made["result"]["task"]["taskId"];
     assert!(task.is_string(), "{made}");
@@ -53,13 +53,13 @@ fn a_task_is_asked_about_like_a_call_and_its_result_passes() {
     let result = client.request("tasks/result", json!({ "taskId": task }));
     let text = result["result"]["content"][0]["text"].as_str().unwrap();
     assert!(text.starts_with("# Research Report: curtains"), "{result}");
-    assert!(world.log().contains("tasks/result"), "it is not on record");
+    assert!(world.log().contains("tasks/result"), "the task is not recorded");
     let unknown = client.request("tasks/cancel", json!({ "taskId": "no-such-task" }));
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
 }
 
 #[test]
-fn what_was_allowed_once_for_a_task_is_open_until_its_result_is_fetched() {
+fn one_time_task_grant_lasts_until_result_is_fetched() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = allowed(&world, &secret);
@@ -67,12 +67,12 @@ fn what_was_allowed_once_for_a_task_is_open_until_its_result_is_fetched() {
     assert_eq!(state["result"]["status"], "working");
     assert_eq!(world.grants().len(), 1);
     assert_eq!(fetch(&mut client).ok(), "secret");
-    eventually("it is closed", BOUND, || world.grants().is_empty());
-    eventually("it is gone", BOUND, || fetch(&mut client).text.contains("os error 2)"));
+    eventually("the grant ends", BOUND, || world.grants().is_empty());
+    eventually("the file is unmounted", BOUND, || fetch(&mut client).text.contains("os error 2)"));
 }
 
 #[test]
-fn what_was_allowed_once_for_a_task_can_be_taken_back() {
+fn one_time_task_grant_can_be_revoked() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = allowed(&world, &secret);
@@ -81,10 +81,10 @@ fn what_was_allowed_once_for_a_task_can_be_taken_back() {
 }
 
 #[test]
-fn what_was_allowed_once_for_a_task_ends_with_the_session() {
+fn one_time_task_grant_ends_with_session() {
     let world = hostile::world();
     let client = allowed(&world, &world.file("docs/secret.txt", "secret"));
     assert_eq!(world.grants().len(), 1);
     client.hang_up();
-    eventually("it is closed", BOUND, || world.sessions().is_empty() && world.grants().is_empty());
+    eventually("the grant ends", BOUND, || world.sessions().is_empty() && world.grants().is_empty());
 }

@@ -1,12 +1,12 @@
-//! Tools that nobody has annotated: refused, or asked about with all they are given, where the entry says so.
+//! Unannotated tools: refused, or approved with all their arguments shown if the entry says so.
 
-use crate::consent::Next;
 use crate::scripted;
+use crate::scripted_user::Next;
 use crate::world::World;
 use ironcurtain_consent::{Consequence, Lifetime, Piece, Reach, Verb};
 use serde_json::{Value, json};
 
-/// Reads what any argument called `file` names, as far as it can.
+/// Reads the file named by any argument called `file`, if it can.
 const READS: &str = r#"
 for m in messages():
     if m["method"] == "initialize": greet(m)
@@ -16,12 +16,12 @@ for m in messages():
         except OSError as e: answer(m, e.strerror)
 "#;
 
-/// A server that reaches something outside of its session, with these keys in its entry and the policy that ships.
+/// Creates a server with access outside its session, with these keys in its entry and the shipped policy.
 fn world(keys: Value) -> World {
     let mut entry = json!({ "sandbox": { "network": { "allowedDomains": ["a.example"] } } });
     entry.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
     World::with(|prepared| {
-        scripted::install_as(prepared, READS, &entry);
+        scripted::install_with_keys(prepared, READS, &entry);
         std::fs::remove_file(prepared.home.policy().join("compiled-policy.json")).unwrap();
     })
 }
@@ -31,31 +31,31 @@ fn asking() -> World {
 }
 
 #[test]
-fn a_tool_that_nobody_annotated_is_refused_unless_the_entry_says_to_ask() {
+fn unannotated_tool_is_refused_unless_entry_asks() {
     let world = world(json!({}));
     let mut client = world.connect("hostile");
     client.call("zap", json!({})).refused("nobody has said yet what the tool `hostile/zap` does; the user can run: ironcurtain servers annotate hostile");
-    assert_eq!(world.person.count(), 0);
+    assert_eq!(world.user.count(), 0);
     let world = asking();
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.call("zap", json!({})).ok(), "read: ");
     assert!(world.log().contains(r#""rule":"structural-unannotated""#));
-    // Once is once.
+    // A one-time approval is used up.
     client.call("zap", json!({})).refused("the user denied this call");
-    assert_eq!(world.person.count(), 2);
-    // What is annotated is judged as ever.
+    assert_eq!(world.user.count(), 2);
+    // Annotated tools are judged as usual.
     client.call("open", json!({ "path": "/x", "more": 1 })).refused("has no argument `more`");
 }
 
 #[test]
-fn it_is_asked_about_with_all_that_it_is_given_and_no_word_on_what_it_does() {
+fn unannotated_tool_question_shows_arguments_and_no_effects() {
     let world = asking();
     let mut client = world.connect("hostile");
     let (long, nested) = ("x".repeat(7_000), json!({ "to": ["a", null], "deep": { "b": 1 } }));
     let given = json!({ "query": long, "options": nested, "none": null, "path": "/etc/passwd" });
     client.call("delete_all", given).refused("the user denied this call");
-    let [question] = &*world.person.asked() else { panic!("not one question") };
+    let [question] = &*world.user.asked() else { panic!("not one question") };
     let foreign = |text: &str| Piece::Foreign(text.into());
     let object = vec![
         foreign("delete_all"),
@@ -82,37 +82,37 @@ fn it_is_asked_about_with_all_that_it_is_given_and_no_word_on_what_it_does() {
     assert_eq!(offers, [(Reach::Paths, &[Lifetime::Once][..]), (Reach::Tool, &[Lifetime::Session][..])]);
     let whole = format!("{} may call delete_all with query: \u{201c}xxx", question.client.name);
     assert!(question.offers[0].sentence.starts_with(&whole), "{:?}", question.offers);
-    // More than anybody reads is not asked about.
+    // A question too long to read is refused.
     let refused = client.call("delete_all", json!({ "query": "x".repeat(300 * 1024) }));
     refused.refused("this call sends 300 kB of text, too long to show");
-    assert_eq!(world.person.count(), 0);
+    assert_eq!(world.user.count(), 0);
 }
 
 #[test]
-fn a_yes_for_the_session_is_for_just_these_arguments() {
+fn session_approval_of_unannotated_tool_covers_same_arguments_only() {
     let world = asking();
     let mut client = world.connect("hostile");
-    world.person.will(Next::Allow(Reach::Tool, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Tool, Lifetime::Session));
     client.call("zap", json!({ "a": 1, "b": [2] })).ok();
     client.call("zap", json!({ "b": [2], "a": 1 })).ok();
-    assert_eq!(world.person.asked().len(), 1);
+    assert_eq!(world.user.asked().len(), 1);
     for other in [json!({ "a": 1, "b": [3] }), json!({ "a": 1 }), json!({})] {
         client.call("zap", other).refused("the user denied this call");
     }
     client.call("zip", json!({ "a": 1, "b": [2] })).refused("the user denied this call");
-    assert_eq!(world.person.asked().len(), 4);
+    assert_eq!(world.user.asked().len(), 4);
     client.hang_up();
     let mut client = world.connect("hostile");
     client.call("zap", json!({ "a": 1, "b": [2] })).refused("the user denied this call");
 }
 
 #[test]
-fn no_argument_of_it_opens_anything() {
+fn unannotated_tool_arguments_mount_nothing() {
     let world = asking();
     let file = world.file("docs/plan.txt", "secret");
     let mut client = world.connect("hostile");
     for argument in ["file", "path"] {
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         let answer = client.call("zap", json!({ "file": file, argument: file }));
         assert_eq!(answer.ok(), "No such file or directory", "{argument}");
     }
@@ -120,17 +120,17 @@ fn no_argument_of_it_opens_anything() {
 }
 
 #[test]
-fn at_a_server_that_reaches_nothing_it_is_free_and_reaches_nothing() {
+fn unannotated_tool_of_confined_server_is_free() {
     let world = world(json!({ "unannotated": "ask", "sandbox": {} }));
     let file = world.file("docs/plan.txt", "secret");
     let mut client = world.connect("hostile");
     assert_eq!(client.call("zap", json!({ "file": file })).ok(), "No such file or directory");
-    assert_eq!(world.person.count(), 0);
+    assert_eq!(world.user.count(), 0);
     assert!(world.log().contains(r#""rule":"allow-what-reaches-nothing""#));
 }
 
 #[test]
-fn a_rule_that_denies_is_not_asked_about() {
+fn deny_rule_on_unannotated_tool_does_not_ask() {
     for (condition, denied) in [
         (json!({ "roles": ["delete-path"] }), true),
         (json!({ "server": ["hostile"], "tool": ["zap"] }), true),
@@ -139,7 +139,7 @@ fn a_rule_that_denies_is_not_asked_about() {
         let mut entry = json!({ "sandbox": { "network": { "allowedDomains": ["a.example"] } } });
         entry["unannotated"] = json!("ask");
         let world = World::with(|prepared| {
-            scripted::install_as(prepared, READS, &entry);
+            scripted::install_with_keys(prepared, READS, &entry);
             let rules = json!({ "schemaVersion": 1, "rules": [
                 { "name": "never", "if": condition, "then": "deny", "reason": "Never." },
                 { "name": "ask", "if": {}, "then": "escalate", "reason": "Ask." },
@@ -149,6 +149,6 @@ fn a_rule_that_denies_is_not_asked_about() {
         let mut client = world.connect("hostile");
         let outcome = client.call("zap", json!({}));
         outcome.refused(if denied { "never" } else { "the user denied this call" });
-        assert_eq!(world.person.count(), usize::from(!denied), "{condition}");
+        assert_eq!(world.user.count(), usize::from(!denied), "{condition}");
     }
 }

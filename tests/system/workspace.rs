@@ -1,8 +1,8 @@
-//! The project that an agent is started in, and the folders that it names itself, are proposed to the person.
+//! Workspace proposals: the project that an agent starts in, and the folders that it names itself.
 
 use crate::client::{BOUND, Client};
-use crate::consent::{Next, paths};
-use crate::place::Prepared;
+use crate::scripted_user::{Next, paths};
+use crate::test_home::Prepared;
 use crate::world::{World, eventually};
 use ironcurtain_consent::{Lifetime, Question, Reach, Verb};
 use ironcurtain_protocol::{Reply, Request};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A client that is started in this folder.
+/// Starts a client in this folder.
 fn connect(world: &World, folder: &Path) -> Client {
     let mut shim = Command::new(world.programs.join("ironcurtain-shim"));
     shim.args(["--server", "filesystem"]).current_dir(folder);
@@ -27,13 +27,13 @@ fn world() -> World {
 }
 
 #[test]
-fn a_yes_opens_the_project_and_is_a_grant_like_any_other() {
+fn approved_workspace_is_mounted_as_an_ordinary_grant() {
     let world = world();
     let (project, notes) = (world.path("src/app"), world.path("src/app/lib/notes.txt"));
-    world.person.will(Next::Allow(Reach::ProjectToChange, Lifetime::Always));
+    world.user.will(Next::Allow(Reach::ProjectToChange, Lifetime::Always));
     let mut client = connect(&world, &project.join("lib"));
-    eventually("it is granted", BOUND, || world.grants().len() == 1);
-    let question = world.person.asked().remove(0);
+    eventually("the workspace is granted", BOUND, || world.grants().len() == 1);
+    let question = world.user.asked().remove(0);
     assert_eq!((question.consequences[0].verb, question.tool.as_deref()), (Verb::WorkIn, None));
     assert_eq!(paths(&question), [project.to_str().unwrap()]);
     assert_eq!(client.read(&notes).ok(), "in the project");
@@ -43,63 +43,65 @@ fn a_yes_opens_the_project_and_is_a_grant_like_any_other() {
         (grant.provenance.as_str(), grant.access.join("+").as_str()),
         ("proposed workspace", "read+write")
     );
-    // It is not asked again, as long as that holds.
+    // There is no new question while the answer holds.
     let mut again = connect(&world, &project);
     assert_eq!(again.read(&notes).ok(), "in the project");
-    assert!(world.person.asked().is_empty());
+    assert!(world.user.asked().is_empty());
     world.revoke_only_grant();
     again.read(&notes).refused("the user denied");
     assert!(world.audit().intact);
 }
 
 #[test]
-fn a_no_is_remembered_and_can_be_taken_back() {
+fn workspace_denial_is_remembered_and_can_be_undone() {
     let mut world = world();
     let (project, notes) = (world.path("src/app"), world.path("src/app/lib/notes.txt"));
     let mut client = connect(&world, &project);
-    eventually("the no is listed", BOUND, || world.grants().iter().any(|grant| grant.kind == "declined"));
-    assert_eq!(world.person.asked().len(), 1);
+    eventually("the denial is listed", BOUND, || world.grants().iter().any(|grant| grant.kind == "declined"));
+    assert_eq!(world.user.asked().len(), 1);
     client.read(&notes).refused("the user denied");
     client.hang_up();
-    world.person.asked();
+    world.user.asked();
     world.restart();
     let mut client = connect(&world, &project);
     client.read(&notes).refused("the user denied");
-    assert!(world.person.asked().iter().all(|question| question.rule != "workspace"));
+    assert!(world.user.asked().iter().all(|question| question.rule != "workspace"));
     client.hang_up();
     let no = world.grants().remove(0);
     assert_eq!((no.path.as_str(), no.access.len()), (project.to_str().unwrap(), 0));
     let revoked = world.request(Request::Revoke { grant: no.id });
     assert!(matches!(revoked, Reply::Revoked { .. }), "{revoked:?}");
-    world.person.will(Next::Allow(Reach::ProjectToRead, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::ProjectToRead, Lifetime::Session));
     let mut client = connect(&world, &project);
-    eventually("it is granted", BOUND, || world.grants().iter().any(|grant| grant.access == ["read"]));
+    eventually("the workspace is granted", BOUND, || {
+        world.grants().iter().any(|grant| grant.access == ["read"])
+    });
     assert_eq!(client.read(&notes).ok(), "in the project");
     client.write(&project.join("new.txt"), "new").refused("the user denied");
 }
 
 #[test]
-fn the_home_is_not_proposed_and_a_project_outside_of_it_is() {
+fn home_is_not_proposed_as_workspace_but_project_outside_home_is() {
     let world = world();
     world.file(".git/HEAD", "ref: refs/heads/main");
     let notes = world.file("docs/notes.txt", "x");
     for folder in [world.home.person.clone(), world.path("docs"), Path::new("/").to_owned()] {
         let mut client = connect(&world, &folder);
         client.read(&notes).refused("the user denied");
-        let asked = world.person.asked();
+        let asked = world.user.asked();
         assert!(asked.iter().all(|question| question.rule != "workspace"), "{}: {asked:?}", folder.display());
     }
-    // The allowed twin.
+    // The permitted counterpart.
     let project = outside(&world);
-    world.person.will(Next::Allow(Reach::ProjectToChange, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::ProjectToChange, Lifetime::Session));
     let mut client = connect(&world, &project);
-    eventually("it is granted", BOUND, || world.grants().len() == 1);
-    assert_eq!(paths(&world.person.asked()[0]), [project.to_str().unwrap()]);
+    eventually("the workspace is granted", BOUND, || world.grants().len() == 1);
+    assert_eq!(paths(&world.user.asked()[0]), [project.to_str().unwrap()]);
     client.write(&project.join("new.txt"), "new").ok();
 }
 
 #[test]
-fn what_the_policy_denies_is_not_proposed() {
+fn workspace_denied_by_policy_is_not_proposed() {
     let rule = |name: &str, condition: Value, then: &str| json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name });
     let policy = |rules: Value| {
         move |prepared: &Prepared| {
@@ -112,72 +114,72 @@ fn what_the_policy_denies_is_not_proposed() {
     let world = World::with(policy(json!([no_writing, asks])));
     let project = outside(&world);
     let _client = connect(&world, &project);
-    eventually("reading is proposed", BOUND, || world.person.count() == 1);
-    let question = world.person.asked().remove(0);
+    eventually("read access is proposed", BOUND, || world.user.count() == 1);
+    let question = world.user.asked().remove(0);
     assert_eq!(question.offers.iter().map(|offer| offer.reach).collect::<Vec<_>>(), [Reach::ProjectToRead]);
     let no_reading = rule("no-reading", json!({ "roles": ["read-path"] }), "deny");
     let world = World::with(policy(json!([no_reading, asks])));
     let project = outside(&world);
     let _client = connect(&world, &project);
     let why = format!("{} is not proposed: the policy denies it", project.display());
-    eventually("its log says why", BOUND, || logs(&world).contains(&why));
-    assert_eq!(world.person.count(), 0);
+    eventually("the session's log contains the reason", BOUND, || logs(&world).contains(&why));
+    assert_eq!(world.user.count(), 0);
 }
 
 #[test]
-fn a_folder_that_the_client_names_is_proposed_as_its_word_and_opens_nothing_before_a_yes() {
+fn client_root_is_proposed_as_a_claim_and_mounted_only_after_approval() {
     let world = world();
     let (project, notes) = (world.path("src/app"), world.path("src/app/lib/notes.txt"));
     std::os::unix::fs::symlink(&project, world.path("link")).unwrap();
     let mut client = connect(&world, Path::new("/"));
-    // Nothing waits for the client's answer, nor for the person's.
+    // Calls wait neither for the client's roots nor for the user's answer.
     client.read(&notes).refused("the user denied");
-    world.person.asked();
-    world.person.will(Next::Allow(Reach::ProjectToChange, Lifetime::Always));
-    tell_roots(&mut client, json!([{ "uri": uri(&world.path("link")), "name": "nothing to worry about" }]));
-    eventually("it is granted", BOUND, || world.grants().len() == 1);
+    world.user.asked();
+    world.user.will(Next::Allow(Reach::ProjectToChange, Lifetime::Always));
+    report_roots(&mut client, json!([{ "uri": uri(&world.path("link")), "name": "nothing to worry about" }]));
+    eventually("the workspace is granted", BOUND, || world.grants().len() == 1);
     let question = workspace_questions(&world).remove(0);
     assert_eq!(paths(&question), [project.to_str().unwrap()]);
     assert_eq!(question.reason, "the agent says that it works in this folder; nothing else says so");
     assert_eq!(question.consequences[0].note.as_deref(), Some("by the agent's own word"));
     client.write(&project.join("new.txt"), "new").ok();
     assert_eq!(world.grants()[0].provenance, "proposed workspace");
-    // It is asked once for each folder, however often the client says that they have changed.
+    // Each folder is proposed once, however often the client reports a change.
     let other = world.file("src/other/a.txt", "other");
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
-    world.person.will(Next::Deny);
+    world.user.will(Next::Deny);
     let named = [&project, other.parent().unwrap()].map(|folder| json!({ "uri": uri(folder) }));
-    tell_roots(&mut client, json!(named));
-    eventually("the new one is proposed", BOUND, || world.grants().len() == 2);
+    report_roots(&mut client, json!(named));
+    eventually("the new folder is proposed", BOUND, || world.grants().len() == 2);
     let asked = workspace_questions(&world);
     assert_eq!(asked.iter().flat_map(paths).collect::<Vec<_>>(), [world.path("src/other").to_str().unwrap()]);
     client.hang_up();
     // Both answers are remembered.
     let mut client = connect(&world, Path::new("/"));
-    tell_roots(&mut client, json!(named));
-    world.person.will(Next::Deny);
+    report_roots(&mut client, json!(named));
+    world.user.will(Next::Deny);
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
-    tell_roots(&mut client, json!([{ "uri": uri(&outside(&world)) }]));
-    eventually("a third one is proposed", BOUND, || world.grants().len() == 3);
+    report_roots(&mut client, json!([{ "uri": uri(&outside(&world)) }]));
+    eventually("a third folder is proposed", BOUND, || world.grants().len() == 3);
     assert_eq!(workspace_questions(&world).len(), 1);
     assert!(world.audit().intact);
 }
 
 #[test]
-fn a_folder_that_the_client_names_and_was_started_in_is_confirmed() {
+fn client_root_equal_to_working_directory_is_confirmed() {
     let world = world();
     let folder = world.path("src/app/lib");
     std::fs::remove_dir_all(world.path("src/app/.git")).unwrap();
     let mut client = connect(&world, &folder);
-    tell_roots(&mut client, json!([{ "uri": uri(&folder) }]));
-    eventually("it is proposed", BOUND, || world.person.count() == 1);
+    report_roots(&mut client, json!([{ "uri": uri(&folder) }]));
+    eventually("the folder is proposed", BOUND, || world.user.count() == 1);
     let question = workspace_questions(&world).remove(0);
     assert_eq!(question.reason, "the agent says that it works in this folder, and was started there");
     assert_eq!(question.consequences[0].note, None);
 }
 
 #[test]
-fn what_a_client_may_not_name_is_refused_by_its_reason_and_asks_nobody() {
+fn forbidden_client_root_is_refused_with_a_reason() {
     let world = world();
     let file = world.path("src/app/lib/notes.txt");
     world.file(".ssh/id", "key");
@@ -196,20 +198,20 @@ fn what_a_client_may_not_name_is_refused_by_its_reason_and_asks_nobody() {
         ("https://example.org/".to_owned(), "it is not the address of a file"),
     ];
     let roots: Vec<Value> = named.iter().map(|(uri, _)| json!({ "uri": uri })).collect();
-    tell_roots(&mut client, json!(roots));
+    report_roots(&mut client, json!(roots));
     for (uri, why) in &named {
         let is_said = |line: &str| line.contains(why) && (line.contains(uri) || line.contains(&uri[7..]));
         eventually(&format!("{uri}: {why}"), BOUND, || logs(&world).lines().any(is_said));
     }
     assert_eq!(workspace_questions(&world).len(), 0);
-    // The allowed twin.
+    // The permitted counterpart.
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
-    tell_roots(&mut client, json!([{ "uri": uri(&world.path("src/app")) }]));
-    eventually("it is proposed", BOUND, || workspace_questions(&world).len() == 1);
+    report_roots(&mut client, json!([{ "uri": uri(&world.path("src/app")) }]));
+    eventually("the folder is proposed", BOUND, || workspace_questions(&world).len() == 1);
 }
 
 #[test]
-fn a_client_that_answers_nonsense_or_names_thousands_of_folders_is_served_on() {
+fn invalid_or_excessive_client_roots_do_not_stop_the_session() {
     let world = world();
     let notes = world.path("src/app/lib/notes.txt");
     let mut client = connect(&world, Path::new("/"));
@@ -224,20 +226,20 @@ fn a_client_that_answers_nonsense_or_names_thousands_of_folders_is_served_on() {
         (json!({ "error": { "code": -32601, "message": "no" } }), "the client answers with an error"),
         (json!({ "result": { "roots": [], "x": "x".repeat(300_000) } }), "at most 262144 are taken"),
     ] {
-        answer_roots(&mut client, answer);
+        answer_roots_request(&mut client, answer);
         eventually(told, BOUND, || logs(&world).contains(told));
         client.read(&notes).refused("the user denied");
         client.send(&changed);
     }
-    answer_roots(&mut client, json!({ "result": { "roots": named } }));
-    eventually("as many are proposed as may be", BOUND, || {
+    answer_roots_request(&mut client, json!({ "result": { "roots": named } }));
+    eventually("the maximum number of folders is proposed", BOUND, || {
         world.grants().iter().filter(|grant| grant.kind == "declined").count() >= 4
     });
-    eventually("the others are told of", BOUND, || logs(&world).contains("9996 folders more"));
+    eventually("the excess folders are reported", BOUND, || logs(&world).contains("9996 folders more"));
     client.read(&notes);
 }
 
-/// A project that is not in the person's home.
+/// Creates a project outside the user's home.
 fn outside(world: &World) -> PathBuf {
     let project = world.home.person.parent().unwrap().join("srv/app");
     std::fs::create_dir_all(project.join(".git")).unwrap();
@@ -248,24 +250,24 @@ fn uri(folder: &Path) -> String {
     format!("file://{}", folder.display())
 }
 
-/// Waits until the client is asked for its roots, and answers with these.
-fn tell_roots(client: &mut Client, roots: Value) {
-    answer_roots(client, json!({ "result": { "roots": roots } }));
+/// Waits for a roots request and answers it with these roots.
+fn report_roots(client: &mut Client, roots: Value) {
+    answer_roots_request(client, json!({ "result": { "roots": roots } }));
 }
 
-fn answer_roots(client: &mut Client, mut answer: Value) {
+fn answer_roots_request(client: &mut Client, mut answer: Value) {
     let asked = client.wait_for(|message| message["method"] == "roots/list");
     answer["jsonrpc"] = json!("2.0");
     answer["id"] = asked["id"].clone();
     client.send(&answer);
 }
 
-/// The questions about workspaces since the last look.
+/// Returns the questions about workspaces since the last query.
 fn workspace_questions(world: &World) -> Vec<Question> {
-    world.person.asked().into_iter().filter(|question| question.rule == "workspace").collect()
+    world.user.asked().into_iter().filter(|question| question.rule == "workspace").collect()
 }
 
-/// The logs of all sessions.
+/// Returns the logs of all sessions.
 fn logs(world: &World) -> String {
     let sessions = std::fs::read_dir(world.home.sessions()).into_iter().flatten().flatten();
     sessions.filter_map(|session| std::fs::read_to_string(session.path().join("session.log")).ok()).collect()

@@ -1,8 +1,8 @@
-//! One person's machine in a temporary directory, with the trusted process running in this one.
+//! A user's machine in a temporary directory, with the daemon running inside the test process.
 
 use crate::client::Client;
-use crate::consent::Person;
-use crate::place::{Place, Prepared};
+use crate::scripted_user::ScriptedUser;
+use crate::test_home::{Prepared, TestHome};
 use ironcurtain_config::home::Home;
 use ironcurtain_daemon::{Daemon, DaemonOptions, start};
 use ironcurtain_protocol::{
@@ -17,12 +17,12 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 pub struct World {
-    pub person: Arc<Person>,
+    pub user: Arc<ScriptedUser>,
     pub daemon: Daemon,
     pub home: Home,
     pub programs: PathBuf,
     runtime: Option<Runtime>,
-    place: Place,
+    place: TestHome,
 }
 
 impl World {
@@ -30,33 +30,33 @@ impl World {
         Self::with(|_| {})
     }
 
-    /// A world whose files are prepared before the trusted process starts.
+    /// Creates a world whose files are prepared before the daemon starts.
     pub fn with(prepare: impl FnOnce(&Prepared)) -> Self {
-        Self::run_by(programs(), prepare)
+        Self::with_programs(programs(), prepare)
     }
 
-    /// A world with other helper programs.
-    pub fn run_by(programs: PathBuf, prepare: impl FnOnce(&Prepared)) -> Self {
-        Self::of(Place::new(prepare), programs, Person::default())
+    /// Creates a world with other helper programs.
+    pub fn with_programs(programs: PathBuf, prepare: impl FnOnce(&Prepared)) -> Self {
+        Self::of(TestHome::new(prepare), programs, ScriptedUser::default())
     }
 
-    /// The world of a place, with this person.
-    pub fn of(place: Place, programs: PathBuf, person: Person) -> Self {
-        let (home, person) = (place.home.clone(), Arc::new(person));
-        let (runtime, daemon) = begin(&home, &programs, &person);
-        Self { person, daemon, home, programs, runtime: Some(runtime), place }
+    /// Creates the world of a place with this user.
+    pub fn of(place: TestHome, programs: PathBuf, user: ScriptedUser) -> Self {
+        let (home, user) = (place.home.clone(), Arc::new(user));
+        let (runtime, daemon) = start_daemon(&home, &programs, &user);
+        Self { user, daemon, home, programs, runtime: Some(runtime), place }
     }
 
-    /// Ends the trusted process and starts it again.
+    /// Stops and restarts the daemon.
     pub fn restart(&mut self) {
         self.restart_after(|| {});
     }
 
-    /// As [`World::restart`], with something done while it does not run.
+    /// As [`World::restart`], with a closure that runs while the daemon is stopped.
     pub fn restart_after(&mut self, between: impl FnOnce()) {
         self.end();
         between();
-        let (runtime, daemon) = begin(&self.home, &self.programs, &self.person);
+        let (runtime, daemon) = start_daemon(&self.home, &self.programs, &self.user);
         (self.runtime, self.daemon) = (Some(runtime), daemon);
     }
 
@@ -70,12 +70,12 @@ impl World {
         }
     }
 
-    /// A path in the person's home.
+    /// Returns a path in the user's home.
     pub fn path(&self, below: &str) -> PathBuf {
         self.home.person.join(below)
     }
 
-    /// Makes a file in the person's home.
+    /// Creates a file in the user's home.
     pub fn file(&self, below: &str, content: &str) -> PathBuf {
         self.place.file(below, content)
     }
@@ -84,16 +84,16 @@ impl World {
         Client::connect(&self.programs, &self.ours(), server)
     }
 
-    /// A client that reads nothing after the handshake.
-    pub fn connect_deaf(&self, server: &str) -> Client {
-        Client::connect_deaf(&self.programs, &self.ours(), server)
+    /// Connects a client that reads nothing after the handshake.
+    pub fn connect_non_reading(&self, server: &str) -> Client {
+        Client::connect_non_reading(&self.programs, &self.ours(), server)
     }
 
     pub fn start(&self, server: &str) -> Client {
         Client::start(&self.programs, &self.ours(), server)
     }
 
-    /// The folder of `IRONCURTAIN_HOME`.
+    /// Returns the folder in `IRONCURTAIN_HOME`.
     pub fn ours(&self) -> PathBuf {
         self.place.ours()
     }
@@ -102,7 +102,7 @@ impl World {
         self.wait(self.daemon.request(request))
     }
 
-    /// Waits for something that the trusted process does.
+    /// Waits for an action of the daemon.
     pub fn wait<T>(&self, doing: impl Future<Output = T>) -> T {
         self.runtime.as_ref().unwrap().block_on(doing)
     }
@@ -121,7 +121,7 @@ impl World {
         }
     }
 
-    /// The person has the only question that nobody answered in time shown again.
+    /// Reopens the only question that timed out, as the user.
     pub fn ask_again(&self) -> bool {
         let missed = self.questions().missed;
         assert_eq!(missed.len(), 1, "{missed:?}");
@@ -142,7 +142,7 @@ impl World {
         }
     }
 
-    /// Takes back the only grant; the sessions whose server was restarted.
+    /// Revokes the only grant and returns the sessions whose server was restarted.
     pub fn revoke_only_grant(&self) -> Vec<String> {
         let grants = self.grants();
         assert_eq!(grants.len(), 1, "{grants:?}");
@@ -166,14 +166,14 @@ impl World {
         }
     }
 
-    /// The audit log as it stands, without a line that is being written.
+    /// Returns the audit log without an incomplete last line.
     pub fn log(&self) -> String {
         let mut log = std::fs::read(self.home.audit().join("audit.jsonl")).unwrap();
         log.truncate(log.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
         String::from_utf8(log).unwrap()
     }
 
-    /// The session sandbox directory of the only session.
+    /// Returns the sandbox directory of the only session.
     pub fn sandbox(&self) -> PathBuf {
         let sessions = self.sessions();
         assert_eq!(sessions.len(), 1, "{sessions:?}");
@@ -191,7 +191,7 @@ impl Drop for World {
 }
 
 impl World {
-    /// Prints the end of the record and of the servers' own logs.
+    /// Prints the end of the audit log and of the servers' logs.
     fn tell(&self) {
         const LAST: usize = 12;
         let sessions = std::fs::read_dir(self.home.sessions()).into_iter().flatten().flatten();
@@ -201,21 +201,20 @@ impl World {
             let lines: Vec<&str> = text.lines().collect();
             let last = lines.iter().skip(lines.len().saturating_sub(LAST));
             let told: String = last.map(|line| format!("  {line}\n")).collect();
-            // It is for whoever reads of the failure.
             let _ = write!(std::io::stderr(), "the end of {}:\n{told}", file.display());
         }
     }
 }
 
-fn begin(home: &Home, programs: &Path, person: &Arc<Person>) -> (Runtime, Daemon) {
+fn start_daemon(home: &Home, programs: &Path, user: &Arc<ScriptedUser>) -> (Runtime, Daemon) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let options =
         DaemonOptions { home: home.clone(), programs: programs.to_path_buf(), allow_root: is_root() };
-    let daemon = runtime.block_on(start(options, person.clone())).unwrap();
+    let daemon = runtime.block_on(start(options, user.clone())).unwrap();
     (runtime, daemon)
 }
 
-/// The directory of the programs under test, which `cargo xtask test` builds first.
+/// Returns the directory of the programs under test, which `cargo xtask test` builds first.
 pub fn programs() -> PathBuf {
     let dir = built();
     for name in ["ironcurtain-shim", "ironcurtain-sandbox", "ironcurtain-filesystem", "ironcurtain"] {
@@ -224,8 +223,8 @@ pub fn programs() -> PathBuf {
     dir
 }
 
-/// The folder in which `cargo xtask test` installs the packages of a registry: beside the programs under test, or in
-/// the checkout.
+/// Returns the folder into which `cargo xtask test` installs a registry's packages: beside the programs under test,
+/// or in the checkout.
 pub fn installed(registry: &str) -> PathBuf {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target");
     let places = [programs().with_file_name(registry), checkout.join(registry)];

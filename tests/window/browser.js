@@ -1,4 +1,4 @@
-// A browser with the page and a made-up app: the engine that the app uses, driven over WebDriver, on a screen of its own.
+// A browser with the page and a fake app: the app's web engine, driven over WebDriver, on a private screen.
 
 import { spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
@@ -12,13 +12,13 @@ const UI = join(HERE, "../../ui");
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css" };
 const BOUND_MS = 30_000;
 
-/** The page's policy, as the app has it; without the app's own way to its commands. */
+/** The page's content security policy as in the app, without the app's IPC source. */
 async function policy() {
   const { app } = JSON.parse(await readFile(join(HERE, "../../tauri.conf.json"), "utf8"));
   return app.security.csp.replace(/connect-src[^;]*;/, "connect-src 'none';");
 }
 
-/** Serves `ui/` with the made-up app before it. */
+/** Serves `ui/` with the fake app loaded first. */
 async function serve() {
   const csp = await policy();
   const server = createServer(async (request, response) => {
@@ -38,7 +38,7 @@ async function serve() {
   return server;
 }
 
-/** A screen without anybody before it; its number. */
+/** Starts a virtual screen and returns its number. */
 async function screen(width, height, children) {
   const xvfb = spawn("Xvfb", ["-displayfd", "1", "-screen", "0", `${width}x${height}x24`, "-nolisten", "tcp"], { stdio: ["ignore", "pipe", "ignore"] });
   children.push(xvfb);
@@ -93,7 +93,7 @@ export class Browser {
     await this.#ask("POST", "/url", { url: `http://127.0.0.1:${this.#server.address().port}/?theme=${theme}#${page}` });
     await this.run(`document.documentElement.dataset.theme = ${JSON.stringify(theme)}`);
     await this.until(`document.querySelector("#page-${page} h1") !== null`);
-    // It asks for more than that, and draws what it is told.
+    // The page sends further commands and draws the results.
     await this.settled();
   }
 
@@ -106,20 +106,20 @@ export class Browser {
     await this.settled();
   }
 
-  /** Moves the pointer to the middle of a control, and does what else is asked for there. */
+  /** Moves the pointer to the centre of a control, and performs further actions there. */
   async point(selector, ...more) {
     const [x, y] = await this.run(`const box = document.querySelector(${JSON.stringify(selector)}).getBoundingClientRect(); return [Math.round(box.x + box.width / 2), Math.round(box.y + box.height / 2)];`);
     const actions = [{ type: "pointerMove", duration: 0, x, y }, ...more];
     await this.#ask("POST", "/actions", { actions: [{ type: "pointer", id: "mouse", parameters: { pointerType: "mouse" }, actions }] });
   }
 
-  /** The value of a script; an expression without `return` works, too. */
+  /** Returns the result of a script; an expression without `return` works as well. */
   run(script) {
     const body = /\breturn\b/.test(script) ? script : `return (${script});`;
     return this.#ask("POST", "/execute/sync", { script: body, args: [] });
   }
 
-  /** The value that a script passes on to `done`. */
+  /** Returns the value that a script passes to `done`. */
   wait(script) {
     return this.#ask("POST", "/execute/async", { script: `const done = arguments[0]; ${script}`, args: [] });
   }
@@ -133,28 +133,28 @@ export class Browser {
     }
   }
 
-  /** Waits until all is answered and drawn that led to something: some frames in a row in which nothing is under way. */
+  /** Waits until all commands are answered and drawn: several consecutive frames with nothing pending. */
   settled() {
     return this.wait(`const look = (calm) => requestAnimationFrame(() => calm > 3 ? done(true) : look(made.pending === 0 ? calm + 1 : 0)); look(0);`);
   }
 
-  /** Types keys to what has the focus. */
+  /** Types keys into the focused element. */
   keys(...keys) {
     const actions = keys.flatMap((key) => [{ type: "keyDown", value: key }, { type: "keyUp", value: key }]);
     return this.#ask("POST", "/actions", { actions: [{ type: "key", id: "keyboard", actions }] });
   }
 
-  /** Types a key while another one is held. */
+  /** Types a key with a modifier. */
   chord(held, key) {
     const actions = [["keyDown", held], ["keyDown", key], ["keyUp", key], ["keyUp", held]].map(([type, value]) => ({ type, value }));
     return this.#ask("POST", "/actions", { actions: [{ type: "key", id: "keyboard", actions }] });
   }
 
-  /** Moves the pointer to a control, once it is there, and does what is between press and release. */
+  /** Presses the pointer on a control, once it exists, runs a function, and releases it. */
   async press(selector, between = async () => {}) {
     await this.until(`const control = document.querySelector(${JSON.stringify(selector)}); control?.scrollIntoView({ block: "center" }); return control !== null && !control.disabled && control.ariaDisabled !== "true";`);
     const pointer = (actions) => this.#ask("POST", "/actions", { actions: [{ type: "pointer", id: "mouse", parameters: { pointerType: "mouse" }, actions }] });
-    // As an eye does, the hand follows a control that moves while other things are drawn.
+    // Follows a control that moves during redraws, as a user does.
     for (let place = "", before = null; place !== before; ) {
       before = place;
       place = await this.run(`const box = document.querySelector(${JSON.stringify(selector)}).getBoundingClientRect(); return [Math.round(box.x + box.width / 2), Math.round(box.y + box.height / 2)].join(" ");`);
@@ -166,7 +166,7 @@ export class Browser {
     await pointer([{ type: "pointerUp", button: 0 }]);
   }
 
-  /** A picture of the window, as PNG. */
+  /** Returns a picture of the window as PNG. */
   async picture() {
     return Buffer.from(await this.#ask("GET", "/screenshot"), "base64");
   }

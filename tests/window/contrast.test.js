@@ -1,4 +1,4 @@
-// Every pair of colours that meets in the window, in both themes. The colours do not depend on the window being active.
+// Contrast of every colour pair used in the window, in both themes. The colours are the same in inactive windows.
 
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
@@ -7,12 +7,12 @@ import { test } from "node:test";
 const UI = new URL("../../ui/", import.meta.url);
 const THEME = readFileSync(new URL("theme.css", UI), "utf8");
 const GROUNDS = ["ground", "surface", "raised"];
-/** Sentences, with the grounds that they stand on. */
+/** Colours of sentences, with their backgrounds. */
 const SENTENCES = ["ink", "quiet"];
-/** Words of one or two: badges, warnings, links. */
+/** Colours of short labels: badges, warnings, links. */
 const WORDS = ["good", "asks", "bad", "accent"];
 
-/** The colours of a block of the theme. */
+/** Returns the colours of a theme block. */
 function colours(start) {
   const at = THEME.indexOf(start);
   assert.notEqual(at, -1, start);
@@ -37,23 +37,23 @@ for (const [theme, colour] of Object.entries(THEMES)) {
     const found = contrast(colour[name], colour[ground]);
     assert.ok(found >= least, `${theme}: ${name} on ${ground} is ${found.toFixed(2)}:1, not ${least}:1`);
   };
-  test(`${theme}: sentences are 7:1, words 4.5:1, borders of controls and the focus 3:1`, () => {
+  test(`${theme}: sentences have contrast 7:1, labels 4.5:1, control borders and focus 3:1`, () => {
     for (const ground of GROUNDS) {
       SENTENCES.forEach((name) => meets(name, ground, ground === "raised" && name === "quiet" ? 6.8 : 7));
       WORDS.forEach((name) => meets(name, ground, 4.5));
       ["edge", "focus"].forEach((name) => meets(name, ground, 3));
     }
-    // A sentence that says that something is wrong.
+    // Error messages are sentences too.
     ["bad", "asks", "good"].forEach((name) => ["ground", "surface"].forEach((ground) => meets(name, ground, 7)));
     meets("on-accent", "accent", 7);
   });
 }
 
-test("the system's dark theme is the chosen one, colour for colour", () => {
+test("system dark theme equals the selected dark theme", () => {
   assert.deepEqual(colours(':root:not([data-theme="light"])'), THEMES.dark);
 });
 
-test("no colour is written outside of the theme, and none depends on the window being active", () => {
+test("colours are defined only in the theme and do not depend on window activity", () => {
   for (const file of readdirSync(UI).filter((name) => name.endsWith(".css") && name !== "theme.css")) {
     const text = readFileSync(new URL(file, UI), "utf8");
     assert.doesNotMatch(text, /#[0-9a-f]{3,8}\b|rgba?\(|hsl|opacity: 0?\.|window-inactive|backdrop/i, file);

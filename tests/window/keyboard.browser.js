@@ -1,4 +1,4 @@
-// Every job of the window with the keyboard alone; and whatever is pressed, the focus never falls back to the whole window.
+// Every task of the window with the keyboard alone. The focus never falls back to the document.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
@@ -13,7 +13,7 @@ const DOWN = "\ue015";
 const END = "\ue010";
 const HOME = "\ue011";
 const ESCAPE = "\ue00c";
-/** More controls than any page has. */
+/** Upper bound for the controls of a page. */
 const MOST = 260;
 
 /** @type {Browser} */
@@ -21,12 +21,12 @@ let browser;
 before(async () => (browser = await Browser.open()));
 after(() => browser.close());
 
-/** What has the focus: its key, the id of what has none, or `BODY`. */
+/** Returns the focused element: its key, else its ID, or `BODY`. */
 const at = () => browser.run(`const on = document.activeElement; return on.dataset.key ?? (on.id || on.tagName)`);
 const called = (command) => browser.run(`made.calls.filter(([name]) => name === ${JSON.stringify(command)}).map(([, values]) => values)`);
 const says = (text) => browser.until(`document.querySelector("#page").innerText.includes(${JSON.stringify(text)})`);
 
-/** Goes to a control by the Tab key: on from where the focus is, and back where it is not there. */
+/** Moves to a control with Tab, forward from the focus and then backward. */
 async function reach(key) {
   await browser.until(`document.querySelector('[data-key=${JSON.stringify(key)}]') !== null`);
   const ahead = await browser.run(`const on = document.activeElement, to = document.querySelector('[data-key=${JSON.stringify(key)}]'); return on === to || (on.compareDocumentPosition(to) & (Node.DOCUMENT_POSITION_FOLLOWING | Node.DOCUMENT_POSITION_CONTAINED_BY)) !== 0`);
@@ -34,27 +34,27 @@ async function reach(key) {
     if ((await at()) === key) return;
     await (ahead ? browser.keys(TAB) : browser.chord(SHIFT, TAB));
   }
-  assert.fail(`no key leads to ${key}; the last one to ${await at()}`);
+  assert.fail(`${key} is unreachable by Tab; the focus is on ${await at()}`);
 }
 
-/** Presses a control by a key, and looks where that leaves the focus. */
+/** Activates a control with a key and checks that the focus is kept. */
 async function press(key, by = ENTER) {
   await reach(key);
   await browser.keys(by);
   await browser.settled();
   const now = await at();
-  assert.ok(now !== "BODY" && now !== "HTML", `after ${key} the focus is nowhere`);
+  assert.ok(now !== "BODY" && now !== "HTML", `the focus was lost after ${key}`);
   return now;
 }
 
-/** Types into a field, until what follows from it is drawn: a press is for what is shown. */
+/** Types into a field and waits for the redraw, because a key press acts on what is shown. */
 async function type(key, text) {
   await reach(key);
   await browser.keys(...text);
   await browser.settled();
 }
 
-/** Goes on in a list to choose from, as its own keys do. */
+/** Selects the next option of a list with its keys. */
 async function choose(key, ...keys) {
   await reach(key);
   await browser.keys(...keys);
@@ -68,7 +68,7 @@ async function open(page) {
   assert.equal(await at(), "page", "the page has the focus, so that Tab goes on in it");
 }
 
-test("home: what waits is shown, what nobody answered is asked again or forgotten, and lockdown begins and ends", async () => {
+test("home: pending and missed questions, asking again, dismissing, and lockdown work by keyboard", async () => {
   await browser.go("home");
   await browser.run(`made.waiting = [{ id: "q1", sentence: "Claude Code wants to read a.md", line: "read ~/a.md" }]; made.change(); return true`);
   await press("show");
@@ -85,7 +85,7 @@ test("home: what waits is shown, what nobody answered is asked again or forgotte
   assert.equal((await called("show_question")).length, 1);
 });
 
-test("sessions: pause and resume, noes, what was left, folders, restart, end", async () => {
+test("sessions: pause, resume, denials, leftover files, folders, restart and end work by keyboard", async () => {
   await browser.go("home");
   await open("sessions");
   assert.equal(await press("pause:s1", SPACE), "resume:s1", "the button that takes its place");
@@ -99,25 +99,25 @@ test("sessions: pause and resume, noes, what was left, folders, restart, end", a
   await press("end:s1");
   await browser.until(`document.querySelector('[data-key="end:s1"]') === null`);
   assert.notEqual(await at(), "BODY", "its card is gone");
-  const acts = ["pause_session", "take_back", "forget_question", "decide_left", "restart_server", "end_session"];
+  const acts = ["pause_session", "revoke_grants", "forget_question", "decide_file", "restart_server", "end_session"];
   assert.deepEqual(await Promise.all(acts.map(async (act) => (await called(act)).length)), [2, 1, 1, 2, 1, 1]);
 });
 
-test("what you granted: found, taken back one and several, given again, changed, given beforehand", async () => {
+test("permissions: search, revoke, restore, change and add work by keyboard", async () => {
   await browser.go("home");
   await open("granted");
   await press("take-back:g2");
-  await says("Taken back, proved");
+  await says("Revoked, verified");
   assert.notEqual(await at(), "BODY");
   await press("undo:g2");
   await press("undo:g2:yes");
-  await browser.until(`made.calls.some(([name]) => name === "give_again")`);
+  await browser.until(`made.calls.some(([name]) => name === "restore_grant")`);
   await press("select:g1", SPACE);
   await press("select:g3", SPACE);
   await press("take-back-selected");
   await press("take-back-selected:yes");
-  await browser.until(`made.calls.filter(([name]) => name === "take_back").length === 2`);
-  assert.deepEqual((await called("take_back"))[1].grants.toSorted(), ["g1", "g3"]);
+  await browser.until(`made.calls.filter(([name]) => name === "revoke_grants").length === 2`);
+  assert.deepEqual((await called("revoke_grants"))[1].grants.toSorted(), ["g1", "g3"]);
   await press("change:g4");
   await reach("less:g4:read");
   await browser.keys(ESCAPE);
@@ -133,7 +133,7 @@ test("what you granted: found, taken back one and several, given again, changed,
   assert.deepEqual((await called("grant_beforehand")).map(({ gift }) => gift.access), [["read", "write"]]);
 });
 
-test("rules: a call is tried, rules are moved, removed and added, and saved after they were tried", async () => {
+test("rules: try, move, remove, add and save work by keyboard", async () => {
   await browser.go("home");
   await open("rules");
   await press("try");
@@ -149,7 +149,7 @@ test("rules: a call is tried, rules are moved, removed and added, and saved afte
   await browser.until(`made.calls.some(([name]) => name === "save_rules")`);
 });
 
-test("servers: lines, restart, tools, one from the list, one by its address, and a secret", async () => {
+test("servers: log, restart, tools, adding by list and URL, and secrets work by keyboard", async () => {
   await browser.go("home");
   await open("servers");
   await press("log:s2");
@@ -187,12 +187,12 @@ test("servers: lines, restart, tools, one from the list, one by its address, and
   await browser.until(`made.calls.some(([name]) => name === "set_secret")`);
   await press("remove-secret:brave-key");
   await press("remove-secret:brave-key:yes");
-  const acts = ["restart_server", "keep_tools", "add_server", "write_server", "set_secret", "remove_secret"];
+  const acts = ["restart_server", "save_tools", "add_server", "write_server", "set_secret", "remove_secret"];
   await browser.until(`${JSON.stringify(acts)}.every((act) => made.calls.some(([name]) => name === act))`);
   assert.notEqual(await at(), "BODY");
 });
 
-test("servers: taken out and put back, a host opened and closed, limits, a profile, and keys that stand in plain words", async () => {
+test("servers: remove, restore, hosts, limits, profiles and plain-text keys work by keyboard", async () => {
   await browser.go("home");
   await open("servers");
   assert.equal(await press("remove:git"), "remove-leave:git", "a second press takes nothing out");
@@ -223,20 +223,20 @@ test("servers: taken out and put back, a host opened and closed, limits, a profi
   await press("profile-remove:play:yes");
   await press("move-secrets");
   await press("move-secrets:yes");
-  const acts = ["remove_server", "restore_server", "forget_server", "write_opening", "close_opening", "write_limits", "change_profile", "drop_profile", "write_secret_move"];
+  const acts = ["remove_server", "restore_server", "forget_server", "write_opening", "close_opening", "write_limits", "change_profile", "delete_profile", "write_secret_move"];
   await browser.until(`${JSON.stringify(acts)}.every((act) => made.calls.some(([name]) => name === act))`);
   assert.deepEqual(await Promise.all(acts.map(async (act) => (await called(act)).length)), acts.map(() => 1));
 });
 
-test("what is in quarantine is put back and deleted, and a tool and a host are granted beforehand", async () => {
+test("quarantine and granting tools and hosts work by keyboard", async () => {
   await browser.go("home");
   await open("sessions");
   await press("put-back:s0:/home/ada/src/site/.envrc");
   await press("put-back:s0:/home/ada/src/site/.envrc:yes");
   await press("delete-kept:s0:/home/ada/src/site/Makefile");
   await press("delete-kept:s0:/home/ada/src/site/Makefile:yes");
-  await browser.until(`made.calls.filter(([name]) => name === "decide_left").length === 2`);
-  assert.deepEqual((await called("decide_left")).map(({ choice }) => choice), ["put-back", "delete"]);
+  await browser.until(`made.calls.filter(([name]) => name === "decide_file").length === 2`);
+  assert.deepEqual((await called("decide_file")).map(({ choice }) => choice), ["put-back", "delete"]);
   await open("granted");
   await press("gift");
   await choose("gift-server", DOWN);
@@ -250,7 +250,7 @@ test("what is in quarantine is put back and deleted, and a tool and a host are g
   assert.deepEqual((await called("grant_beforehand")).map(({ gift }) => gift.what), ["list_pages", "api.example.com"]);
 });
 
-test("a client is given a profile, and one of its servers moves behind the shield without its keys", async () => {
+test("clients: assigning a profile and protecting a server without its keys work by keyboard", async () => {
   await browser.go("home");
   await open("clients");
   assert.equal(await press("move:claude-code:jira"), "leave:claude-code", "a second press writes nothing");
@@ -266,7 +266,7 @@ test("a client is given a profile, and one of its servers moves behind the shiel
   assert.deepEqual((await called("plan_client")).map(({ wish }) => wish.secrets ?? wish.profile), [true, false, "work", "work"]);
 });
 
-test("the arrows go from page to page and from row to row, to the same control, and a field keeps its own", async () => {
+test("arrow keys move between pages and rows and keep their meaning in fields", async () => {
   await browser.go("home");
   await reach("nav:home");
   await browser.keys(DOWN, DOWN);
@@ -295,10 +295,10 @@ test("the arrows go from page to page and from row to row, to the same control, 
   await browser.keys(DOWN);
   assert.equal(await at(), "find-grants", "a field keeps the arrows");
   await browser.run(`document.activeElement.value = ""; document.activeElement.dispatchEvent(new Event("input")); return true`);
-  assert.deepEqual(await called("take_back"), [], "no arrow does anything");
+  assert.deepEqual(await called("revoke_grants"), [], "no arrow does anything");
 });
 
-test("clients, the record, settings and the first steps", async () => {
+test("clients, audit log, settings and setup work by keyboard", async () => {
   await browser.go("home");
   await open("clients");
   await press("connect:cursor");

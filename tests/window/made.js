@@ -1,6 +1,6 @@
-// A made-up app for the page: `window.__TAURI__` with data for every page. Runs in the browser, before `app.js`.
+// A fake app for the page: `window.__TAURI__` with data for every page. Runs in the browser, before `app.js`.
 //
-// `made` is what tests reach: its data, the commands that were called, and `made.change()` for "something changed".
+// Tests use `made`: its data, the called commands, and `made.change()` to signal a change.
 
 (() => {
   const now = Date.now();
@@ -13,7 +13,7 @@
   const limits = (own = {}) => LIMITS.map(([limit, name, unit, usual]) => ({ limit, name, unit, own: own[limit] ?? null, default: usual }));
   const made = {
     calls: [],
-    /** Commands that have no answer yet. */
+    /** Commands without an answer so far. */
     pending: 0,
     fail: {},
     listeners: [],
@@ -49,7 +49,7 @@
       grant("g4", "/srv/projects/shared", ["read", "write", "delete"], "always", { client: "Cursor", server: "git", unused_days: 41 }),
       grant("g5", "docs.example.org:443", ["reach"], "always", { kind: "host", server: "fetch" }),
       grant("g6", "send_message to \u05d0\u05d1\u05d2 <img src=x onerror=alert(1)>", ["use"], "1 hour", { kind: "tool", server: "slack", expires_ms: now + 3_000_000 }),
-      grant("g7", `${home}/src/secret-plans`, [], "until you take the no back", { kind: "declined", uses: 0, last_used_ms: null, provenance: "proposed workspace" }),
+      grant("g7", `${home}/src/secret-plans`, [], "until you undo the no", { kind: "declined", uses: 0, last_used_ms: null, provenance: "proposed workspace" }),
     ],
     waiting: [],
     questions: {
@@ -105,7 +105,7 @@
     look: { folder: `${home}/.ssh`, there: 3, seen: 0, said: `ls: cannot access '${home}/.ssh': No such file or directory` },
     secrets: { place: "keyring", file: `${home}/.local/state/ironcurtain/secrets.age`, names: ["brave-key"] },
     found: [
-      { id: "claude-code", name: "Claude Code", file: `${home}/.claude.json`, state: "bypassing", problem: null, entries: [{ name: "filesystem", way: "server filesystem, behind the shield", past: false }, { name: "jira", way: "goes past the shield: starts npx jira-mcp, which can reach all that you can", past: true }, { name: "maps", way: "goes past the shield: starts npx maps-mcp, which can reach all that you can", past: true }] },
+      { id: "claude-code", name: "Claude Code", file: `${home}/.claude.json`, state: "bypassing", problem: null, entries: [{ name: "filesystem", way: "server filesystem, protected", past: false }, { name: "jira", way: "not protected: started directly (npx jira-mcp) with all your rights", past: true }, { name: "maps", way: "not protected: started directly (npx maps-mcp) with all your rights", past: true }] },
       { id: "cursor", name: "Cursor", file: `${home}/.cursor/mcp.json`, state: "not-connected", problem: null, entries: [] },
       { id: "zed", name: "Zed", file: `${home}/.config/zed/settings.json`, state: "missing", problem: null, entries: [] },
     ],
@@ -113,11 +113,11 @@
     asked: {
       id: "q1", notice: null, band: null, also: ["To do this, the server briefly gets access to everything in ~/Documents/tax/2026."], denial: "write_file in ~/Documents", mirrored: false, times: [["once", "this session"], ["15 minutes"]],
       headline: [["Claude Code", "strong"], [" wants to ", "plain"], ["write", "strong"], [" 2026/summary.md", "strong"]].map(([text, tone]) => ({ text, tone })),
-      lines: [{ words: [["write ", "strong"], ["~/Documents/tax/", "quiet"], ["2026/summary.md", "strong"]].map(([text, tone]) => ({ text, tone })), note: "new file, 7 bytes", notes: [{ text: "asked for as <img src=x onerror=alert(1)>", tone: "quiet" }, { text: "\u26a0 link out of ~/src", tone: "warn" }] }],
+      lines: [{ words: [["write ", "strong"], ["~/Documents/tax/", "quiet"], ["2026/summary.md", "strong"]].map(([text, tone]) => ({ text, tone })), note: "new file, 7 bytes", notes: [{ text: "requested as <img src=x onerror=alert(1)>", tone: "quiet" }, { text: "\u26a0 link out of ~/src", tone: "warn" }] }],
       with: [{ words: [{ text: "with mode: 0644", tone: "plain" }], note: null, notes: [] }],
       facts: [["Who", "/usr/bin/claude, started by zsh in gnome-terminal"], ["How", "write_file, a tool of the server filesystem, sandboxed"]].map(([label, text]) => ({ label, lines: [[{ text, tone: "plain" }]] })),
       preview: { title: "What it would write", text: "# 2026\n<b>not markup</b>\n", diff: false },
-      rest: { title: "In full: what is cut above", text: "note:\n\u2502 <i>and so on</i>", diff: false },
+      rest: { title: "Full text of what is shortened above", text: "note:\n\u2502 <i>and so on</i>", diff: false },
       details: "write: /home/ada/Documents/tax/2026/summary.md",
       choices: [{ label: "this file", sentence: "Claude Code may create this one file" }, { label: "the folder ~/Documents/tax", sentence: "Claude Code may write in it" }],
     },
@@ -134,7 +134,7 @@
     lock_down: ({ on, end_sessions }) => { made.status.lockdown = on; made.status.protection = on ? "lockdown" : "protecting"; if (end_sessions) made.sessions = []; made.change(); },
     forget_question: ({ question }) => { made.questions.missed = made.questions.missed.filter((one) => one.id !== question); made.questions.denied = made.questions.denied.filter((one) => one.id !== question); made.change(); },
     ask_again: ({ question }) => { made.questions.missed.find((one) => one.id === question).state = "allowed-late"; made.change(); return true; },
-    decide_left: ({ session, path, choice }) => {
+    decide_file: ({ session, path, choice }) => {
       if (choice !== "keep" && choice !== "quarantine") {
         made.quarantine.forEach((one) => { one.files = one.files.filter((file) => one.id !== session || file.path !== path); });
         made.quarantine = made.quarantine.filter((one) => one.files.length > 0);
@@ -142,14 +142,14 @@
       }
       made.records.find((one) => one.id === session).files.find((one) => one.path === path).state = choice === "keep" ? "kept" : "quarantined"; made.change();
     },
-    take_back: ({ grants }) => {
+    revoke_grants: ({ grants }) => {
       const told = grants.map((id) => id === "g4" ? { grant: id, at_ms: null, restarted: 0, note: null, problem: "the server could not be restarted, so it may still see the folder" } : { grant: id, at_ms: Date.now(), restarted: 0, note: null, problem: null });
       made.gone = made.grants.filter((one) => grants.includes(one.id) && one.id !== "g4");
       made.grants = made.grants.filter((one) => !made.gone.includes(one));
       made.change();
       return told;
     },
-    give_again: ({ grant: id }) => { const back = made.gone.find((one) => one.id === id); made.grants.push({ ...back, id: `${id}-again` }); made.change(); },
+    restore_grant: ({ grant: id }) => { const back = made.gone.find((one) => one.id === id); made.grants.push({ ...back, id: `${id}-again` }); made.change(); },
     change_grant: ({ grant: id, terms }) => { Object.assign(made.grants.find((one) => one.id === id), terms.access ? { access: terms.access } : {}, terms.lifetime ? { lifetime: terms.lifetime } : {}); made.change(); return true; },
     grant_beforehand: ({ gift }) => { const path = gift.what ? gift.what : `${home}/Documents/recipes`; made.grants.push(grant(`g${made.grants.length + 10}`, path, gift.access, gift.lifetime, { client: made.clients.find((one) => one.key === gift.client).name, server: gift.server, provenance: "you picked it" })); made.change(); return path; },
     rules: () => made.rules,
@@ -161,36 +161,36 @@
     save_rules: ({ text }) => { made.rules = { ...made.rules, text, own: true }; },
     found_clients: () => made.found,
     plan_client: ({ id, wish }) => ({ file: made.found.find((one) => one.id === id).file, diff: `+  "${wish.kind}${wish.only ? ` ${wish.only}` : ""}${wish.profile ? ` ${wish.profile}` : ""}": "<b>not markup</b>"`, servers_diff: wish.kind === "move" ? "+ jira" : null, left: [], secrets: wish.kind === "move" && wish.secrets ? [{ server: "jira", place: "env.JIRA_TOKEN", name: "jira-JIRA_TOKEN" }] : [] }),
-    write_client: ({ id }) => { made.found.find((one) => one.id === id).state = "connected"; return "Written. Start it again, so that it reads its settings."; },
+    write_client: ({ id }) => { made.found.find((one) => one.id === id).state = "connected"; return "Written. Restart it to apply it."; },
     decide_identity: ({ server }) => { made.servers.servers.find(({ name }) => name === server).suspended = null; made.grants.forEach((one) => { if (one.server_changed) Object.assign(one, { suspended: null, server_changed: false }); }); made.change(); return `${server} keeps its permissions. Restart it in your agent.`; },
     servers: () => ({ ...made.servers, removed: made.removed }),
     plan_removal: ({ name }) => ({ name, entry: JSON.stringify({ command: name, env: { TOKEN: "(hidden)" } }, null, 2), clients: ["Cursor (its entry git)"], profiles: ["work"], data: null }),
-    remove_server: () => { const [, { name }] = made.calls.findLast(([command]) => command === "plan_removal"); made.removed.push({ name, entry: "{}" }); made.servers.servers = made.servers.servers.filter((one) => one.name !== name); made.sessions = made.sessions.filter((one) => one.server !== name); made.change(); return `${name} is out. Its session ended.`; },
+    remove_server: () => { const [, { name }] = made.calls.findLast(([command]) => command === "plan_removal"); made.removed.push({ name, entry: "{}" }); made.servers.servers = made.servers.servers.filter((one) => one.name !== name); made.sessions = made.sessions.filter((one) => one.server !== name); made.change(); return `${name} was removed. Its session was closed.`; },
     restore_server: ({ name }) => { made.removed = made.removed.filter((one) => one.name !== name); made.servers.servers.push({ ...made.servers.servers[0], name, live: [] }); },
     forget_server: ({ name }) => { made.removed = made.removed.filter((one) => one.name !== name); },
     plan_opening: ({ server, wanted }) => { const what = wanted.host ?? `${home}/.cache/x`; if (what.includes("/") && wanted.kind === "host") throw { code: "storage", message: `\`${what}\` is not a host: write it without scheme, path and login; nothing was opened` }; return { what, words: `${server} may send whatever it knows to \`${what}\`, at any time and without asking, whichever agent uses it` }; },
-    write_opening: () => "It is open to sessions that begin from now on.",
+    write_opening: () => "It is open to new sessions.",
     close_opening: ({ server, opening }) => { const one = made.servers.servers.find(({ name }) => name === server); one.openings = one.openings.filter((open) => open.opening.what !== opening.what); return `${opening.what} is closed.`; },
     plan_limits: ({ wanted }) => {
       if (wanted.memory < 32 && wanted.memory !== null) throw { code: "storage", message: `memory cannot be ${wanted.memory}: write 32 to 1048576 MiB` };
       return { differences: [{ looser: true, words: "Processes and threads: 1024 in place of 64. Looser: it can start more at once." }, { looser: false, words: `Memory: ${wanted.memory} MiB in place of 4096 MiB. Tighter: it fails where it needs more.` }], diff: `+      "memoryMib": ${wanted.memory},\n-      "processes": 64` };
     },
-    write_limits: () => { const [, { server, wanted }] = made.calls.findLast(([command]) => command === "plan_limits"); made.servers.servers.find(({ name }) => name === server).limits = limits(wanted); return "They hold for sessions that begin from now on."; },
+    write_limits: () => { const [, { server, wanted }] = made.calls.findLast(([command]) => command === "plan_limits"); made.servers.servers.find(({ name }) => name === server).limits = limits(wanted); return "Changes apply to new sessions."; },
     profiles: () => made.profiles,
     change_profile: ({ name, servers }) => { made.profiles = [...made.profiles.filter((one) => one.name !== name), { name, servers, missing: [], clients: [] }]; },
-    drop_profile: ({ name }) => { made.profiles = made.profiles.filter((one) => one.name !== name); },
+    delete_profile: ({ name }) => { made.profiles = made.profiles.filter((one) => one.name !== name); },
     plan_secret_move: () => made.plain,
-    write_secret_move: () => { made.plain = []; return "They are kept, and the servers name them."; },
-    add_server: ({ server }) => { made.servers.servers.push({ name: server.name, description: null, command: `uvx ${server.name}`, sandboxed: true, reaches: ["Network: none"], tools: [], version: null, problem: null, can_install: true, openings: [], limits: limits(), secrets: [], live: [] }); return [`It is written into ${made.servers.file}.`]; },
+    write_secret_move: () => { made.plain = []; return "Moved. The servers now refer to them by name."; },
+    add_server: ({ server }) => { made.servers.servers.push({ name: server.name, description: null, command: `uvx ${server.name}`, sandboxed: true, reaches: ["Network: none"], tools: [], version: null, problem: null, can_install: true, openings: [], limits: limits(), secrets: [], live: [] }); return [`Added to ${made.servers.file}.`]; },
     choose_bundle: () => made.bundle,
     pick_for_bundle: ({ setting }) => setting === "folder" ? [`${home}/Documents/notes`] : null,
     plan_bundle: ({ wanted }) => {
       if (wanted.values.level?.[0] > 3) throw { code: "storage", message: `\`${wanted.values.level[0]}\` is not a number from 1 to 3, as \`level\` has to be` };
-      return { name: wanted.name || "notes", command: "node /bundle/server.js <b>not markup</b>", entry: JSON.stringify({ command: "node", args: ["/bundle/server.js", "<b>not markup</b>"], worksWith: [`${home}/Documents/notes`] }, null, 2), reaches: ["Files: what you granted, the session's own folder, and its own program", `Works with, once you said yes for the agent: ${home}/Documents/notes`, "Network: none"], remote: false, secrets: wanted.without.includes("key") ? {} : { key: `${wanted.name || "notes"}-key` }, plain_values: false };
+      return { name: wanted.name || "notes", command: "node /bundle/server.js <b>not markup</b>", entry: JSON.stringify({ command: "node", args: ["/bundle/server.js", "<b>not markup</b>"], worksWith: [`${home}/Documents/notes`] }, null, 2), reaches: ["Files: what you granted, the session's own folder, and its own program", `Works with, after you allow it for an agent: ${home}/Documents/notes`, "Network: none"], remote: false, secrets: wanted.without.includes("key") ? {} : { key: `${wanted.name || "notes"}-key` }, plain_values: false };
     },
-    leave_bundle: () => null,
+    discard_bundle: () => null,
     plan_server: ({ wanted }) => ({ name: wanted.name || "far", command: `npx -y ${wanted.what} <b>not markup</b>`, secrets: {}, entry: JSON.stringify({ command: "npx", args: ["-y", wanted.what, "<b>not markup</b>"] }, null, 2), reaches: ["Files: what you granted, the session's own folder, and its own program", "Network: none"], remote: wanted.what.startsWith("http"), plain_values: true }),
-    write_server: () => { const [command, { wanted }] = made.calls.findLast(([name]) => name === "plan_server" || name === "plan_bundle"); made.servers.servers.push({ ...made.servers.servers[0], name: wanted.name || (command === "plan_bundle" ? "notes" : "far"), live: [] }); return `It is written into ${made.servers.file}. Nothing of it has run.`; },
+    write_server: () => { const [command, { wanted }] = made.calls.findLast(([name]) => name === "plan_server" || name === "plan_bundle"); made.servers.servers.push({ ...made.servers.servers[0], name: wanted.name || (command === "plan_bundle" ? "notes" : "far"), live: [] }); return `Added to ${made.servers.file}. It has not been started.`; },
     server_log: () => ["Traceback (most recent call last):", "ModuleNotFoundError: <b>no module git</b>"],
     secrets: () => made.secrets,
     set_secret: ({ name }) => { made.secrets.names = [...new Set([...made.secrets.names, name])]; },
@@ -200,11 +200,11 @@
       if (passphrase !== "four words and more") throw { code: "storage", message: "the passphrase is wrong, or the file was changed" };
       made.secrets.place = "unlocked";
     },
-    install_server: () => "mcp-server-git 2026.1 is installed. Nothing of it was run.",
-    look_for_update: () => ({ from: "2026.6.4", to: "2026.7.1", note: null, tools: ["fetch: what it is said to do changed"] }),
-    take_update: () => "Version 2026.7.1 is started from now on.",
-    look_at_tools: () => ({ changes: true, gone: [], tools: [{ name: "git_status", left_out: null, change: "changed", differs: ["its server describes its arguments in other words now", "repo_path: read-path before, write-path now"], arguments: [{ name: "repo_path", roles: "read-path", sure: "known", reason: "its name ends in _path" }] }, { name: "git_run", left_out: "nothing tells what `command` is", change: "left out", differs: [], arguments: [] }] }),
-    keep_tools: () => "Written.",
+    install_server: () => "mcp-server-git 2026.1 is installed. It has not been started.",
+    check_for_update: () => ({ from: "2026.6.4", to: "2026.7.1", note: null, tools: ["fetch: what it is said to do changed"] }),
+    apply_update: () => "New sessions use version 2026.7.1.",
+    review_tools: () => ({ changes: true, gone: [], tools: [{ name: "git_status", left_out: null, change: "changed", differs: ["its server describes its arguments in other words now", "repo_path: read-path before, write-path now"], arguments: [{ name: "repo_path", roles: "read-path", sure: "known", reason: "its name ends in _path" }] }, { name: "git_run", left_out: "nothing tells what `command` is", change: "left out", differs: [], arguments: [] }] }),
+    save_tools: () => "Written.",
     activity: ({ wanted, skip, most }) => {
       const words = wanted.text.toLowerCase().split(/\s+/).filter(Boolean);
       const all = made.log.filter((one) => words.every((word) => JSON.stringify(one).toLowerCase().includes(word)) && (!wanted.decision || one.decision === wanted.decision) && (!wanted.server || one.server === wanted.server));
@@ -212,10 +212,10 @@
     },
     export_activity: ({ format }) => `${home}/record.${format}`,
     check_log: () => ({ intact: true, entries: 1_482, problem: null }),
-    practise: () => "denied",
-    refused_look: () => made.look,
+    ask_practice_question: () => "denied",
+    try_private_folder: () => made.look,
     starting_folder: () => `${home}/Documents/recipes`,
-    welcomed: () => { made.first_run = false; },
+    finish_first_steps: () => { made.first_run = false; },
     settings: () => made.settings,
     consent_page: () => made.asked,
     consent_changing: () => made.stage,
@@ -231,7 +231,7 @@
         try {
           if (made.fail[command]) throw { code: "storage", message: made.fail[command] };
           if (!commands[command]) throw { code: "malformed", message: `there is no command ${command}` };
-          // As over the wire: what the page gets is a copy, and it comes later.
+          // As over IPC: the page receives a copy, asynchronously.
           return structuredClone((await commands[command](structuredClone(values))) ?? null);
         } finally {
           made.pending -= 1;

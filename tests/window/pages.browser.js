@@ -1,4 +1,4 @@
-// Every page in the engine of the app, with a made-up app behind it: looks, keyboard, presses during traffic, long lists.
+// Every page in the app's web engine with a fake app: accessibility, keyboard, clicks during updates, long lists.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -15,18 +15,18 @@ let browser;
 before(async () => (browser = await Browser.open()));
 after(() => browser.close());
 
-/** The commands that the page called, by name. */
+/** Returns the commands that the page called, by name. */
 const called = (command) => browser.run(`made.calls.filter(([name]) => name === ${JSON.stringify(command)}).map(([, values]) => values)`);
 const key = (name) => `[data-key=${JSON.stringify(name)}]`;
 const press = (name) => browser.press(key(name));
 const says = (text) => browser.until(`document.querySelector("#page").innerText.includes(${JSON.stringify(text)})`);
-/** Puts a made-up app in place, and draws. */
+/** Installs a fake app and draws the page. */
 const made = (script) => browser.run(`${script}; made.change(); return true`);
 
-/** Opens all that can be, and lets axe look at the page. */
+/** Opens everything that can be opened, and runs axe on the page. */
 async function looksAccessible() {
   await browser.run(`document.querySelectorAll("details").forEach((one) => { one.open = true; }); return true`);
-  // Its own way to measure frames would need what the page's policy forbids.
+  // Axe's frame measurement needs something that the page's policy forbids.
   await browser.run(`${AXE}; return true`);
   const found = await browser.wait(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => done(violations.map(({ id, impact, nodes }) => [impact, id, nodes.map((one) => one.html).slice(0, 3)])), (problem) => done([["serious", String(problem), []]]))`);
   assert.deepEqual(found.filter(([impact]) => impact === "serious" || impact === "critical"), []);
@@ -34,13 +34,13 @@ async function looksAccessible() {
 
 for (const theme of ["light", "dark"]) {
   for (const page of PAGES) {
-    test(`axe finds nothing serious on ${page}, ${theme}, with everything open`, async () => {
+    test(`axe finds no serious issue on ${page}, ${theme}, with everything open`, async () => {
       await browser.go(page, { theme });
       await looksAccessible();
     });
   }
 
-  test(`axe finds nothing serious in the settings of a bundle and in what would be added, ${theme}`, async () => {
+  test(`axe finds no serious issue in bundle settings and preview, ${theme}`, async () => {
     await browser.go("servers", { theme });
     await openBundle();
     await looksAccessible();
@@ -51,14 +51,14 @@ for (const theme of ["light", "dark"]) {
   });
 }
 
-/** Chooses the made-up bundle. */
+/** Selects the fake bundle. */
 async function openBundle() {
   await browser.run(`document.querySelector('${key("add-other")}').click(); return true`);
   await press("choose-bundle");
   await says("Where notes are");
 }
 
-/** Fills in what the made-up bundle cannot do without. */
+/** Fills in the required settings of the fake bundle. */
 async function fillBundle() {
   await press("bundle-pick:folder");
   await says("~/Documents/notes");
@@ -87,7 +87,7 @@ for (const theme of ["light", "dark"]) {
   });
 }
 
-test("a box that is not ticked has the edge of a control, in both themes", async () => {
+test("unticked checkbox has a visible border in both themes", async () => {
   for (const theme of ["light", "dark"]) {
     await browser.go("granted", { theme });
     const [drawn, edge] = await browser.run(`const box = document.querySelector('${key("select:g1")}'), probe = document.createElement("i"); probe.style.color = "var(--edge)"; box.after(probe); return [getComputedStyle(box), getComputedStyle(probe)].map((style, at) => at === 0 ? [style.appearance, style.borderTopColor, style.borderTopWidth] : style.color)`);
@@ -95,7 +95,7 @@ test("a box that is not ticked has the edge of a control, in both themes", async
   }
 });
 
-test("the pages are there before the app has answered", async () => {
+test("pages render before the app has answered", async () => {
   await browser.go("home");
   const shell = readFileSync(new URL("../../ui/index.html", import.meta.url), "utf8");
   const painted = [...shell.matchAll(/<li><a href="#([a-z]+)">([^<]+)<\/a><\/li>/g)].map(([, id, name]) => [id, name]);
@@ -103,7 +103,7 @@ test("the pages are there before the app has answered", async () => {
   assert.deepEqual(drawn, painted);
 });
 
-test("text of agents and servers is text: nothing of it becomes an element", async () => {
+test("text from agents and servers never becomes an element", async () => {
   for (const page of PAGES) {
     await browser.go(page);
     assert.equal(await browser.run(`document.querySelectorAll("#page img, #page b > b, #page script").length`), 0, page);
@@ -112,7 +112,7 @@ test("text of agents and servers is text: nothing of it becomes an element", asy
   await says("<img src=x onerror=alert(1)>");
 });
 
-test("at twice the text nothing is cut: no page is wider than its window", async () => {
+test("double text size clips nothing and causes no horizontal scrolling", async () => {
   const narrow = await Browser.open({ width: 640, height: 480 });
   try {
     for (const page of PAGES) {
@@ -126,46 +126,46 @@ test("at twice the text nothing is cut: no page is wider than its window", async
   }
 });
 
-test("a press during traffic lands, every time, on the row it began on", async () => {
+test("click during updates affects the row it began on", async () => {
   await browser.go("granted");
   await made(`made.grants = Array.from({ length: 60 }, (_, n) => ({ ...made.grants[0], id: "row" + n, path: "/home/ada/f" + String(n).padStart(2, "0") }))`);
   await says("f59");
-  // 20 changes a second, each with other figures in every row.
+  // 20 changes per second, each with different figures in every row.
   await browser.run(`window.traffic = setInterval(() => { made.grants = made.grants.map((one) => ({ ...one, uses: one.uses + 1, last_used_ms: Date.now() })); made.change(); }, 50); return true`);
   const meant = [];
   for (let n = 20; n < 40; n += 1) {
     meant.push(`row${n}`);
-    // While the button is down, a row comes before all others.
+    // While the button is down, a row is inserted at the top.
     await browser.press(key(`take-back:row${n}`), async () => {
       await browser.run(`made.grants.unshift({ ...made.grants[0], id: "new${n}", path: "/home/ada/a${n}" }); made.change(); return true`);
       const answers = `made.calls.filter(([name]) => name === "snapshot").length`;
       const before = await browser.run(answers);
       await browser.until(`${answers} >= ${before + 3}`);
     });
-    await browser.until(`document.querySelector('${key(`take-back:new${n}`)}') !== null && made.calls.filter(([name]) => name === "take_back").length >= ${meant.length}`);
+    await browser.until(`document.querySelector('${key(`take-back:new${n}`)}') !== null && made.calls.filter(([name]) => name === "revoke_grants").length >= ${meant.length}`);
   }
   await browser.run(`clearInterval(window.traffic); return true`);
-  assert.deepEqual((await called("take_back")).flatMap(({ grants }) => grants), meant);
-  await says("Taken back, proved");
+  assert.deepEqual((await called("revoke_grants")).flatMap(({ grants }) => grants), meant);
+  await says("Revoked, verified");
 });
 
-test("taking back shows the proof, and its undo asks again", async () => {
+test("revoking shows the proof and undo asks again", async () => {
   await browser.go("granted");
   await press("take-back:g2");
-  await says("Taken back, proved");
+  await says("Revoked, verified");
   await press("undo:g2");
-  await says("Claude Code may read /home/ada/Pictures/2026 and all below it again");
-  assert.deepEqual(await called("give_again"), []);
+  await says("Claude Code may read /home/ada/Pictures/2026 and everything in it again");
+  assert.deepEqual(await called("restore_grant"), []);
   assert.equal(await browser.run("document.activeElement.dataset.key"), "undo:g2:no");
   await press("undo:g2:yes");
   await browser.until(`document.querySelector('${key("take-back:g2-again")}') !== null`);
   await press("take-back:g4");
-  await says("Not taken back: the server could not be restarted");
+  await says("Not revoked: the server could not be restarted");
 });
 
-test("an agent is paused and resumed, and a server that does not run says so", async () => {
+test("agent can be paused and resumed, and a stopped server is reported", async () => {
   await browser.go("sessions");
-  await says("Its server does not run: it ended with status 1; the last it wrote to standard error: `no module <b>git</b>`");
+  await says("Its server stopped: it ended with status 1; the last it wrote to standard error: `no module <b>git</b>`");
   await press("pause:s1");
   await press("resume:s1");
   await press("pause:s1");
@@ -173,7 +173,7 @@ test("an agent is paused and resumed, and a server that does not run says so", a
   assert.deepEqual(await called("pause_session"), [true, false, true].map((on) => ({ session: "s1", on })));
 });
 
-test("lockdown is on at the first press, is undone beside it, and only ending sessions asks first", async () => {
+test("lockdown needs one click and can be undone, and only ending sessions asks for confirmation", async () => {
   await browser.go("home");
   const width = () => browser.run(`return document.querySelector('${key("lockdown-end")}').getBoundingClientRect().width`);
   const before = await width();
@@ -189,11 +189,11 @@ test("lockdown is on at the first press, is undone beside it, and only ending se
   assert.deepEqual(await called("lock_down"), [{ on: true, end_sessions: false }, { on: false, end_sessions: false }, { on: true, end_sessions: true }]);
 });
 
-test("a missed question is put again by the app alone, and noes are listed and taken back", async () => {
+test("missed question is reopened only by the app, and denials are listed and undone", async () => {
   await browser.go("home");
-  await says("Each of these was denied. If the agent tries again, you are asked again.");
+  await says("You didn't answer in time, so these were denied. If the agent tries again, you'll be asked again.");
   await says("push main to evil.example <img src=x onerror=alert(1)>");
-  // The window has no way to say yes: the app opens the dialog.
+  // The window cannot approve; the app opens the dialog.
   await press("again:q8");
   await browser.until(`document.querySelector('${key("again:q8")}') === null`);
   assert.deepEqual(await called("ask_again"), [{ question: "q8" }]);
@@ -206,28 +206,28 @@ test("a missed question is put again by the app alone, and noes are listed and t
   await browser.run(`location.hash = "#granted"; return true`);
   await says("Projects that you said no to");
   await press("undecline:g7");
-  await browser.until(`made.calls.some(([name, { grants }]) => name === "take_back" && grants[0] === "g7")`);
+  await browser.until(`made.calls.some(([name, { grants }]) => name === "revoke_grants" && grants[0] === "g7")`);
 });
 
-test("several, all of an agent, and everything are taken back after one sentence", async () => {
+test("revoking several, an agent's or all permissions asks for one confirmation", async () => {
   await browser.go("granted");
   await press("select:g1");
   await press("select:g3");
   await press("take-back-selected");
-  await says("2 permissions of Claude Code end now.");
-  assert.deepEqual(await called("take_back"), []);
+  await says("2 permissions of Claude Code are revoked now.");
+  assert.deepEqual(await called("revoke_grants"), []);
   await press("take-back-selected:yes");
-  await browser.until(`made.calls.some(([name]) => name === "take_back")`);
-  assert.deepEqual((await called("take_back"))[0].grants.toSorted(), ["g1", "g3"]);
+  await browser.until(`made.calls.some(([name]) => name === "revoke_grants")`);
+  assert.deepEqual((await called("revoke_grants"))[0].grants.toSorted(), ["g1", "g3"]);
   await browser.run(`const by = document.querySelector('${key("by")}'); by.value = "client"; by.dispatchEvent(new Event("change")); return true`);
   await browser.until(`document.querySelector('${key("take-back-of:Claude Code")}') !== null`);
   await press("take-back-of:Claude Code");
   await press("take-back-of:Claude Code:yes");
-  await browser.until(`made.calls.filter(([name]) => name === "take_back").length === 2`);
-  assert.deepEqual((await called("take_back"))[1].grants.toSorted(), ["g2", "g5", "g6"]);
+  await browser.until(`made.calls.filter(([name]) => name === "revoke_grants").length === 2`);
+  assert.deepEqual((await called("revoke_grants"))[1].grants.toSorted(), ["g2", "g5", "g6"]);
 });
 
-test("a folder is granted beforehand with the keyboard alone, after a sentence that says what", async () => {
+test("folder is granted by keyboard after a summary", async () => {
   await browser.go("granted");
   await browser.run(`document.querySelector('${key("gift")}').focus(); return true`);
   await browser.keys(ENTER);
@@ -238,47 +238,47 @@ test("a folder is granted beforehand with the keyboard alone, after a sentence t
   assert.deepEqual(await called("grant_beforehand"), [{ gift: { client: "/opt/claude/claude", server: "filesystem", kind: "folder", what: "", access: ["read"], lifetime: "hour" } }]);
 });
 
-test("a tool and a host are granted beforehand after a sentence, and stand in the same list", async () => {
+test("tool and host are granted after a summary and listed with other permissions", async () => {
   await browser.go("granted");
   await browser.run(`document.querySelector('${key("gift")}').click(); return true`);
   const choose = (name, to) => browser.run(`const control = document.querySelector('${key(name)}'); control.value = "${to}"; control.dispatchEvent(new Event("change")); return true`);
   await choose("gift-server", "filesystem");
   await choose("gift-kind", "tool");
-  await says("Every tool of filesystem is told in each call what to do it with");
+  await says("The effect of every tool of filesystem depends on its arguments");
   await choose("gift-server", "fetch");
   await says("Claude Code may use list_pages of fetch without asking, whatever the call says, for 1 hour.");
   await press("gift-give");
   await says("Granted: list_pages");
   await choose("gift-kind", "host");
-  await says("Write the name of the host.");
+  await says("Enter the name of the host.");
   await browser.run(`const host = document.querySelector('${key("gift-host")}'); host.value = "api.example.com"; host.dispatchEvent(new Event("input")); return true`);
-  await says("Claude Code may reach api.example.com through fetch, and send it what it knows, for 1 hour.");
+  await says("Claude Code may connect to api.example.com through fetch, and send it what it knows, for 1 hour.");
   await press("gift-give");
   await says("Granted: api.example.com");
   assert.deepEqual((await called("grant_beforehand")).map(({ gift }) => [gift.kind, gift.what, gift.server]), [["tool", "list_pages", "fetch"], ["host", "api.example.com", "fetch"]]);
   await browser.until(`document.querySelectorAll('#page .row button[data-key^="take-back:g"]').length >= 8`);
 });
 
-test("a server is taken out after all that goes was said, with its permissions, and put back", async () => {
+test("removing a server lists its effects, removes its permissions, and can be undone", async () => {
   await browser.go("servers");
   await press("remove:git");
-  await says("Its entry goes. It is kept as it is");
+  await says("Its entry is removed.");
   await says("Still set to start it: Cursor (its entry git).");
   await says("Still named by the profile work.");
-  await says("Take back its 1 permission as well");
+  await says("Revoke its 1 permission too");
   assert.deepEqual(await called("remove_server"), []);
   await press("remove-now:git");
-  await says("git is out. Its session ended.");
-  await says("1 permission could not be taken back");
-  assert.deepEqual(await called("take_back"), [{ grants: ["g4"] }]);
+  await says("git was removed. Its session was closed.");
+  await says("1 permission could not be revoked");
+  assert.deepEqual(await called("revoke_grants"), [{ grants: ["g4"] }]);
   await press("restore:git");
   await says("git is back as it was.");
   await press("forget:slack");
-  await says("The entry of slack is deleted for good");
+  await says("The entry of slack is deleted permanently");
   assert.deepEqual(await called("forget_server"), []);
 });
 
-test("a host is opened for good after a sentence, refused by name, and closed", async () => {
+test("host is allowed permanently after a summary, invalid names are refused, and it can be removed", async () => {
   await browser.go("servers");
   await browser.run(`document.querySelector('${key("open-more:fetch")}').click(); return true`);
   const type = (text) => browser.run(`const host = document.querySelector('${key("open-host:fetch")}'); host.value = "${text}"; host.dispatchEvent(new Event("input")); return true`);
@@ -290,18 +290,18 @@ test("a host is opened for good after a sentence, refused by name, and closed", 
   await says("fetch may send whatever it knows to a.example, at any time");
   assert.deepEqual(await called("write_opening"), []);
   await press("open-now:fetch");
-  await says("It is open to sessions that begin from now on.");
+  await says("It is open to new sessions.");
   await press("close:fetch:write:/home/ada/.cache/fetch");
-  await says("fetch no longer reaches /home/ada/.cache/fetch by itself.");
+  await says("fetch no longer always has access to /home/ada/.cache/fetch.");
   assert.deepEqual(await called("close_opening"), []);
   await press("close:fetch:write:/home/ada/.cache/fetch:yes");
   await says("/home/ada/.cache/fetch is closed.");
   assert.deepEqual(await called("close_opening"), [{ server: "fetch", opening: { kind: "write", what: "/home/ada/.cache/fetch" } }]);
-  // What is not sandboxed has no list: it reaches everything.
+  // An unsandboxed server has no list, because it reaches everything.
   assert.equal(await browser.run(`document.querySelector('${key("open-more:git")}')`), null);
 });
 
-test("the limits of a server are changed after what changes was said, and what is no number is no default", async () => {
+test("server limits change after a summary, and invalid numbers are not treated as defaults", async () => {
   await browser.go("servers");
   await says("Memory: 4,096 MiB \u00b7 Processor time: no limit \u00b7 Processes and threads: 64");
   await browser.run(`document.querySelector('${key("limits:fetch")}').click(); return true`);
@@ -309,7 +309,7 @@ test("the limits of a server are changed after what changes was said, and what i
   const off = () => browser.run(`document.querySelector('${key("limits-plan:fetch")}').disabled`);
   assert.equal(await off(), true, "nothing would change");
   await type("memory", "much");
-  await says("Write a whole number.");
+  await says("Enter a whole number.");
   assert.equal(await off(), true);
   await type("memory", "8");
   await press("limits-plan:fetch");
@@ -323,16 +323,16 @@ test("the limits of a server are changed after what changes was said, and what i
   assert.deepEqual(plans, [[8, 64, null], [2048, null, null]]);
   assert.deepEqual(await called("write_limits"), []);
   await press("limits-write:fetch");
-  await says("They hold for sessions that begin from now on.");
+  await says("Changes apply to new sessions.");
   await says("Memory: 2,048 MiB \u00b7 Processor time: no limit \u00b7 Processes and threads: 1,024");
-  // What is not sandboxed has none.
+  // An unsandboxed server has no limits.
   assert.equal(await browser.run(`document.querySelector('${key("limits:git")}')`), null);
 });
 
-test("a profile is made, changed and removed, and given to a client after the whole change was shown", async () => {
+test("profile is created, changed, removed and assigned to a client after a preview", async () => {
   await browser.go("servers");
   await says("given to Claude Code");
-  await says("There is no server old any more.");
+  await says("No longer exists: old.");
   await press("profile-new");
   await browser.until(`document.querySelector('${key("profile-name")}') !== null`);
   await browser.run(`const name = document.querySelector('${key("profile-name")}'); name.value = "play"; name.dispatchEvent(new Event("input")); return true`);
@@ -341,7 +341,7 @@ test("a profile is made, changed and removed, and given to a client after the wh
   await says("given to no client yet");
   assert.deepEqual(await called("change_profile"), [{ name: "play", servers: ["fetch"] }]);
   await press("profile-remove:work");
-  await says("Claude Code then starts none of its servers");
+  await says("Claude Code cannot start its servers");
   await press("profile-remove:work:yes");
   await browser.until(`document.querySelector('${key("profile-remove:work")}') === null`);
   await browser.run(`location.hash = "#clients"; return true`);
@@ -349,33 +349,33 @@ test("a profile is made, changed and removed, and given to a client after the wh
   await says('"profile play": "<b>not markup</b>"');
 });
 
-test("what is in quarantine is put back after it was said when it runs, and deleted for good after a yes", async () => {
+test("quarantined file is restored after a warning and deleted after confirmation", async () => {
   await browser.go("sessions");
   await says("In quarantine");
   assert.equal(await browser.run(`document.querySelector('${key("put-back:s1:/home/ada/src/app/.git/hooks/pre-commit")}').disabled`), true);
-  await says("This session is not over");
+  await says("This session is still active");
   await press("put-back:s0:/home/ada/src/site/.envrc");
-  await says("/home/ada/src/site/.envrc is put back where it was, and runs when you enter this folder in a shell, with all that you can do yourself.");
-  assert.deepEqual(await called("decide_left"), []);
+  await says("/home/ada/src/site/.envrc is put back where it was, and runs when you enter this folder in a shell, with all your rights.");
+  assert.deepEqual(await called("decide_file"), []);
   await press("put-back:s0:/home/ada/src/site/.envrc:yes");
   await browser.until(`document.querySelector('${key("put-back:s0:/home/ada/src/site/.envrc")}') === null`);
   await press("put-back:s0:/home/ada/src/site/Makefile");
-  await says("What stands there now goes to quarantine in its place.");
+  await says("The file in its place goes to quarantine.");
   await press("put-back:s0:/home/ada/src/site/Makefile:no");
   await press("delete-kept:s0:/home/ada/src/site/Makefile");
   await press("delete-kept:s0:/home/ada/src/site/Makefile:yes");
-  await browser.until(`made.calls.filter(([name]) => name === "decide_left").length === 2`);
-  assert.deepEqual((await called("decide_left")).map(({ choice }) => choice), ["put-back", "delete"]);
+  await browser.until(`made.calls.filter(([name]) => name === "decide_file").length === 2`);
+  assert.deepEqual((await called("decide_file")).map(({ choice }) => choice), ["put-back", "delete"]);
 });
 
-test("servers of a client move one by one, and their keys go to the keyring unless the person says no", async () => {
+test("client servers are protected one by one, and their keys move to the keyring unless the user declines", async () => {
   await browser.go("clients");
-  await says("starts npx jira-mcp, which can reach all that you can");
+  await says("not protected: started directly (npx jira-mcp) with all your rights");
   await press("move:claude-code:jira");
   await says('"move jira": "<b>not markup</b>"');
   await says("env.JIRA_TOKEN of jira, from now on keyring:jira-JIRA_TOKEN");
   await press("keys:claude-code");
-  await says("It then stands in IronCurtain's own settings as it is.");
+  await says("It is then stored unprotected in IronCurtain's own settings.");
   await press("keys:claude-code");
   await browser.until(`made.calls.filter(([name]) => name === "plan_client").length === 3`);
   const wishes = (await called("plan_client")).map(({ wish }) => [wish.only, wish.secrets]);
@@ -386,16 +386,16 @@ test("servers of a client move one by one, and their keys go to the keyring unle
   await press("move-secrets");
   await says("the settings name keyring:git-GIT_TOKEN from then on");
   await press("move-secrets:yes");
-  await says("They are kept, and the servers name them.");
+  await says("Moved. The servers now refer to them by name.");
 });
 
-test("every control of every page is reached with the keyboard and has a name", async () => {
+test("every control of every page has a name and is reachable by keyboard", async () => {
   for (const page of PAGES) {
     await browser.go(page);
     await browser.run(`document.querySelectorAll("details").forEach((one) => { one.open = true; }); return true`);
     const wanted = await browser.run(`[...document.querySelectorAll("#page button:not(:disabled), #page select, #page input, #page textarea, #page summary, #page a")].filter((one) => one.checkVisibility()).length`);
     await browser.run(`document.querySelector("#page").focus(); window.reached = new Set(); document.addEventListener("focusin", ({ target }) => { if (target.closest("#page") && target.matches("button, select, input, textarea, summary, a")) reached.add(target); }); return true`);
-    // Boxes with text of their own to scroll take a stop each.
+    // Scrollable text boxes are one tab stop each.
     await browser.keys(...Array.from({ length: wanted + 40 }, () => TAB));
     assert.ok((await browser.run("reached.size")) >= wanted, `${page}: ${await browser.run("reached.size")} of ${wanted}`);
     const nameless = await browser.run(`[...document.querySelectorAll("#page button, #page select, #page input, #page textarea")].filter((one) => !(one.getAttribute("aria-label") || one.textContent.trim() || one.closest("label")?.textContent.trim())).map((one) => one.outerHTML)`);
@@ -403,7 +403,7 @@ test("every control of every page is reached with the keyboard and has a name", 
   }
 });
 
-test("a client is connected after its whole change was shown, and not before the second press", async () => {
+test("client is connected after a preview and a second click", async () => {
   await browser.go("clients");
   await press("connect:cursor");
   await says("<b>not markup</b>");
@@ -411,34 +411,34 @@ test("a client is connected after its whole change was shown, and not before the
   await press("leave:cursor");
   await press("connect:cursor");
   await press("write:cursor");
-  await says("Written. Start it again");
+  await says("Written. Restart it");
   assert.deepEqual(await called("write_client"), [{ id: "cursor" }]);
 });
 
-test("a server's processes say how they are, and one is restarted after a sentence", async () => {
+test("server processes show their state, and a restart asks for confirmation", async () => {
   await browser.go("servers");
   await says("started again 2 times");
   await press("log:s2");
   await says("ModuleNotFoundError: <b>no module git</b>");
   await press("server-restart:s2");
-  await says("The process of git is ended and started again.");
+  await says("The process of git is restarted.");
   await press("server-restart:s2:yes");
   await browser.until(`made.calls.some(([name]) => name === "restart_server")`);
 });
 
-test("tools that changed show how, and mean something else only after a yes", async () => {
+test("changed tools show a diff and take effect only after approval", async () => {
   await browser.go("servers");
   await press("look:git");
   await press("look:git:yes");
   await says("repo_path: read-path before, write-path now");
   await press("keep:git");
-  await says("Calls of these tools of git are judged by this from now on.");
-  assert.deepEqual(await called("keep_tools"), []);
+  await says("Calls of these tools of git are checked by this from now on.");
+  assert.deepEqual(await called("save_tools"), []);
   await press("keep:git:yes");
-  await browser.until(`made.calls.some(([name]) => name === "keep_tools")`);
+  await browser.until(`made.calls.some(([name]) => name === "save_tools")`);
 });
 
-test("a server is added as it was shown, and a secret is typed once and never comes back", async () => {
+test("server is added as previewed, and an entered secret is never shown again", async () => {
   await browser.go("servers");
   await browser.run(`document.querySelector('${key("add-other")}').click(); return true`);
   await browser.run(`const what = document.querySelector('${key("add-what")}'); what.value = "npm:far"; what.dispatchEvent(new Event("input")); return true`);
@@ -446,9 +446,9 @@ test("a server is added as it was shown, and a secret is typed once and never co
   await says("<b>not markup</b>");
   assert.deepEqual(await called("write_server"), []);
   await press("write-server");
-  await says("Nothing of it has run.");
+  await says("It has not been started.");
   assert.deepEqual(await called("plan_server"), [{ wanted: { what: "npm:far", name: "" } }]);
-  await says("Not there yet, and a server needs it: git-token.");
+  await says("Missing: git-token. A server needs it.");
   await browser.run(`for (const [field, text] of [["secret-name", "git-token"], ["secret-value", "s3cret"]]) { const input = document.querySelector('[data-key="' + field + '"]'); input.value = text; input.dispatchEvent(new Event("input")); } return true`);
   assert.equal(await browser.run(`document.querySelector('${key("secret-value")}').type`), "password");
   await press("set-secret");
@@ -460,12 +460,12 @@ test("a server is added as it was shown, and a secret is typed once and never co
   await browser.until(`made.calls.some(([name]) => name === "remove_secret")`);
 });
 
-test("a bundle is added as it was shown, with the folder that was picked, and its key is kept then and not before", async () => {
+test("bundle is added as previewed with the picked folder, and its key is stored only then", async () => {
   await browser.go("servers");
   await openBundle();
-  await says("It says it is by Notes & Sons: \u201cKeeps notes in a folder.");
-  await says("Its maker proposes ${HOME}/Notes, which is taken only if you pick it.");
-  assert.equal(await browser.run(`document.querySelector('${key("plan-bundle")}').disabled`), true, "a folder and a key are missing");
+  await says("It claims to be by Notes & Sons: \u201cKeeps notes in a folder.");
+  await says("Its maker suggests ${HOME}/Notes; pick it to use it.");
+  assert.equal(await browser.run(`document.querySelector('${key("plan-bundle")}').disabled`), true, "the folder and the key are missing");
   await fillBundle();
   assert.equal(await browser.run(`document.querySelector('${key("bundle:key")}').type`), "password");
   await press("bundle-pick:list");
@@ -475,10 +475,10 @@ test("a bundle is added as it was shown, with the folder that was picked, and it
   await type("bundle:level", "3");
   await press("bundle:sync");
   await press("plan-bundle");
-  await says("Works with, once you said yes for the agent: /home/ada/Documents/notes");
+  await says("Works with, after you allow it for an agent: /home/ada/Documents/notes");
   await says("Starts node /bundle/server.js <b>not markup</b>");
   await press("drop-server");
-  // What was entered stays.
+  // The entered values are kept.
   await browser.until(`document.querySelector('${key("bundle:level")}')?.value === "3"`);
   await type("bundle-name", "mine");
   await press("plan-bundle");
@@ -486,7 +486,7 @@ test("a bundle is added as it was shown, with the folder that was picked, and it
   assert.equal(await browser.run(`document.querySelector("#page").innerText.includes("in place of")`), false);
   assert.deepEqual([await called("write_server"), await called("set_secret")], [[], []]);
   await press("write-server");
-  await says("Nothing of it has run.");
+  await says("It has not been started.");
   await browser.until(`document.querySelector('section[aria-label="mine"]') !== null`);
   assert.deepEqual(await called("set_secret"), [{ name: "mine-key", value: "s3cret" }]);
   const values = { level: ["3"], sync: ["false"] };
@@ -494,14 +494,14 @@ test("a bundle is added as it was shown, with the folder that was picked, and it
   assert.deepEqual(await called("pick_for_bundle"), [{ setting: "folder" }, { setting: "list" }]);
   await press("choose-bundle");
   await says("Where notes are");
-  assert.equal(await browser.run(`document.querySelector('${key("bundle:key")}').value`), "", "what was typed is forgotten");
+  assert.equal(await browser.run(`document.querySelector('${key("bundle:key")}').value`), "", "the entered key is cleared");
   await fillBundle();
   await type("bundle-name", "mine");
   await press("plan-bundle");
   await says("kept as mine-key, in place of the one that has this name");
 });
 
-test("what is no bundle is refused with its reason, one that is left is given up, and a key that is not kept adds nothing", async () => {
+test("invalid bundle is refused with a reason, cancelling discards it, and a key that fails to store adds nothing", async () => {
   await browser.go("servers");
   await browser.run(`made.fail.choose_bundle = "\`../../evil\` in the bundle would lie outside of it, or is a link; nothing was added"; document.querySelector('${key("add-other")}').click(); return true`);
   await press("choose-bundle");
@@ -518,10 +518,10 @@ test("what is no bundle is refused with its reason, one that is left is given up
   await press("drop-server");
   await press("leave-bundle");
   await browser.until(`document.querySelector('${key("add-what")}') !== null`);
-  assert.equal((await called("leave_bundle")).length, 1);
+  assert.equal((await called("discard_bundle")).length, 1);
 });
 
-test("where there is no keyring a file is made with a passphrase that is typed twice, and opened with it afterwards", async () => {
+test("without a keyring a secrets file is created with a passphrase entered twice, and unlocked with it", async () => {
   const type = (field, text) => browser.run(`const input = document.querySelector('[data-key="${field}"]'); input.value = ${JSON.stringify(text)}; input.dispatchEvent(new Event("input")); return true`);
   const off = (which) => browser.run(`return document.querySelector('${key(which)}').disabled`);
   const turn = async (to) => { await browser.run(`location.hash = "${to}"; return true`); await browser.until(`document.querySelector("#page-${to} h1") !== null`); };
@@ -529,11 +529,11 @@ test("where there is no keyring a file is made with a passphrase that is typed t
   await browser.run(`made.secrets = { ...made.secrets, place: "nowhere", names: [] }; return true`);
   await turn("servers");
   await says("There is no keyring here");
-  assert.equal(await browser.run(`return document.querySelector('${key("set-secret")}')`), null, "nothing is kept before there is a place");
+  assert.equal(await browser.run(`return document.querySelector('${key("set-secret")}')`), null, "no secret can be stored before there is a place for it");
   await type("secrets-passphrase", "four words and more");
   assert.equal(await off("make-secrets-file"), true, "typed once");
   await type("secrets-passphrase-again", "four words and less");
-  await says("The two are not the same yet.");
+  await says("The two passphrases differ.");
   assert.equal(await off("make-secrets-file"), true, "typed twice, and not the same");
   await type("secrets-passphrase-again", "four words and more");
   await press("make-secrets-file");
@@ -552,7 +552,7 @@ test("where there is no keyring a file is made with a passphrase that is typed t
   await says("Keep the secret");
 });
 
-test("the first steps claim nothing, can be left at each, and show what was refused and what was not", async () => {
+test("setup claims no protection, can be skipped at each step, and shows what was refused and allowed", async () => {
   await browser.go("welcome");
   await says("Nothing is protected until a client is connected.");
   await press("step:next");
@@ -560,7 +560,7 @@ test("the first steps claim nothing, can be left at each, and show what was refu
   await says("<b>not markup</b>");
   assert.deepEqual(await called("write_client"), []);
   await press("step:next");
-  await says("These servers are started by a client itself, past the shield");
+  await says("These servers are started directly by a client");
   await says("jira");
   assert.equal(await browser.run(`document.querySelector("#page").innerText.includes("Cursor")`), false);
   await press("step:next");
@@ -568,20 +568,20 @@ test("the first steps claim nothing, can be left at each, and show what was refu
   await says("Agents may read in /home/ada/Documents/recipes, without asking.");
   await press("step:next");
   await press("practise");
-  await says("You denied it.");
+  await says("Denied. A real request would have been refused.");
   await press("look");
   await says("Refused. You have 3 names in ~/.ssh; it saw none.");
   await made(`made.look = { ...made.look, seen: 3, said: "" }`);
   await press("look");
   await says("Not refused: it saw 3 names of 3");
   await press("step:leave");
-  await browser.until(`location.hash === "#home" && made.calls.some(([name]) => name === "welcomed")`);
+  await browser.until(`location.hash === "#home" && made.calls.some(([name]) => name === "finish_first_steps")`);
 });
 
-test("rules are moved, changed, removed and added by controls, and saved only after they were tried", async () => {
+test("rules are moved, changed, removed and added, and saved only after a trial", async () => {
   await browser.go("rules");
   await press("later:deny-secrets");
-  await says("Changed and not saved.");
+  await says("Changed, not saved.");
   await browser.run(`const then = document.querySelector('${key("then:work")}'); then.value = "escalate"; then.dispatchEvent(new Event("change")); return true`);
   await says("Asks about what it covers (was: Allows reading in the folder of this project.)");
   await press("remove:ask-before-writing");
@@ -601,7 +601,7 @@ test("rules are moved, changed, removed and added by controls, and saved only af
   assert.deepEqual(rules, [["ask-filesystem-read-text-file", "escalate", "~/Documents"], ["work", "escalate", undefined], ["deny-secrets", "deny", undefined]]);
 });
 
-test("settings are saved one by one, as they are entered", async () => {
+test("each setting is saved as it is entered", async () => {
   await browser.go("settings");
   const choose = (name, to) => browser.run(`const control = document.querySelector('${key(name)}'); control.value = "${to}"; control.dispatchEvent(new Event("change")); return true`);
   await choose("notifications", "off");
@@ -615,14 +615,14 @@ test("settings are saved one by one, as they are entered", async () => {
   await says("Not saved: the disk is full");
 });
 
-test("rules are tried over the record before they can be saved, and a call becomes a rule", async () => {
+test("rules are tried on the audit log before saving, and a call becomes a rule", async () => {
   await browser.go("activity");
   await press("call:1479");
   await press("rule:1479");
   await browser.until(`location.hash === "#rules" && document.activeElement?.dataset.key === "draft-then"`);
   assert.equal(await browser.run(`document.querySelector('${key("save-rules")}').disabled`), true);
   await press("dry-run");
-  await says("0 would have come out looser and 4 stricter");
+  await says("0 would have been looser and 4 stricter");
   await press("save-rules");
   assert.deepEqual(await called("save_rules"), []);
   await press("save-rules:yes");
@@ -632,22 +632,22 @@ test("rules are tried over the record before they can be saved, and a call becom
   assert.deepEqual(JSON.parse(before).rules.map(({ name }) => name), ["deny-secrets", "work", "ask-before-writing"]);
 });
 
-test("the whole record is searched, and what fails says so", async () => {
+test("whole audit log is searched, and failures are shown", async () => {
   await browser.go("activity");
   await browser.run(`const find = document.querySelector('${key("find")}'); find.value = "id_ed25519"; find.dispatchEvent(new Event("input")); return true`);
   await browser.until(`document.querySelectorAll(".log .row").length === 1`);
   await made(`made.fail.activity = "the log cannot be read"`);
-  await says("The record could not be searched: the log cannot be read");
+  await says("Searching the record failed: the log cannot be read");
 });
 
-test("what cannot be reached is said, and not that agents are denied", async () => {
+test("an unreachable daemon is reported without claiming that agents are denied", async () => {
   await browser.go("home");
   await made(`made.fail.snapshot = "it is gone"`);
-  await says("IronCurtain cannot be reached");
+  await says("IronCurtain is not responding");
   assert.equal(await browser.run(`document.body.innerText.includes("denied")`), false);
 });
 
-/** The time that drawing took, in milliseconds: the least of several, which what else runs here has disturbed least. */
+/** Returns the minimum of several drawing times in milliseconds, which other load affects least. */
 const drawing = (script) => browser.wait(`
   const times = [], real = window.requestAnimationFrame;
   window.requestAnimationFrame = (then) => real((now) => { const began = performance.now(); then(now); void document.body.offsetHeight; times.push(performance.now() - began); });
@@ -655,7 +655,7 @@ const drawing = (script) => browser.wait(`
   const again = () => { ${script} left -= 1; if (left > 0) setTimeout(again, 250); else { window.requestAnimationFrame = real; done(Math.min(...times)); } };
   again();`);
 
-test("with ten thousand calls and a thousand grants no drawing takes longer than 50 ms", async () => {
+test("drawing ten thousand calls and a thousand grants takes under 50 ms", async () => {
   await browser.go("granted");
   await made(`made.grants = Array.from({ length: 1000 }, (_, n) => ({ ...made.grants[0], id: "row" + n, path: "/home/ada/d" + (n % 40) + "/f" + n })); made.log = Array.from({ length: 10000 }, (_, n) => ({ ...made.log[0], seq: 20000 - n, paths: ["/home/ada/f" + n] }))`);
   await says("1 to 100 of 1,000");
@@ -667,7 +667,7 @@ test("with ten thousand calls and a thousand grants no drawing takes longer than
   assert.ok(grants < 50 && calls < 50, `${grants} ${calls}`);
 });
 
-test("a window in which nothing happens draws nothing", async () => {
+test("idle window draws nothing", async () => {
   await browser.go("home");
   const drawn = await browser.wait(`
     const real = window.requestAnimationFrame; let n = 0;

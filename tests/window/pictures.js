@@ -1,4 +1,4 @@
-// Pictures of every page, for people to look at: `node tests/window/pictures.js FOLDER`; with `--guide` before it, those of
+// Saves pictures of every page: `node tests/window/pictures.js FOLDER`. With `--guide` before the folder, saves those of
 // the documentation.
 
 import { mkdir, writeFile } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { Browser } from "./browser.js";
 export const PAGES = ["home", "sessions", "granted", "rules", "servers", "clients", "activity", "settings"];
 const forGuide = process.argv[2] === "--guide";
 const folder = process.argv[forGuide ? 3 : 2];
-// What tries to be an element is for tests.
+// Text that imitates markup is only for tests.
 const PLAIN = `
   const plain = (one) => typeof one === "string" ? one.replace(/\\s*<[^>]*>/g, "") : Array.isArray(one) ? one.map(plain)
     : one && typeof one === "object" ? Object.fromEntries(Object.entries(one).map(([key, value]) => [key, plain(value)])) : one;

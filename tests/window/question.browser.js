@@ -1,4 +1,4 @@
-// The page of a question in the engine of the app, with a made-up app behind it: what it tells, and in which order.
+// The question page in the app's web engine with a fake app: the messages it sends, and their order.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -13,20 +13,20 @@ let browser;
 before(async () => (browser = await Browser.open({ width: 640, height: 620 })));
 after(() => browser.close());
 
-/** All that the page has told, with its numbers in order. */
+/** Returns all messages of the page, and checks that their numbers are in order. */
 async function told() {
   const all = await browser.run(`made.calls.filter(([name]) => name === "consent_tell").map(([, values]) => values)`);
   assert.deepEqual(all.map(({ number }) => number), all.map((_, at) => at), "none is missing, none comes twice");
   return all.map(({ did }) => did).filter(({ did }) => did !== "moved");
 }
 
-/** The last measure that it told, of what is drawn by now. */
+/** Returns the page's last measurement of the current layout. */
 const measured = async () => {
   await browser.settled();
   return (await told()).filter(({ did }) => did === "laid-out").at(-1);
 };
 
-/** What an act has it tell, and nothing that was still to come before it. */
+/** Returns the messages caused by an action, without earlier pending ones. */
 const since = async (act) => {
   await browser.settled();
   const before = (await told()).length;
@@ -36,18 +36,18 @@ const since = async (act) => {
 };
 
 for (const theme of ["light", "dark"]) {
-  test(`axe finds nothing serious, ${theme}, and foreign text is text`, async () => {
+  test(`axe finds no serious issue, ${theme}, and foreign text never becomes an element`, async () => {
     await browser.question({ theme });
     await browser.run(`document.querySelectorAll("details").forEach((one) => { one.open = true; }); return true`);
     assert.equal(await browser.run(`document.querySelectorAll("img, b, script:not([src])").length`), 0);
-    assert.match(await browser.run("document.body.innerText"), /asked for as <img src=x onerror=alert\(1\)>/);
+    assert.match(await browser.run("document.body.innerText"), /requested as <img src=x onerror=alert\(1\)>/);
     await browser.run(`${AXE}; return true`);
     const found = await browser.wait(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => done(violations.map(({ id, impact }) => [impact, id])), (problem) => done([["serious", String(problem)]]))`);
     assert.deepEqual(found.filter(([impact]) => impact === "serious" || impact === "critical"), []);
   });
 }
 
-test("a press of Allow is told as it begins and ends, after the pointer came; any other is a press", async () => {
+test("press on Allow reports pointer arrival, press and release; other controls report a click", async () => {
   await browser.question();
   await browser.until(`made.calls.some(([, values]) => values?.did?.did === "laid-out")`);
   const told = await since(async () => {
@@ -61,13 +61,13 @@ test("a press of Allow is told as it begins and ends, after the pointer came; an
   assert.deepEqual(told.slice(1), expected);
 });
 
-test("what has to be read is measured as it is laid out, scrolled, and given less room", async () => {
+test("required reading is measured after layout, scrolling and resizing", async () => {
   await browser.question();
   const first = await measured();
   assert.equal(first.above, 0);
   const [room, end] = await browser.run(`const upper = document.querySelector("#upper"); return [upper.clientHeight, document.querySelector("#reading").getBoundingClientRect().bottom - upper.getBoundingClientRect().top]`);
   assert.deepEqual([first.room, first.height], [room, end]);
-  assert.ok(await browser.run(`[...document.querySelectorAll("h1, .lines, dl, section")].every((one) => document.querySelector("#reading").contains(one))`), "all that a yes opens is part of it");
+  assert.ok(await browser.run(`[...document.querySelectorAll("h1, .lines, dl, section")].every((one) => document.querySelector("#reading").contains(one))`), "everything that approval permits is part of the required reading");
   await browser.run(`document.body.style.height = "420px"; return true`);
   await browser.until(`made.calls.filter(([, values]) => values?.did?.did === "laid-out").length > 1`);
   const less = await measured();
@@ -78,7 +78,7 @@ test("what has to be read is measured as it is laid out, scrolled, and given les
   assert.deepEqual([down.above, down.room, down.height], [30, less.room, less.height], "what has to be read is as tall as it was");
 });
 
-test("Enter and the space bar on Allow are presses and nothing else, Alt and A are Allow, Escape is a no", async () => {
+test("Enter and Space on Allow are reported as presses only, Alt+A allows, Escape denies", async () => {
   await browser.question();
   await browser.run(`document.querySelector("#allow").focus(); return true`);
   assert.deepEqual(await since(() => browser.keys(ENTER)), [{ did: "press" }, { did: "keyed", on: false }]);
@@ -90,7 +90,7 @@ test("Enter and the space bar on Allow are presses and nothing else, Alt and A a
   assert.deepEqual(chord.slice(0, 2), [{ did: "down", by: "key" }, { did: "up", by: "key" }]);
 });
 
-test("another choice, and a no with its reason, are told by their places", async () => {
+test("changed choice and denial with reason are reported by index", async () => {
   await browser.question();
   assert.deepEqual(await since(() => browser.run(`document.querySelectorAll("input[name=choice]")[2].click(); return true`)), [{ did: "choose", offer: 1, lifetime: 0 }]);
   await browser.run(`document.querySelector("#noes").open = true; document.querySelector("#note").value = "not now"; document.querySelector("input[value=session]").click(); return true`);

@@ -1,4 +1,4 @@
-// What others wrote lies in `ui/vendor` just as it was published, with its licence.
+// Third-party files in `ui/vendor` are unmodified and have their licence.
 
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync, statSync } from "node:fs";
@@ -7,11 +7,11 @@ import { test } from "node:test";
 const VENDOR = new URL("../../ui/vendor/", import.meta.url);
 const PUBLISHED = new URL("../../target/npm/node_modules/", import.meta.url);
 
-/** Every file below a folder. */
+/** Returns every file below a folder. */
 const files = (folder, below = "") =>
   readdirSync(new URL(below, folder)).flatMap((name) => (statSync(new URL(below + name, folder)).isDirectory() ? files(folder, `${below}${name}/`) : [below + name]));
 
-test("vendored files are those of the pinned package, byte for byte, each with its licence", () => {
+test("vendored files equal the pinned packages and include their licences", () => {
   const found = files(VENDOR);
   assert.ok(found.includes("lit-html/LICENSE") && found.includes("lit-html/lit-html.js"), String(found));
   for (const file of found) {
@@ -21,7 +21,7 @@ test("vendored files are those of the pinned package, byte for byte, each with i
   }
 });
 
-test("only one file talks to the app, and none makes markup of text", () => {
+test("only one file calls the app, and none turns text into markup", () => {
   const own = files(new URL("../../ui/", import.meta.url)).filter((name) => name.endsWith(".js") && !name.startsWith("vendor/"));
   assert.ok(own.length > 20, String(own));
   for (const file of own) {

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { grouped, listed, standing } from "../../ui/grant_list.js";
 import { movedRule, names, ruleOf, rulesIn, ruleThat, withoutRule, withRule } from "../../ui/rule_draft.js";
-import { stateLine, truth } from "../../ui/truth.js";
+import { stateLine, protectionState } from "../../ui/protection_state.js";
 import { ago, count, folderOf, left, list, pathParts } from "../../ui/words.js";
 
 const MINUTE = 60_000;
 
-test("times are in words that change once a minute at most", () => {
+test("relative times change at most once a minute", () => {
   assert.equal(ago(0, 59_999), "just now");
   assert.equal(ago(0, 2 * MINUTE), "2 min ago");
   assert.equal(ago(0, 180 * MINUTE), "3 h ago");
@@ -16,12 +16,12 @@ test("times are in words that change once a minute at most", () => {
   assert.equal(left(0, 1), "ending");
 });
 
-test("numbers and lists are in words", () => {
+test("numbers and lists are spelled out", () => {
   assert.deepEqual([count(1, "session"), count(2, "session"), count(1482, "entry"), count(41, "day")], ["1 session", "2 sessions", "1,482 entries", "41 days"]);
   assert.equal(list(["read", "write", "delete"]), "read, write and delete");
 });
 
-test("a path keeps its last two names strong, and home is ~", () => {
+test("path emphasizes its last two names and abbreviates home to ~", () => {
   assert.deepEqual(pathParts("/home/ada/Documents/tax/2026/a.md", "/home/ada"), ["~/Documents/tax/", "2026/a.md"]);
   assert.deepEqual(pathParts("/home/ada", "/home/ada"), ["", "~"]);
   assert.deepEqual(pathParts("/home/adam/x/y", "/home/ada"), ["/home/adam/", "x/y"]);
@@ -31,16 +31,16 @@ test("a path keeps its last two names strong, and home is ~", () => {
 
 const snapshot = (/** @type {object} */ more) => ({ status: { protection: "protecting", troubles: [], other_home: null }, sessions: [], waiting: [], questions: { missed: [], denied: [] }, clients: [], recent: [], changed_servers: [], ...more });
 
-test("nothing is called protected before a client has connected", () => {
-  assert.equal(truth(snapshot({})).title, "Nothing is protected yet");
+test("protection is not claimed before a client has connected", () => {
+  assert.equal(protectionState(snapshot({})).title, "Nothing is protected yet");
   assert.equal(stateLine(snapshot({})), "\u25cb Nothing is protected yet");
-  assert.equal(truth(snapshot({ clients: [{}] })).title, "No agent is connected");
-  assert.equal(truth(snapshot({ sessions: [{ sandboxed: true }] })).title, "Protecting");
-  const part = truth(snapshot({ sessions: [{ sandboxed: true }, { sandboxed: false }] }));
-  assert.deepEqual([part.title, part.text], ["Protecting in part", "2 sessions connected. 1 server not sandboxed."]);
+  assert.equal(protectionState(snapshot({ clients: [{}] })).title, "No agent is connected");
+  assert.equal(protectionState(snapshot({ sessions: [{ sandboxed: true }] })).title, "Protecting");
+  const part = protectionState(snapshot({ sessions: [{ sandboxed: true }, { sandboxed: false }] }));
+  assert.deepEqual([part.title, part.text], ["Partly protected", "2 sessions connected. 1 server not sandboxed."]);
   const locked = { status: { protection: "lockdown", lockdown: true, troubles: [], other_home: null } };
-  assert.deepEqual([truth(snapshot(locked)).mood, stateLine(snapshot({ ...locked, waiting: [{}] }))], ["lockdown", "\u2715 Locked down"]);
-  assert.equal(truth(snapshot({ status: { protection: "degraded", troubles: ["x"] }, sessions: [{}] })).mood, "degraded");
+  assert.deepEqual([protectionState(snapshot(locked)).mood, stateLine(snapshot({ ...locked, waiting: [{}] }))], ["lockdown", "\u2715 Locked down"]);
+  assert.equal(protectionState(snapshot({ status: { protection: "degraded", troubles: ["x"] }, sessions: [{}] })).mood, "degraded");
 });
 
 test("a changed server is named as what is wrong, where nothing else is", () => {
@@ -58,7 +58,7 @@ test("a grant of a changed server does not apply, and leads to the decision", ()
 
 const grant = (/** @type {string} */ id, /** @type {string} */ path, /** @type {object} */ more = {}) => ({ id, path, kind: "folder", client: "A", server: "s", lifetime: "always", access: ["read"], created_ms: 0, last_used_ms: null, expires_ms: null, ...more });
 
-test("grants are found, sorted, and stand under what was granted, never under its parent", () => {
+test("grants are searched, sorted and grouped by resource, not by its parent", () => {
   const all = [grant("1", "/h/b"), grant("2", "/h/a/f.txt", { kind: "file" }), grant("3", "/h/a/g.txt", { kind: "file", client: "B" }), grant("4", "x.example:443", { kind: "host" })];
   const view = { text: "", by: "folder", sort: "name" };
   const shown = grouped(listed(all, view), "folder").map(({ under, grants }) => [under, grants.map(({ id }) => id)]);
@@ -69,7 +69,7 @@ test("grants are found, sorted, and stand under what was granted, never under it
   assert.deepEqual(listed(timed, { ...view, sort: "ends" }).map(({ grant }) => grant.id), ["3", "2", "1"]);
 });
 
-test("a rule from a call names just it, comes before all others, and keeps what is there", () => {
+test("rule from a call matches only it, comes first, and keeps existing rules", () => {
   const text = JSON.stringify({ schemaVersion: 1, rules: [{ name: "deny-filesystem-write-file" }] });
   const draft = { server: "filesystem", tool: "write_file", path: "/h/a/x.txt", then: "deny", reach: "path" };
   const rule = ruleOf(draft, names(text));
@@ -82,7 +82,7 @@ test("a rule from a call names just it, comes before all others, and keeps what 
   assert.equal(withRule("{ no json", rule), null);
 });
 
-test("a rule is moved, removed and made to do something else, and the others stay as they are", () => {
+test("moving, removing or changing a rule leaves the others unchanged", () => {
   const text = JSON.stringify({ schemaVersion: 1, rules: [{ name: "a", then: "deny" }, { name: "b", description: "Allows work.", then: "allow", if: {} }, { name: "c" }] });
   assert.deepEqual(names(movedRule(text, "c", -1) ?? ""), ["a", "c", "b"]);
   assert.deepEqual(names(movedRule(text, "a", -1) ?? ""), ["a", "b", "c"]);

@@ -1,8 +1,8 @@
-// What agents asked for and what became of it: the whole record, searched, checked and written out.
+// The whole activity log: search, check and export.
 
-import { actButton } from "../acts.js";
+import { actButton } from "../action_button.js";
 import * as backend from "../backend.js";
-import { callRow } from "../call.js";
+import { callRow } from "../activity_row.js";
 import { html, live, nothing, repeat } from "../html.js";
 import * as parts from "../parts.js";
 import { draftRule } from "./rules.js";
@@ -11,9 +11,9 @@ import { count } from "../words.js";
 
 /** @typedef {import("../types.js").Call} Call */
 
-/** Rows shown at once. */
+/** Rows per page. */
 const STEP = 100;
-/** The time after the last key at which the record is searched. */
+/** Delay of the search after the last key press. */
 const TYPING_MS = 200;
 
 /** @type {import("../types.js").Wanted} */
@@ -49,7 +49,7 @@ export const activity = {
   view: (snapshot) => html`
     <h1>Activity</h1>
     ${filters(snapshot.status.servers)}
-    ${problem ? parts.problem(`The record could not be searched: ${problem}`) : nothing}
+    ${problem ? parts.problem(`Searching the record failed: ${problem}`) : nothing}
     ${found === null ? html`<p class="quiet" role="status">Reading the record\u2026</p>` : rows(found)}
     <h2>The record</h2>
     ${record()}`,
@@ -59,7 +59,7 @@ export const activity = {
 const rows = ({ calls, more }) => html`
   ${calls.length === 0
     ? isNarrow()
-      ? parts.empty("Nothing on record matches.", "Try fewer or other words. Words are looked for whole; one that ends in * is the beginning of a word.")
+      ? parts.empty("Nothing on record matches.", "Try fewer or other words. Whole words match; end a word with * to match its beginning.")
       : parts.empty("Nothing happened yet.", "Every call of an agent is listed here, allowed or not.")
     : parts.group(repeat(calls, (call) => call.seq, row), "log")}
   ${parts.pager("activity", skip, calls.length, more ? null : skip + calls.length, STEP, (to) => { skip = to; search(0); })}`;
@@ -111,11 +111,11 @@ function search(after) {
 const record = () =>
   parts.group(html`
     ${parts.row(
-      html`<div>Every decision is written down before it takes effect, and changing the record shows.</div><div class="small" role="status">${checkWords()}</div>`,
+      html`<div>Every decision is recorded before it takes effect. If anybody edits the record, "Check the record" shows it.</div><div class="small" role="status">${checkWords()}</div>`,
       actButton({ key: "check", ready: "Check the record", going: "Checking\u2026", done: "Checked", failed: "Not checked", again: true, act: async () => { check = await backend.checkLog(); } }),
     )}
     ${parts.row(
-      html`<div>Write what is found above to a file: ${isNarrow() ? "the entries that match" : "the whole record"}.</div>${written ? html`<div class="small good" role="status">Written to ${parts.path(written)}</div>` : nothing}`,
+      html`<div>Export these entries: ${isNarrow() ? "the entries that match" : "the whole record"}.</div>${written ? html`<div class="small good" role="status">Written to ${parts.path(written)}</div>` : nothing}`,
       html`${exportButton("csv", "As a table\u2026")}${exportButton("jsonl", "As JSON lines\u2026")}`,
     )}`);
 

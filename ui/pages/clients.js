@@ -1,6 +1,6 @@
-// The agent clients on this computer: which start their servers through IronCurtain, and connecting another one.
+// The agent clients on this computer: their protection, and connecting another one.
 
-import { actButton, planPanel } from "../acts.js";
+import { actButton, planPanel } from "../action_button.js";
 import * as backend from "../backend.js";
 import { permissions } from "../grant_list.js";
 import { html, nothing, repeat } from "../html.js";
@@ -16,10 +16,10 @@ import { count, list } from "../words.js";
 /** @type {FoundClient[] | null} */
 let found = null;
 let problem = "";
-/** What is planned, with the wish that it is for.
+/** Planned changes, with the request that each is for.
  * @type {Map<string, { wish: ClientWish, change: import("../types.js").PlannedChange }>} */
 const planned = new Map();
-/** The plain keys of what is to move, also while they are to stay as they are.
+/** Unprotected keys of the servers to move, even if the keys are not moved.
  * @type {Map<string, import("../types.js").PlainSecret[]>} */
 const keys = new Map();
 /** @type {Map<string, string>} */
@@ -45,14 +45,14 @@ export const clients = {
       ? parts.empty("Nothing is protected yet.", "No client has started a server through IronCurtain. Connect one of those below.")
       : parts.group(repeat(snapshot.clients, (one) => one.key, seenRow))}
     <h2>On this computer</h2>
-    ${problem ? parts.problem(`The clients cannot be looked for: ${problem}`) : nothing}
+    ${problem ? parts.problem(`Looking for clients failed: ${problem}`) : nothing}
     ${found === null ? nothing : here(found)}
     <h2>By hand</h2>
     ${howTo(snapshot)}`,
 };
 
 /**
- * A client that has connected, by its proof.
+ * Returns the row of a client that has connected.
  * @param {import("../types.js").KnownClient} one
  */
 function seenRow(one) {
@@ -64,14 +64,14 @@ function seenRow(one) {
 }
 
 /**
- * The clients on this computer for which something holds.
+ * Returns the rows of the clients that match.
  * @param {(one: FoundClient) => boolean} wanted
- * @param {string} none Said where there is none.
+ * @param {string} none Title if none match.
  * @param {string} then
- * @param {Buttons} [buttons] What can be done with each, beside moving its servers.
+ * @param {Buttons} [buttons] Buttons of each client, besides those of its servers.
  */
 export function foundRows(wanted, none, then, buttons = allButtons) {
-  if (problem) return parts.problem(`The clients cannot be looked for: ${problem}`);
+  if (problem) return parts.problem(`Looking for clients failed: ${problem}`);
   if (found === null) return nothing;
   const there = found.filter((one) => one.state !== "missing" && wanted(one));
   return there.length === 0 ? parts.empty(none, then) : parts.group(repeat(there, (one) => one.id, (one) => foundRow(one, buttons)));
@@ -82,16 +82,16 @@ function here(all) {
   const others = all.filter((one) => one.state === "missing").map((one) => one.name);
   return html`
     ${foundRows(() => true, "No agent client was found.", "Install one, or connect it by hand as described below.")}
-    ${others.length > 0 ? html`<p class="small quiet after">Looked for as well: ${list(others)}.</p>` : nothing}`;
+    ${others.length > 0 ? html`<p class="small quiet after">Not installed: ${list(others)}.</p>` : nothing}`;
 }
 
 /** @type {Record<FoundClient["state"], [string, string]>} */
 const STATES = {
-  missing: ["note", "not here"],
+  missing: ["note", "not installed"],
   "not-connected": ["note", "not connected"],
-  connected: ["allow", "behind the shield"],
-  bypassing: ["ask", "some servers go past the shield"],
-  drifted: ["ask", "starts another shim; connect it again"],
+  connected: ["allow", "protected"],
+  bypassing: ["ask", "some servers are not protected"],
+  drifted: ["ask", "starts another IronCurtain; connect it again"],
   unreadable: ["deny", "its settings cannot be read"],
 };
 
@@ -113,7 +113,7 @@ function foundRow(one, buttons) {
       ${note ? html`<p class="small good" role="status">${note}</p>` : nothing}
       ${plan ? changePanel(one, plan.wish, plan.change) : nothing}`,
     one.state === "unreadable" || plan ? nothing : html`
-      ${past.length > 1 ? planButton(one, `move:${one.id}`, { kind: "move", only: null, secrets: true }, "Move all of them\u2026") : nothing}
+      ${past.length > 1 ? planButton(one, `move:${one.id}`, { kind: "move", only: null, secrets: true }, "Protect all of them\u2026") : nothing}
       ${buttons(one)}`,
   );
 }
@@ -125,14 +125,14 @@ const allButtons = (one) => html`
   ${one.state === "not-connected" ? nothing : planButton(one, `disconnect:${one.id}`, { kind: "disconnect" }, "Disconnect\u2026")}`;
 
 /**
- * A server that a client starts, what that does today, and the choice to move just it.
+ * Returns the row of a client's server, with a button to move only this server.
  * @param {FoundClient} one
  * @param {FoundClient["entries"][number]} entry
  * @param {boolean} isFree
  */
 const entryLine = (one, entry, isFree) => html`
   <li><span><code>${entry.name}</code> <span class=${entry.past ? "asks" : "quiet"}>${entry.past ? "\u26a0 " : ""}${parts.foreign(entry.way)}</span></span>
-    ${entry.past && isFree ? planButton(one, `move:${one.id}:${entry.name}`, { kind: "move", only: [entry.name], secrets: true }, "Move it\u2026", `Move it\u2026 behind the shield: ${entry.name} of ${one.name}`) : nothing}
+    ${entry.past && isFree ? planButton(one, `move:${one.id}:${entry.name}`, { kind: "move", only: [entry.name], secrets: true }, "Protect it\u2026", `Protect it\u2026 ${entry.name} of ${one.name}`) : nothing}
   </li>`;
 
 /**
@@ -159,7 +159,7 @@ async function plan(id, wish) {
 }
 
 /**
- * The plain keys of what is to move, each by its place, and the choice where they go.
+ * Lists the unprotected keys of the servers to move, with the choice where to store them.
  * @param {FoundClient} one
  * @param {ClientWish} wish
  */
@@ -168,14 +168,14 @@ function keyChoice(one, wish) {
   if (wish.kind !== "move" || known.length === 0) return nothing;
   const turn = (/** @type {boolean} */ on) => void plan(one.id, { ...wish, secrets: on });
   return html`
-    <p class="some">${known.length === 1 ? "A key stands" : "Keys stand"} there in plain words:</p>
+    <p class="some">${known.length === 1 ? "A key is" : "Keys are"} stored there unprotected:</p>
     <ul class="small opened">${known.map((key) => html`<li><span><code>${key.place}</code> of ${parts.foreign(key.server)}${wish.secrets ? html`, from now on <code>keyring:${key.name}</code>` : nothing}</span></li>`)}</ul>
     ${parts.tick(`keys:${one.id}`, known.length === 1 ? "Move it to your keyring, which gives it to its server alone" : "Move them to your keyring, which gives each to its server alone", wish.secrets, turn)}
-    ${wish.secrets ? nothing : parts.warning("It then stands in IronCurtain's own settings as it is.")}`;
+    ${wish.secrets ? nothing : parts.warning("It is then stored unprotected in IronCurtain's own settings.")}`;
 }
 
 /**
- * The whole change, before it is written.
+ * Returns the panel with the whole change before it is written.
  * @param {FoundClient} one
  * @param {ClientWish} wish
  * @param {import("../types.js").PlannedChange} change
@@ -189,7 +189,7 @@ function changePanel(one, wish, change) {
   return planPanel(
     `Change of ${one.name}`,
     html`
-      ${isEmpty ? html`<p>${one.name} has what it is to have: there is nothing to write.</p>` : html`<p>This is written to ${parts.path(change.file)}. What stood there before is kept, and Disconnect gives it back.</p><pre tabindex="0">${change.diff}</pre>`}
+      ${isEmpty ? html`<p>${one.name} is already set up: there is nothing to change.</p>` : html`<p>This is written to ${parts.path(change.file)}. The previous settings are kept, and Disconnect restores them.</p><pre tabindex="0">${change.diff}</pre>`}
       ${change.servers_diff ? html`<p>And to the servers of IronCurtain:</p><pre tabindex="0">${change.servers_diff}</pre>` : nothing}
       ${keyChoice(one, wish)}
       ${change.left.map((left) => parts.warning(`Stays as it is: ${left}`))}`,
@@ -206,7 +206,7 @@ function changePanel(one, wish, change) {
         await clients.load?.();
       },
     },
-    { key: `leave:${one.id}`, text: "Leave it", press: leave },
+    { key: `leave:${one.id}`, text: "Cancel", press: leave },
   );
 }
 
@@ -216,10 +216,10 @@ function howTo({ status, shim }) {
   const entry = JSON.stringify({ mcpServers: { [name]: { command: shim, args: ["--server", name] } } }, null, 2);
   return html`
     <details class="card">
-      <summary data-key="by-hand">The entry for a client's settings</summary>
-      <p>In the place of a server, have the client start IronCurtain, which starts the server in its sandbox:</p>
+      <summary data-key="by-hand">Connect another client by hand</summary>
+      <p>Replace the server's entry with this one, which starts the server through IronCurtain:</p>
       ${parts.field("Server", parts.select("connect-server", name, status.servers.map((one) => [one, one]), (to) => { server = to; redraw(); }))}
       <pre tabindex="0" aria-label="Entry for the client's settings">${entry}</pre>
-      <p class="quiet small">Start the client again afterwards; it appears above when it connects.</p>
+      <p class="quiet small">Then restart the client. It appears above when it connects.</p>
     </details>`;
 }

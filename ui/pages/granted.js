@@ -1,19 +1,19 @@
-// Everything that was granted, the way to take it back, and the way to give beforehand.
+// All grants, with revoking and granting in advance.
 
-import { actButton } from "../acts.js";
+import { actButton } from "../action_button.js";
 import { changePanel } from "../grant_change.js";
 import { declinedRows } from "../grant_declined.js";
-import { giftForm } from "../grant_gift.js";
+import { grantForm } from "../grant_form.js";
 import { grouped, listed, permissions, standing } from "../grant_list.js";
 import { html, live, nothing, repeat } from "../html.js";
 import * as parts from "../parts.js";
 import { redraw } from "../state.js";
-import { gone, notGone, takeBack, takeBackButton, undoButton } from "../take_back.js";
+import { revoked, revokeErrors, revokeGrants, revokeButton, undoButton } from "../revoke.js";
 import { clock, count, list } from "../words.js";
 
 /** @typedef {import("../types.js").Grant} Grant */
 
-/** Rows shown at once. */
+/** Rows per page. */
 const STEP = 100;
 
 /** @type {import("../grant_list.js").View} */
@@ -32,16 +32,16 @@ export const granted = {
   view(snapshot) {
     const all = permissions(snapshot);
     const held = new Set(all.map((grant) => grant.id));
-    const past = [...gone.values()].map(({ grant }) => grant).filter((grant) => !held.has(grant.id));
+    const past = [...revoked.values()].map(({ grant }) => grant).filter((grant) => !held.has(grant.id));
     for (const id of selected) if (!held.has(id)) selected.delete(id);
     const rows = listed([...all, ...past], view);
     at = Math.min(at, Math.max(0, rows.length - 1) - (Math.max(0, rows.length - 1) % STEP));
     const shown = rows.slice(at, at + STEP);
     return html`
       <h1>What you granted</h1>
-      ${giftForm(snapshot)}
+      ${grantForm(snapshot)}
       ${all.length + past.length === 0
-        ? parts.empty("Nothing is granted.", "When you allow more than a single call, or grant a folder beforehand, the folder, file, host or tool is listed here until you take it back or it ends.")
+        ? parts.empty("Nothing is granted.", "When you allow more than a single call, or add a permission, it is listed here until you revoke it or it expires.")
         : html`
           ${tools()}
           ${many(all, shown.map(({ grant }) => grant).filter((grant) => held.has(grant.id)))}
@@ -77,7 +77,7 @@ function set(field, to) {
 }
 
 /**
- * Selecting several, and taking back all that are selected, or everything.
+ * Returns the tools to select several grants and revoke the selected or all of them.
  * @param {Grant[]} all
  * @param {Grant[]} shown
  */
@@ -93,8 +93,8 @@ function many(all, shown) {
     <div class="tools many">
       ${parts.tick("select-all", `Select the ${count(shown.length, "row")} in view`, every, turn)}
       <span class="grow"></span>
-      ${takeMany("take-back-selected", "selected", chosen)}
-      ${takeMany("take-back-everything", "everything", all)}
+      ${revokeManyButton("take-back-selected", "selected", chosen)}
+      ${revokeManyButton("take-back-everything", "everything", all)}
     </div>`;
 }
 
@@ -103,21 +103,21 @@ function many(all, shown) {
  * @param {string} which
  * @param {Grant[]} grants
  */
-function takeMany(key, which, grants) {
+function revokeManyButton(key, which, grants) {
   const all = which === "everything" || grants.length === 0 ? which : `${grants.length} ${which}`;
   return actButton({
     key,
-    ready: `Take back ${all}`,
-    going: "Taking back\u2026",
-    done: "Taken back",
-    failed: "Not all was taken back",
+    ready: `Revoke ${all}`,
+    going: "Revoking\u2026",
+    done: "Revoked",
+    failed: "Not all were revoked",
     again: true,
     off: grants.length === 0,
-    says: `${count(grants.length, "permission")} of ${list([...new Set(grants.map((grant) => grant.client))].sort())} end now. Calls that use them are refused or ask you again.`,
+    says: `${count(grants.length, "permission")} of ${list([...new Set(grants.map((grant) => grant.client))].sort())} are revoked now. Calls that use them are refused or ask you again.`,
     act: async () => {
-      await takeBack(grants.map((grant) => grant.id));
+      await revokeGrants(grants.map((grant) => grant.id));
       selected.clear();
-      const left = grants.filter((grant) => notGone.has(grant.id)).length;
+      const left = grants.filter((grant) => revokeErrors.has(grant.id)).length;
       if (left > 0) throw new Error(`${count(left, "permission")}; each says why below`);
     },
   });
@@ -134,7 +134,7 @@ function section(under, grants, all) {
     <section aria-label=${under || "Single files and folders"} class="some">
       ${under === "" ? nothing : html`<h2 class="split">
         ${view.by === "client" ? parts.client(under) : under.startsWith("/") ? parts.path(under) : html`<span>${under}</span>`}
-        ${view.by === "client" && of.length > 1 ? takeMany(`take-back-of:${under}`, `of ${under}`, of) : nothing}
+        ${view.by === "client" && of.length > 1 ? revokeManyButton(`take-back-of:${under}`, `of ${under}`, of) : nothing}
       </h2>`}
       ${parts.group(repeat(grants, (grant) => grant.id, grantRow))}
     </section>`;
@@ -142,23 +142,23 @@ function section(under, grants, all) {
 
 /** @param {Grant} grant */
 function grantRow(grant) {
-  const past = gone.get(grant.id);
+  const past = revoked.get(grant.id);
   if (past) return pastRow(past);
   const used = grant.last_used_ms === null ? "never used" : html`${count(grant.uses, "use")}, last ${parts.time(grant.last_used_ms)}`;
-  const problem = notGone.get(grant.id);
+  const problem = revokeErrors.get(grant.id);
   const { applies, words, decide } = standing(grant);
   const what = html`
     ${decide ? html`<div class="asks">\u26a0 <b>${words}.</b> <a href="#servers" data-key="decide:${grant.id}" aria-label="Decide about the server ${grant.server}">Decide</a></div>` : nothing}
-    <div>${parts.granted(grant)}${grant.kind === "folder" ? html`<span class="quiet small"> and all below it</span>` : nothing}</div>
+    <div>${parts.granted(grant)}${grant.kind === "folder" ? html`<span class="quiet small"> and everything in it</span>` : nothing}</div>
     <div>${parts.client(grant.client)} ${applies ? "may" : "could"} ${list(grant.access)} ${grant.kind === "tool" ? "it" : ""} through ${parts.foreign(grant.server)}${applies ? html`, ${lifetime(grant)}` : nothing}</div>
     ${parts.facts(html`${grant.provenance} ${parts.time(grant.created_ms)}`, used)}
     ${applies || decide ? nothing : parts.warning(words)}
-    ${grant.ending ? parts.warning(`Being taken back: ${grant.ending}`) : nothing}
+    ${grant.ending ? parts.warning(`Being revoked: ${grant.ending}`) : nothing}
     ${grant.unused_days !== null ? parts.warning(`Nothing has used it for ${count(grant.unused_days, "day")}.`) : nothing}
-    ${problem === undefined ? nothing : parts.problem(`Not taken back: ${problem}`)}
+    ${problem === undefined ? nothing : parts.problem(`Not revoked: ${problem}`)}
     ${changing === grant.id ? changePanel(grant, () => change("")) : nothing}`;
   const acts = html`
-    ${takeBackButton(grant.id, grant.path)}
+    ${revokeButton(grant.id, grant.path)}
     ${!decide && (grant.kind === "file" || grant.kind === "folder")
       ? parts.button(`change:${grant.id}`, "Change\u2026", () => change(changing === grant.id ? "" : grant.id), {
           label: `Change\u2026 what ${grant.client} may do in ${grant.path}`,
@@ -187,11 +187,11 @@ const pastRow = ({ grant, at_ms, restarted, note }) =>
   parts.row(
     html`
       <div>${parts.granted(grant)}</div>
-      ${parts.facts(html`<span class="badge allow">Taken back, proved ${clock(at_ms)}</span>`, grant.client, restarted > 0 ? `${count(restarted, "server")} restarted for it` : nothing)}
+      ${parts.facts(html`<span class="badge allow">Revoked, verified ${clock(at_ms)}</span>`, grant.client, restarted > 0 ? `${count(restarted, "server")} restarted for it` : nothing)}
       ${note ? parts.warning(note) : nothing}`,
     undoButton(grant),
   );
 
 /** @param {Grant} grant */
 const lifetime = (grant) =>
-  grant.expires_ms === null ? (grant.lifetime === "always" ? "until you take it back" : grant.lifetime) : html`${grant.lifetime} (${parts.time(grant.expires_ms, "left")})`;
+  grant.expires_ms === null ? (grant.lifetime === "always" ? "until you revoke it" : grant.lifetime) : html`${grant.lifetime} (${parts.time(grant.expires_ms, "left")})`;

@@ -1,12 +1,12 @@
-// Am I protected, who is connected, what is waiting.
+// The state of protection, connected agents and pending questions.
 
 import * as backend from "../backend.js";
-import { callRow } from "../call.js";
-import { curtain } from "../curtain.js";
+import { callRow } from "../activity_row.js";
+import { statusIcon } from "../status_icon.js";
 import { html, nothing, repeat } from "../html.js";
 import * as parts from "../parts.js";
-import { lockdown, missedRows } from "../stops.js";
-import { truth } from "../truth.js";
+import { lockdown, missedRows } from "../restrictions.js";
+import { protectionState } from "../protection_state.js";
 import { count } from "../words.js";
 
 /** @type {import("../app.js").Page} */
@@ -15,9 +15,9 @@ export const home = {
   name: "Home",
   view(snapshot) {
     const { status, sessions, waiting, questions, recent } = snapshot;
-    const { mood, title, text } = truth(snapshot);
+    const { mood, title, text } = protectionState(snapshot);
     return html`
-      <div class="hero"><span class="mark">${curtain(mood)}</span><div><h1>${title}</h1><p class="quiet">${text}</p></div></div>
+      <div class="hero"><span class="mark">${statusIcon(mood)}</span><div><h1>${title}</h1><p class="quiet">${text}</p></div></div>
       <div class="hero-do">${mood === "open" ? html`<a class="button" href="#welcome" data-key="welcome">First steps</a>` : nothing}${lockdown(status)}</div>
       ${status.other_home ? html`<p class="bad" role="alert">${status.other_home}</p>` : nothing}
       ${status.troubles.map((trouble) => html`<p class="bad" role="alert">${trouble}</p>`)}
@@ -31,7 +31,7 @@ export const home = {
         : parts.group(repeat(sessions, (session) => session.id, sessionRow))}
       <h2>Last decisions</h2>
       ${recent.length === 0
-        ? parts.empty("Nothing was decided yet.", "What agents asked for, and what became of it, is listed here.")
+        ? parts.empty("No decisions yet.", "Agents' requests and their outcomes are listed here.")
         : parts.group(repeat(recent, (call) => call.seq, (call) => callRow(call)), "log")}
       ${recent.length > 0 ? html`<p class="after"><a href="#activity">All activity</a></p>` : nothing}`;
   },
@@ -66,7 +66,7 @@ const waitingRows = (waiting) => html`
   )}`;
 
 /**
- * Where the person is sent when sessions left files that can run code later.
+ * Returns a link to autostart files that sessions left.
  * @param {import("../types.js").Snapshot} snapshot
  */
 function leftBehind({ records }) {
@@ -74,7 +74,7 @@ function leftBehind({ records }) {
   if (files === 0) return nothing;
   return html`<div class="after">${parts.group(
     parts.row(
-      html`<div>Sessions left ${count(files, "file")} that can run code later.</div>${parts.facts("Look at them, and keep what you asked for.")}`,
+      html`<div>Sessions left ${count(files, "file")} that can run code later.</div>${parts.facts("Review them, and keep only what you asked for.")}`,
       html`<a href="#sessions" data-key="left">Show them</a>`,
     ),
   )}</div>`;
@@ -88,6 +88,6 @@ const sessionRow = (session) =>
       html`connected ${parts.time(session.started_ms)}`,
       `${session.allowed} allowed, ${session.denied} denied, ${session.asked} asked`,
       session.paused ? html`<span class="asks">\u2016 paused</span>` : nothing,
-      session.trouble ? html`<span class="bad">\u26a0 its server does not run</span>` : nothing,
+      session.trouble ? html`<span class="bad">\u26a0 its server stopped</span>` : nothing,
       session.sandboxed ? nothing : html`<span class="bad">\u26a0 ${session.remote ? "remote, cannot be sandboxed" : "not sandboxed"}</span>`,
     )}`);

@@ -1,4 +1,4 @@
-// What the rules say, why a call comes out as it does, and what a change would do before it is made.
+// The rules, explained for a call, and edited with a dry run before saving.
 
 import * as backend from "../backend.js";
 import { html, live, nothing, repeat } from "../html.js";
@@ -16,11 +16,11 @@ let found = null;
 let problem = "";
 /** @type {import("../rule_draft.js").Draft | null} */
 let draft = null;
-/** The draft was made on another page, and is shown when the rules are read. */
+/** The draft was made on another page, and is shown once the rules are loaded. */
 let isNew = false;
-/** The text that the draft's rule is put into. */
+/** Rules that the draft's rule is added to. */
 let base = "";
-/** What a rule that is made here can be about; none where it is made from a call.
+/** Tools that a rule made here can cover; empty if it is made from a call.
  * @type {import("../types.js").Rules["tools"]} */
 let choices = [];
 
@@ -45,7 +45,7 @@ export const rules = {
   },
   view: (snapshot) => html`
     <h1>Rules</h1>
-    <p class="lead-in quiet">A call is judged by the first rule that covers it. What no rule covers is denied; what you granted comes before the rules.</p>
+    <p class="lead-in quiet">Rules are tried from the top; the first that matches decides. Anything no rule matches is denied. Your permissions are tried before the rules.</p>
     ${problem ? parts.problem(`The rules cannot be read: ${problem}`) : nothing}
     ${found === null ? nothing : page(found, snapshot)}`,
 };
@@ -55,14 +55,14 @@ export const rules = {
  * @param {import("../types.js").Snapshot} snapshot
  */
 const page = (all, snapshot) => html`
-  ${all.findings.length > 0 ? html`<div class="card asks-card"><b>${count(all.findings.length, "thing")} to look at</b><ul>${all.findings.map((one) => html`<li>${one.split("`").map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}</li>`)}</ul></div>` : nothing}
+  ${all.findings.length > 0 ? html`<div class="card asks-card"><b>${count(all.findings.length, "thing")} to check</b><ul>${all.findings.map((one) => html`<li>${one.split("`").map((part, at) => (at % 2 === 1 ? html`<code>${part}</code>` : part))}</li>`)}</ul></div>` : nothing}
   ${tryForm(all, snapshot)}
   <h2>In order</h2>
   ${inOrder(all)}
-  <p class="small quiet after">${all.own ? html`From ${parts.path(all.file)}` : "The rules that come with IronCurtain; the first change you save makes them yours."}. Decisions are counted over the last week.</p>
+  <p class="small quiet after">${all.own ? html`From ${parts.path(all.file)}` : "The rules that come with IronCurtain. Saving a change makes them your own."}. Decisions are counted over the last week.</p>
   <h2>Change the rules</h2>
   ${draft ? draftForm(draft) : html`<p class="some">${parts.button("add-rule", "Add a rule\u2026", () => addRule(all), { off: all.tools.length === 0 })}</p>`}
-  ${isChanged() ? html`<p class="asks says" role="status">Changed and not saved. Try it over the record, then save it.</p>` : nothing}
+  ${isChanged() ? html`<p class="asks says" role="status">Changed, not saved. Try it on the record, then save it.</p>` : nothing}
   ${editor(() => void reload())}`;
 
 async function reload() {
@@ -72,7 +72,7 @@ async function reload() {
 }
 
 /**
- * The rules in order: as they will be, where something was changed.
+ * Returns the rules in order, including unsaved changes.
  * @param {import("../types.js").Rules} all
  */
 function inOrder(all) {
@@ -91,9 +91,9 @@ const ruleRow = (rule, at, of, known) =>
     html`
       <div><code>${rule.name}</code></div>
       <div>${rule.description}</div>
-      ${parts.facts(known === undefined ? html`<span class="asks">new, not saved</span>` : known.decided === 0 ? "decided nothing" : `decided ${count(known.decided, "call")}`, known && known.then !== rule.then ? html`<span class="asks">changed, not saved</span>` : nothing)}
+      ${parts.facts(known === undefined ? html`<span class="asks">new, not saved</span>` : known.decided === 0 ? "not used this week" : `decided ${count(known.decided, "call")}`, known && known.then !== rule.then ? html`<span class="asks">changed, not saved</span>` : nothing)}
       ${known ? known.findings.map((one) => parts.warning(one)) : nothing}
-      <details><summary data-key="rule:${rule.name}">As it is written</summary><pre tabindex="0">${rule.text}</pre></details>`,
+      <details><summary data-key="rule:${rule.name}">Show source</summary><pre tabindex="0">${rule.text}</pre></details>`,
     html`
       ${parts.select(`then:${rule.name}`, rule.then, [["allow", "Allows"], ["escalate", "Asks me"], ["deny", "Denies"]], (to) => change(ruleThat(current(), rule.name, to)), `What ${rule.name} does`)}
       <div class="both">
@@ -111,7 +111,7 @@ function change(text) {
 }
 
 /**
- * Begins a rule for a tool.
+ * Starts a rule for a tool.
  * @param {import("../types.js").Rules} all
  */
 function addRule({ tools }) {
@@ -125,7 +125,7 @@ function addRule({ tools }) {
 }
 
 /**
- * Opens the editor with a rule made from a call.
+ * Opens the editor with a rule for a recorded call.
  * @param {import("../types.js").Call} call
  */
 export function draftRule(call) {
@@ -149,7 +149,7 @@ function draftForm(wanted) {
   };
   const tools = choices.find(({ server }) => server === wanted.server)?.tools ?? [];
   /** @type {[string, string][]} */
-  const reaches = wanted.path === null ? [["tool", "wherever it is used"]] : [["path", wanted.path], ["folder", "its folder and all below"], ["tool", "wherever it is used"]];
+  const reaches = wanted.path === null ? [["tool", "wherever it is used"]] : [["path", wanted.path], ["folder", "its folder and everything in it"], ["tool", "wherever it is used"]];
   return html`
     <div class="card">
       <p>A rule for <code>${wanted.tool}</code> of ${parts.foreign(wanted.server)}, before all others:</p>

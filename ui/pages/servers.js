@@ -1,7 +1,7 @@
-// The servers: what each reaches, in words, what its tools mean, and adding, installing, updating and looking at them.
+// The servers: their access and tools, and adding, installing, updating and reviewing them.
 
 import * as backend from "../backend.js";
-import { actButton, planPanel } from "../acts.js";
+import { actButton, planPanel } from "../action_button.js";
 import { html, live, nothing, repeat } from "../html.js";
 import * as parts from "../parts.js";
 import { loadSecrets, secretList } from "../secret_list.js";
@@ -9,7 +9,7 @@ import { loadProfiles, profileList } from "../profile_list.js";
 import { addForm } from "../server_add.js";
 import { liveRows } from "../server_live.js";
 import { limits } from "../server_limits.js";
-import { openings } from "../server_open.js";
+import { openings } from "../server_openings.js";
 import { suspendedPanel } from "../server_identity.js";
 import { removalPanel, removeButton, removedList } from "../server_remove.js";
 import { redraw } from "../state.js";
@@ -77,7 +77,7 @@ const list = (all) => html`
   ${profileList(all.servers.map(({ name }) => name))}
   ${secretList(all.servers)}
   <h2>Add a server</h2>
-  <p class="lead-in quiet">Each comes with a sandbox that lets it do its work and no more. Adding one runs nothing.</p>
+  <p class="lead-in quiet">Each comes with a sandbox tailored to it. Adding a server does not start it.</p>
   ${parts.group(repeat(all.catalog, (one) => one.id, (one) => catalogRow(one, all.servers.some(({ name }) => name === one.id))))}
   <div class="some">${addForm(reload)}</div>
   <p class="small quiet after">Written into ${parts.path(all.file)}.</p>`;
@@ -96,7 +96,7 @@ const card = (server) => html`
           ${server.description ? html`<div>${server.description}</div>` : nothing}
           <dl>
             <dt>Command</dt><dd><code>${server.command}</code></dd>
-            <dt>Sandbox</dt><dd>${server.sandboxed ? "sandboxed: the kernel shows it nothing but what is listed here" : html`<span class="bad">\u26a0 ${server.remote ? "remote, cannot be sandboxed: it sees what it is sent, and no file of yours by itself" : "not sandboxed: it can reach all that you can"}</span>`}</dd>
+            <dt>Sandbox</dt><dd>${server.sandboxed ? "sandboxed: it can see only what is listed here" : html`<span class="bad">\u26a0 ${server.remote ? "remote, cannot be sandboxed: it sees everything that is sent to it" : "not sandboxed: it can do anything you can"}</span>`}</dd>
             ${server.reaches.map((one) => html`<dt></dt><dd>${one}</dd>`)}
             ${server.version ? html`<dt>Version</dt><dd>${server.version}</dd>` : nothing}
             <dt>Runs now</dt><dd>${server.live.length === 0 ? "no" : `for ${count(server.live.length, "session")}`}</dd>
@@ -109,7 +109,7 @@ const card = (server) => html`
       )}
       ${openings(server, reload)}
       ${limits(server, reload)}
-      ${parts.row(tools(server), lookButton(server))}
+      ${parts.row(tools(server), reviewButton(server))}
       ${liveRows(server.name, server.live, reload)}`)}
   </section>`;
 
@@ -118,37 +118,37 @@ function tools(server) {
   const draft = proposed.get(server.name);
   return html`
     ${server.tools.length === 0
-      ? parts.warning("Nobody has looked at its tools yet, so none can be called.")
+      ? parts.warning("Its tools have not been reviewed yet, so agents cannot use them.")
       : html`<details><summary data-key="tools:${server.name}">${count(server.tools.length, "tool")} that agents can call</summary>
           <ul class="tool-list">${server.tools.map((tool) => html`<li><code>${tool.name}</code> <span class="quiet small">${tool.means}</span></li>`)}</ul></details>`}
     ${draft ? proposal(server, draft) : nothing}`;
 }
 
 /** @param {Server} server */
-const lookButton = (server) =>
+const reviewButton = (server) =>
   actButton({
     key: `look:${server.name}`,
-    ready: "Look at its tools",
-    label: `Look at its tools: ${server.name}`,
+    ready: "Review its tools",
+    label: `Review its tools: ${server.name}`,
     going: "Looking\u2026",
-    done: "Looked at",
-    failed: "Not looked at",
+    done: "Reviewed",
+    failed: "Not reviewed",
     again: true,
-    says: `${server.name} is started in its sandbox, with no network and nothing granted, asked for its tools, and ended. Nothing is written.`,
-    yes: "Start it and look",
-    act: async () => { proposed.set(server.name, await backend.lookAtTools(server.name)); },
+    says: `${server.name} is started in its sandbox without network or permissions, lists its tools, and is stopped. Nothing is changed.`,
+    yes: "Start it and review",
+    act: async () => { proposed.set(server.name, await backend.reviewTools(server.name)); },
   });
 
 /**
- * What is proposed for the tools of a server.
+ * Returns the panel with the proposed annotations of a server's tools.
  * @param {Server} server
  * @param {import("../types.js").Proposed} draft
  */
 const proposal = (server, draft) =>
   planPanel(
-    `What the tools of ${server.name} would mean`,
+    `Proposed meaning of the tools of ${server.name}`,
     html`
-      <h3>${draft.changes ? "What its tools would mean" : "Its tools mean what is written already."}</h3>
+      <h3>${draft.changes ? "Proposed meaning of its tools" : "Nothing about its tools has changed."}</h3>
       <ul class="tool-list">${draft.tools.map((tool) => html`
         <li><code>${tool.name}</code> <span class="badge note">${tool.change}</span>
           ${tool.differs.length > 0 ? html`<ul class="small asks">${tool.differs.map((one) => html`<li>${parts.foreign(one)}</li>`)}</ul>` : nothing}
@@ -158,18 +158,18 @@ const proposal = (server, draft) =>
       ${draft.gone.length > 0 ? html`<p class="small">Gone: ${draft.gone.join(", ")}</p>` : nothing}`,
     draft.changes ? {
       key: `keep:${server.name}`,
-      ready: "Write this down",
+      ready: "Save",
       going: "Writing\u2026",
       done: "Written",
       failed: "Not written",
-      says: `Calls of these tools of ${server.name} are judged by this from now on. A wrong meaning lets something through unjudged: look at each that says "guess".`,
+      says: `Calls of these tools of ${server.name} are checked by this from now on. A wrong entry lets calls through unchecked: review each "guess".`,
       act: async () => {
-        told.set(server.name, [await backend.keepTools(server.name)]);
+        told.set(server.name, [await backend.saveTools(server.name)]);
         proposed.delete(server.name);
         await reload();
       },
     } : null,
-    { key: `drop:${server.name}`, text: "Leave it", press: () => { proposed.delete(server.name); redraw(); } },
+    { key: `drop:${server.name}`, text: "Cancel", press: () => { proposed.delete(server.name); redraw(); } },
   );
 
 /** @param {Server} server */
@@ -183,8 +183,8 @@ const installButton = (server) =>
         done: "Installed",
         failed: "Not installed",
         again: true,
-        says: `The package of ${server.name} and what it needs are fetched from its registry and unpacked. Nothing of it is run.`,
-        yes: "Fetch it",
+        says: `The package of ${server.name} and what it needs are downloaded from its registry and unpacked, but not started.`,
+        yes: "Download",
         act: async () => {
           told.set(server.name, [await backend.installServer(server.name)]);
           await reload();
@@ -199,17 +199,17 @@ function updateButton(server) {
   if (update?.to) {
     return html`
       <div class="panel"><b>Version ${update.to}</b>${update.note ? parts.warning(update.note) : nothing}
-        <ul class="small">${update.tools.length === 0 ? html`<li>Its tools are the same, word for word.</li>` : update.tools.map((one) => html`<li>${one}</li>`)}</ul>
+        <ul class="small">${update.tools.length === 0 ? html`<li>Its tools are unchanged.</li>` : update.tools.map((one) => html`<li>${one}</li>`)}</ul>
         ${actButton({
           key: `take:${server.name}`,
-          ready: `Take version ${update.to}`,
+          ready: `Update to version ${update.to}`,
           going: "Taking\u2026",
           done: "Taken",
-          failed: "Not taken",
+          failed: "Not updated",
           again: true,
-          says: `New sessions start version ${update.to} of ${server.name}; sessions that run keep ${update.from}. Tools that changed are to be looked at afterwards.`,
+          says: `New sessions start version ${update.to} of ${server.name}; sessions that run keep ${update.from}. Review changed tools afterwards.`,
           act: async () => {
-            told.set(server.name, [await backend.takeUpdate(server.name)]);
+            told.set(server.name, [await backend.applyUpdate(server.name)]);
             updates.delete(server.name);
             await reload();
           },
@@ -217,7 +217,7 @@ function updateButton(server) {
       </div>`;
   }
   return html`
-    ${actButton({ key: `update:${server.name}`, ready: "Look for an update", label: `Look for an update: ${server.name}`, going: "Looking\u2026", done: "Looked", failed: "Not looked", again: true, act: async () => { updates.set(server.name, await backend.lookForUpdate(server.name)); } })}
+    ${actButton({ key: `update:${server.name}`, ready: "Check for an update", label: `Check for an update: ${server.name}`, going: "Looking\u2026", done: "Looked", failed: "Not looked", again: true, act: async () => { updates.set(server.name, await backend.checkForUpdate(server.name)); } })}
     ${update ? html`<span class="small">${update.from} is the newest.</span>` : nothing}`;
 }
 

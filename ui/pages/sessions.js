@@ -1,12 +1,12 @@
-// Who is connected, what proves it, what it can reach, and what sessions left that runs later.
+// Connected agents, their verified identity and access, and the autostart files that sessions left.
 
-import { endSession, restartServer } from "../acts.js";
+import { endSession, restartServer } from "../action_button.js";
 import { html, nothing, repeat } from "../html.js";
-import { leftFiles } from "../left.js";
+import { autostartFiles } from "../autostart_files.js";
 import { quarantined } from "../quarantine.js";
 import * as parts from "../parts.js";
-import { denials, pause } from "../stops.js";
-import { takeBackButton } from "../take_back.js";
+import { denials, pause } from "../restrictions.js";
+import { revokeButton } from "../revoke.js";
 
 /** @typedef {import("../types.js").Session} Session */
 
@@ -32,7 +32,7 @@ const endedCard = (one) => html`
   <section aria-label="ended: ${one.client}, ${one.server}">
     <h2>${parts.pair(parts.client(one.client), one.server)}</h2>
     <p class="quiet small">ended ${parts.time(one.ended_ms ?? 0)}</p>
-    ${leftFiles(one)}
+    ${autostartFiles(one)}
   </section>`;
 
 /**
@@ -44,12 +44,12 @@ const card = (session, found, denied) => html`
   <section aria-label="${session.client.name}, ${session.server}">
     <h2>${parts.pair(parts.client(session.client.name, session.client.exe), session.server)}</h2>
     ${session.paused ? html`<p class="asks" role="status">\u2016 Paused: everything this agent asks for here is denied until you resume it.</p>` : nothing}
-    ${session.trouble ? html`<p class="bad" role="alert">\u26a0 Its server does not run: ${parts.foreign(session.trouble)}</p>` : nothing}
+    ${session.trouble ? html`<p class="bad" role="alert">\u26a0 Its server stopped: ${parts.foreign(session.trouble)}</p>` : nothing}
     ${parts.group(html`
       ${parts.row(proof(session), html`${pause(session)}${endSession(session)}${restartServer(session)}`)}
       ${repeat(session.roots, (one) => one.path, folderRow)}`)}
     ${denials(denied)}
-    ${leftFiles(found)}
+    ${autostartFiles(found)}
   </section>`;
 
 /** @param {Session} session */
@@ -58,13 +58,13 @@ function proof(session) {
   const started = client.chain.slice(1).map((process) => process.name).join(" in ");
   return html`
     <dl>
-      ${fact("Program", client.exe ? parts.path(client.exe) : html`<span class="bad">a program that hides what it is</span>`)}
+      ${fact("Program", client.exe ? parts.path(client.exe) : html`<span class="bad">a program whose file cannot be identified</span>`)}
       ${started ? fact("Started by", parts.foreign(started)) : nothing}
       ${client.cwd ? fact("Works in", parts.path(client.cwd)) : nothing}
-      ${client.says_it_is ? fact("Says it is", html`<span class="quiet">\u201c${parts.foreign(client.says_it_is)}\u201d</span>`) : nothing}
+      ${client.says_it_is ? fact("Claims to be", html`<span class="quiet">\u201c${parts.foreign(client.says_it_is)}\u201d</span>`) : nothing}
       ${client.label ? fact("Calls itself", html`<span class="quiet">\u201c${parts.foreign(client.label)}\u201d</span>`) : nothing}
-      ${fact("Server", session.sandboxed ? "sandboxed: it can reach only the folders below" : html`<span class="bad">\u26a0 ${session.remote ? "remote, cannot be sandboxed: it sees what it is sent, and no file of yours by itself" : "not sandboxed: it can reach all that you can"}</span>`)}
-      ${session.connection ? fact("Connection", html`<span title=${session.connection}>one of several servers behind one entry of the client</span>`) : nothing}
+      ${fact("Server", session.sandboxed ? "sandboxed: it can reach only the folders below" : html`<span class="bad">\u26a0 ${session.remote ? "remote, cannot be sandboxed: it sees everything that is sent to it" : "not sandboxed: it can do anything you can"}</span>`)}
+      ${session.connection ? fact("Connection", html`<span title=${session.connection}>shares one connection with other servers</span>`) : nothing}
       ${fact("Calls", `${session.allowed} allowed, ${session.denied} denied, ${session.asked} asked`)}
       ${fact("Connected", parts.time(session.started_ms))}
     </dl>`;
@@ -80,11 +80,11 @@ const fact = (name, value) => html`<dt>${name}</dt><dd>${value}</dd>`;
 const folderRow = (folder) =>
   parts.row(
     html`${parts.path(folder.path)}${parts.facts(folder.grant ? "you granted it" : source(folder.source))}`,
-    folder.grant ? takeBackButton(folder.grant, folder.path) : nothing,
+    folder.grant ? revokeButton(folder.grant, folder.path) : nothing,
   );
 
 /**
- * The marks around names are for terminals.
+ * Removes backquotes around names, which are for terminals.
  * @param {string} text
  */
 const source = (text) => `from ${text.replaceAll("`", "")}`;

@@ -1,4 +1,4 @@
-// Times, limits, the record's age, starting by itself, how the window looks, and what is running.
+// Settings of questions, limits, the log, autostart and appearance, and information about the app.
 
 import * as backend from "../backend.js";
 import { html, live, nothing } from "../html.js";
@@ -54,26 +54,26 @@ async function change(changes) {
 const page = (now) => html`
   <h2>Questions</h2>
   ${parts.group(html`
-    ${setting("How long a question waits for you", "No answer in this time is a no. Clients give up on a call after 60 seconds.", number("deadline_seconds", now, 1, 3600, "seconds"))}
-    ${setting("Most questions of one agent in a minute", "What is beyond is denied without asking you.", number("questions_per_minute", now, 1, 1000, "questions"))}
-    ${setting("How long a no holds", "The same call is not asked about again in this time, and each further no holds for twice as long. 0 asks every time.", number("denial_holds_seconds", now, 0, 3600, "seconds"))}
-    ${setting("Notifications", NOTICES[now.notifications], parts.select("notifications", now.notifications, [["full", "Who asks, and for what kind of thing"], ["plain", "Only that a question waits"], ["off", "None"]], (to) => void change({ notifications: /** @type {any} */ (to) }), "Notifications"))}`)}
-  <p class="small quiet after">Sessions that run keep the times and limits that they began with.</p>
+    ${setting("How long a question waits", "No answer in this time means no. Clients give up on a call after 60 seconds.", number("deadline_seconds", now, 1, 3600, "seconds"))}
+    ${setting("Questions per agent and minute", "Anything above this is denied without asking.", number("questions_per_minute", now, 1, 1000, "questions"))}
+    ${setting("Don't ask again after a no", "How long the same call is denied without asking. Each further no doubles it. 0 = ask every time.", number("denial_holds_seconds", now, 0, 3600, "seconds"))}
+    ${setting("Notifications", NOTICES[now.notifications], parts.select("notifications", now.notifications, [["full", "Who asks, and for what kind of thing"], ["plain", "Only that a question is waiting"], ["off", "None"]], (to) => void change({ notifications: /** @type {any} */ (to) }), "Notifications"))}`)}
+  <p class="small quiet after">Changes apply to new sessions.</p>
   <h2>This computer</h2>
   ${parts.group(html`
-    ${setting("Start with the desktop", "IronCurtain is there before your agents are.", parts.tick("autostart", now.autostart ? "on" : "off", now.autostart, (on) => void change({ autostart: on }), "Start with the desktop"))}
+    ${setting("Start with the desktop", "Starts IronCurtain when you log in, before your agents.", parts.tick("autostart", now.autostart ? "on" : "off", now.autostart, (on) => void change({ autostart: on }), "Start with the desktop"))}
     ${setting("Appearance", "The colours of this window.", parts.select("appearance", now.appearance, [["system", "As the system"], ["light", "Light"], ["dark", "Dark"]], (to) => void change({ appearance: /** @type {any} */ (to) }), "Appearance"))}`)}
   <h2>Servers</h2>
   ${parts.group(html`
-    ${setting("Where no sandbox can be made", now.unsandboxed === "warn" ? "Servers are started without one: each can reach all that you can." : "A server that is to be sandboxed is not started.", parts.select("unsandboxed", now.unsandboxed, [["enforce", "Refuse to start it"], ["warn", "Start it and warn"]], (to) => void change({ unsandboxed: /** @type {any} */ (to) }), "Where no sandbox can be made"))}
-    ${setting("Most sessions at once", "What is beyond is refused.", number("max_sessions", now, 1, 100_000, "sessions"))}`)}
+    ${setting("Where no sandbox can be made", now.unsandboxed === "warn" ? "Servers are started without one: each can do anything you can." : "A sandboxed server is not started.", parts.select("unsandboxed", now.unsandboxed, [["enforce", "Refuse to start it"], ["warn", "Start it and warn"]], (to) => void change({ unsandboxed: /** @type {any} */ (to) }), "Where no sandbox can be made"))}
+    ${setting("Sessions at once", "Anything above this is refused.", number("max_sessions", now, 1, 100_000, "sessions"))}`)}
   <h2>Record</h2>
-  ${parts.group(setting("How long the record is kept", html`Older entries are removed, and that is on record. From the next start on. <a href="#activity">Search, check or write out the record</a>`, number("keep_days", now, 1, 36_500, "days")))}
+  ${parts.group(setting("How long the record is kept", html`Older entries are deleted at the next start; the deletion is recorded too. <a href="#activity">Search, check or export the record</a>`, number("keep_days", now, 1, 36_500, "days")))}
   <p class="small quiet after">Written to ${parts.path(now.file)}.</p>`;
 
 const NOTICES = {
-  full: "Shown when a question waits and you look elsewhere. They name no file, and nothing can be allowed there.",
-  plain: "Shown when a question waits and you look elsewhere. They say nothing of what it is.",
+  full: "Shown when a question is waiting and you are not looking at it. They name no files, and cannot allow anything.",
+  plain: "Shown when a question is waiting and you are not looking at it. They don't say what it is about.",
   off: "None are shown. The question's own window still opens.",
 };
 
@@ -85,7 +85,7 @@ const NOTICES = {
 const setting = (name, text, control) => parts.row(html`<div>${name}</div>${parts.facts(text)}`, control);
 
 /**
- * A number that is saved when it is entered.
+ * Returns a number field that saves its value at once.
  * @param {keyof typeof LABELS} field
  * @param {Settings} now
  * @param {number} least
@@ -97,7 +97,7 @@ const number = (field, now, least, most, unit) => html`
     .value=${live(String(now[field]))} @change=${(/** @type {Event} */ event) => void change({ [field]: Number(parts.valueOf(event)) })}> ${unit}
     ${saved === field ? html`<span class="badge allow">saved</span>` : nothing}</label>`;
 
-const LABELS = { deadline_seconds: "How long a question waits for you", questions_per_minute: "Most questions of one agent in a minute", denial_holds_seconds: "How long a no holds", max_sessions: "Most sessions at once", keep_days: "How long the record is kept" };
+const LABELS = { deadline_seconds: "How long a question waits", questions_per_minute: "Questions per agent and minute", denial_holds_seconds: "Don't ask again after a no", max_sessions: "Sessions at once", keep_days: "How long the record is kept" };
 
 /** @param {import("../types.js").Snapshot} snapshot */
 const about = ({ status }) => html`
@@ -105,7 +105,7 @@ const about = ({ status }) => html`
   ${parts.group(
     parts.row(html`
       <div>IronCurtain ${status.version}</div>
-      ${parts.facts("Agents ask, you decide, the kernel enforces, and you can take it back.")}
-      <details><summary data-key="diagnostics">For a report of a problem</summary>
+      ${parts.facts("Agents ask, you decide, the kernel enforces, and you can revoke it.")}
+      <details><summary data-key="diagnostics">For a problem report</summary>
         <pre tabindex="0">${`version ${status.version}\nprocess ${status.pid}\nstarted ${new Date(status.started_ms).toISOString()}\nrules ${status.policy}\nsessions ${status.sessions}\ntroubles ${status.troubles.length === 0 ? "none" : status.troubles.join("; ")}`}</pre></details>`),
   )}`;

@@ -1,6 +1,6 @@
-// The first steps, each of which can be left out: what this does, clients, servers, a folder, and the real things tried.
+// The first steps, each of them optional: introduction, clients, servers, a starting folder, and a practice question.
 
-import { actButton } from "../acts.js";
+import { actButton } from "../action_button.js";
 import * as backend from "../backend.js";
 import { html, nothing } from "../html.js";
 import * as parts from "../parts.js";
@@ -12,7 +12,7 @@ import { clients, foundRows } from "./clients.js";
 const STEPS = [
   { title: "Agents ask, you decide", view: what },
   { title: "Connect a client", view: connect },
-  { title: "Move servers behind the shield", view: move },
+  { title: "Protect the servers you have", view: move },
   { title: "Pick a starting folder", view: folder },
   { title: "See it work", view: practice },
 ];
@@ -20,7 +20,7 @@ const STEPS = [
 let at = 0;
 /** @type {"" | "allowed" | "denied" | "unanswered"} */
 let practised = "";
-/** @type {import("../types.js").RefusedLook | null} */
+/** @type {import("../types.js").PrivateFolderAttempt | null} */
 let look = null;
 let picked = "";
 
@@ -39,7 +39,7 @@ export const welcome = {
       <div class="both start steps-go">
         ${at > 0 ? parts.button("step:back", "Back", () => go(at - 1)) : nothing}
         ${last ? nothing : parts.button("step:next", at === 0 ? "Begin" : "Next step", () => go(at + 1), { kind: "main" })}
-        ${parts.button("step:leave", last ? "Done" : "Leave the first steps", () => void leave(), { kind: last ? "main" : "plain" })}
+        ${parts.button("step:leave", last ? "Done" : "Skip setup", () => void leave(), { kind: last ? "main" : "plain" })}
       </div>`;
   },
 };
@@ -47,13 +47,13 @@ export const welcome = {
 /** @param {number} to */
 function go(to) {
   at = to;
-  // A step is read from its beginning, also where it does not fit.
+  // Start each step at its top, even if it does not fit.
   focusOn("step:title");
 }
 
 async function leave() {
-  // What is not kept is shown once more at the next start.
-  await backend.welcomed().catch(() => {});
+  // If saving fails, the first steps open once more at the next start.
+  await backend.finishFirstSteps().catch(() => {});
   if (state.snapshot) state.snapshot.first_run = false;
   at = 0;
   location.hash = "#home";
@@ -62,28 +62,28 @@ async function leave() {
 function what() {
   return html`
     <ul class="three">
-      <li>Agents that you connect start their servers through IronCurtain. Each is sandboxed, or marked where it is not.</li>
-      <li>What your rules do not settle is put to you as a question. No answer is a no.</li>
-      <li>All that you granted is listed here, and you take it back with a press.</li>
+      <li>Agents that you connect start their servers through IronCurtain. Each runs in a sandbox, or is marked if it cannot.</li>
+      <li>When an agent wants something new, you are asked. No answer means no.</li>
+      <li>Everything you allowed is listed here; one click revokes it.</li>
     </ul>
     <p class="says asks">\u25cb Nothing is protected until a client is connected. That is the next step.</p>`;
 }
 
 function connect() {
   return html`
-    <p class="lead-in quiet">A connected client starts its servers through IronCurtain. You see the whole change of its settings before it is written, and Disconnect gives back what stood there.</p>
+    <p class="lead-in quiet">A connected client starts its servers through IronCurtain. You see the whole change before it is written, and Disconnect restores the previous settings.</p>
     ${foundRows(() => true, "No agent client was found on this computer.", "Install one, or connect it by hand under Clients.")}`;
 }
 
 function move() {
   return html`
-    <p class="lead-in quiet">These servers are started by a client itself, past the shield. Choose for each: moved, it starts in a sandbox that holds it to what you grant; not moved, it goes on as it does today.</p>
-    ${foundRows((one) => one.entries.some((entry) => entry.past), "No server goes past the shield that could be found.", "More servers are added under Servers.", () => nothing)}`;
+    <p class="lead-in quiet">These servers are started directly by a client. Protected servers run in a sandbox and reach only what you allow. The others keep all your rights, as today.</p>
+    ${foundRows((one) => one.entries.some((entry) => entry.past), "No unprotected servers found.", "More servers are added under Servers.", () => nothing)}`;
 }
 
 function folder() {
   return html`
-    <p class="lead-in quiet">Every agent that you connect may work in it through the server filesystem, without asking. It becomes one of your rules, after those at the top that deny; you change or remove it there. Without one you are asked about each folder.</p>
+    <p class="lead-in quiet">Every agent that you connect may work in it through the server filesystem, without asking. It becomes a rule, which you can change or remove under Rules. Without one you are asked about each folder.</p>
     <div class="both start">
       ${pick("folder-read", "Pick a folder to read\u2026", false, "main")}
       ${pick("folder-write", "Pick a folder to read and write\u2026", true, "")}
@@ -113,9 +113,9 @@ const pick = (key, ready, write, kind) =>
   });
 
 const PRACTISED = {
-  allowed: "You allowed it. In earnest the agent would have done just that, once.",
-  denied: "You denied it. In earnest the agent would have been told no, and nothing would have happened.",
-  unanswered: "Nobody answered, and that is a no.",
+  allowed: "You allowed it. In a real question, the agent would have done exactly that, once.",
+  denied: "Denied. A real request would have been refused.",
+  unanswered: "You didn't answer, which means no.",
 };
 
 /** @param {import("../types.js").Snapshot} snapshot */
@@ -123,20 +123,20 @@ function practice({ sessions }) {
   return html`
     ${parts.group(html`
       ${parts.row(
-        html`<div>A practice question</div>${parts.facts("The real question in its own window. No agent asks, and nothing happens, whatever you answer.")}
+        html`<div>A practice question</div>${parts.facts("The real question in its own window. No agent is asking, and your answer has no effect.")}
           ${practised ? html`<p class="says" role="status">${PRACTISED[practised]}</p>` : nothing}`,
-        actButton({ key: "practise", ready: "Ask me", label: "Ask me a practice question", going: "Asking you\u2026", done: "Answered", failed: "Not asked", again: true, act: async () => { practised = await backend.practise(); } }),
+        actButton({ key: "practise", ready: "Ask me", label: "Ask me a practice question", going: "Asking you\u2026", done: "Answered", failed: "Not asked", again: true, act: async () => { practised = await backend.askPracticeQuestion(); } }),
       )}
       ${parts.row(
-        html`<div>A look that is refused</div>${parts.facts("A program is started in the same sandbox as servers, with nothing granted, and looks into a private folder of yours.")}
+        html`<div>Try to read a private folder</div>${parts.facts("A program without permissions tries to read one of your private folders from the same sandbox as servers.")}
           ${look ? seen(look) : nothing}`,
-        actButton({ key: "look", ready: "Try it", label: "Try it: a look that is refused", going: "Looking\u2026", done: "Tried", failed: "It could not be tried", again: true, act: async () => { look = await backend.refusedLook(); } }),
+        actButton({ key: "look", ready: "Try it", label: "Try it: read a private folder", going: "Looking\u2026", done: "Tried", failed: "Not tried", again: true, act: async () => { look = await backend.tryPrivateFolder(); } }),
       )}`)}
     ${sessions.length === 0 ? html`<p class="says asks">\u25cb No agent is connected at the moment. Start one that you connected, and it appears under Sessions.</p>` : nothing}`;
 }
 
-/** @param {import("../types.js").RefusedLook} one */
+/** @param {import("../types.js").PrivateFolderAttempt} one */
 const seen = (one) =>
   one.seen === 0 && one.said
     ? html`<p class="says good" role="status">\u2713 Refused. You have ${count(one.there, "name")} in ${parts.path(one.folder)}; it saw none.</p><pre tabindex="0" aria-label="What the program said">${one.said}</pre>`
-    : html`<p class="says bad" role="alert">\u26a0 Not refused: it saw ${count(one.seen, "name")} of ${one.there} in ${parts.path(one.folder)}. Servers on this computer are not held by a sandbox.</p>`;
+    : html`<p class="says bad" role="alert">\u26a0 Not refused: it saw ${count(one.seen, "name")} of ${one.there} in ${parts.path(one.folder)}. Sandboxes do not work on this computer.</p>`;

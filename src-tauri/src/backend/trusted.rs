@@ -1,4 +1,4 @@
-//! The trusted process on a thread and a runtime of its own, so that neither side ever waits for the other.
+//! Runs the trusted process on its own thread and runtime, so that neither side blocks the other.
 
 use super::{Backend, BoxFuture, Trusted};
 use ironcurtain_consent::{Consent, LateError};
@@ -9,32 +9,29 @@ use std::sync::{Arc, mpsc};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
-/// Threads the trusted process works on.
+/// Number of worker threads of the trusted process.
 const WORKERS: usize = 2;
 
-/// A handle to the trusted process in this program.
+/// Handle to the trusted process in this program.
 pub(crate) struct TrustedProcess {
     daemon: Daemon,
     runtime: Handle,
     options: DaemonOptions,
 }
 
-/// Why it is not running.
+/// Reason why the trusted process is not running.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TrustedProcessError {
-    /// It refused to start.
     #[error(transparent)]
     Start(#[from] StartError),
-    /// Its thread could not be made.
-    #[error("the system does not give IronCurtain a thread: {0}")]
+    #[error("failed to start a thread: {0}")]
     Thread(#[from] io::Error),
-    /// Its thread ended without a word.
-    #[error("IronCurtain stopped while it was starting; its log says more")]
+    #[error("IronCurtain stopped during startup; see its log")]
     Vanished,
 }
 
 impl TrustedProcessError {
-    /// Returns `true` if another one of this user runs already.
+    /// Returns whether this user already runs another instance.
     pub(crate) fn is_already_running(&self) -> bool {
         match self {
             Self::Start(error) => error.is_already_running(),
@@ -44,7 +41,7 @@ impl TrustedProcessError {
 }
 
 impl TrustedProcess {
-    /// Starts it and waits until it serves, or says why not.
+    /// Starts the trusted process and waits until it serves requests or fails.
     pub(crate) fn start(
         options: DaemonOptions,
         consent: Arc<dyn Consent>,
@@ -71,7 +68,7 @@ impl TrustedProcess {
     }
 }
 
-/// Until it was told to end, by Quit, by `ironcurtain` or by the system.
+/// Serves until Quit, `ironcurtain` or the system asks it to stop.
 async fn serve(daemon: Daemon) {
     tokio::select! {
         () = daemon.ended() => {}
@@ -92,7 +89,7 @@ async fn told_to_end() {
                 _ = interrupt.recv() => {}
             }
         }
-        // Without handlers the signals kill the process, which ends every session too.
+        // Without handlers the signals kill the process, which closes every session too.
         (Err(_), _) | (_, Err(_)) => std::future::pending().await,
     }
 }
@@ -111,7 +108,7 @@ impl Backend for TrustedProcess {
         Box::pin(async move {
             answer.await.unwrap_or_else(|_| Reply::Failed {
                 code: ErrorCode::Ending,
-                message: "IronCurtain is ending; start it anew".to_owned(),
+                message: "IronCurtain is shutting down; start it again".to_owned(),
             })
         })
     }

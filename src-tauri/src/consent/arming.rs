@@ -1,31 +1,35 @@
 //! Decides when a press of Allow counts: a state machine without a toolkit and without a clock.
 //!
-//! - Never reads the clock: the moment is an argument. Knows no widget: an [`Event`] goes in, an [`Effect`] comes out.
-//! - INVARIANT: a yes is a press and its release, both on Allow, after [`REST`] without any press or change, with all of the
-//!   question read and in view, and with Allow chosen beforehand: by the pointer, by a finger, or by the keyboard's focus.
-//! - INVARIANT: the pointer chooses Allow by moving [`TRAVEL`] pixels on it and staying there for [`HOVER`]. Only movement after the
-//!   rest counts; after a press on something else in the dialog, movement during the rest counts as well.
-//! - INVARIANT: a finger chooses Allow by touching it after the rest, and allows with its next touch after another rest. The focus
-//!   chooses Allow if a key brought it there.
-//! - INVARIANT: where no cover of the dialog would be noticed, the press lasts for [`HOLD`].
-//! - No state needs the pointer to leave Allow: after a rest, moving on it always chooses it.
+//! - Never reads the clock: the time is an argument. Knows no widgets: an [`Event`] goes in, an
+//!   [`Effect`] comes out.
+//! - INVARIANT: Allow needs a press and its release, both on Allow, after [`REST`] without any
+//!   press or change. The whole question must have been read and be in view, and the user must have
+//!   chosen Allow first: with the pointer, a finger, or the keyboard focus.
+//! - INVARIANT: the pointer chooses Allow by moving [`TRAVEL`] pixels on it and staying there for
+//!   [`HOVER`]. Only movement after the rest counts. After a press on something else in the dialog,
+//!   movement during the rest counts too.
+//! - INVARIANT: a finger chooses Allow by touching it after the rest, and allows with its next
+//!   touch after another rest. The focus chooses Allow if a key brought it there.
+//! - INVARIANT: if a cover of the dialog would go unnoticed, the press must last for [`HOLD`].
+//! - The pointer never has to leave Allow: after a rest, moving on it always chooses it.
 
 use std::time::{Duration, Instant};
 
-/// Minimum time without a press or a change before Allow counts: longer than between clicks and keys meant for something else.
+/// Minimum time without a press or a change before Allow counts. Longer than the gap between clicks
+/// or keys that were meant for something else.
 pub(crate) const REST: Duration = Duration::from_millis(800);
 /// Minimum time from the pointer's arrival on Allow to a press that counts.
 pub(crate) const HOVER: Duration = Duration::from_millis(250);
-/// Minimum length of a press where Allow must be held.
+/// Minimum length of a press if Allow must be held.
 pub(crate) const HOLD: Duration = Duration::from_millis(700);
-/// Distance that the pointer moves on Allow before a press counts, in pixels.
+/// Distance in pixels that the pointer must move on Allow before a press counts.
 pub(crate) const TRAVEL: u32 = 12;
 
-/// The device that presses Allow.
+/// Device that presses Allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum By {
-    /// The first button of the pointer.
+    /// First button of the pointer.
     Pointer,
     /// A finger on a touch screen.
     Touch,
@@ -33,114 +37,116 @@ pub(crate) enum By {
     Key,
 }
 
-/// The part of the dialog that can be seen.
+/// Visible part of the dialog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum InView {
     Whole,
-    /// Another window lies over a part of it.
+    /// Another window overlaps it.
     Covered,
-    /// A part of it is outside every screen.
+    /// Part of it is outside every screen.
     OffScreen,
 }
 
-/// One thing that happened to the dialog.
+/// Something that happened to the dialog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// It moved, grew, was shown again, scrolled, or another choice was made.
+    /// The dialog moved, grew, was shown again or scrolled, or another choice was made.
     Changed,
-    /// It has the keyboard, or lost it.
+    /// The dialog got or lost the keyboard.
     Focused(bool),
-    /// So much of it can be seen from now on.
+    /// The visible part changed.
     InView(InView),
-    /// All of what a yes opens was in view by now, or has grown since.
+    /// Everything that must be read has been in view, or has grown since.
     Read(bool),
-    /// A yes needs [`HOLD`], or does not any more.
+    /// Allow requires [`HOLD`], or no longer does.
     Slow(bool),
     /// The pointer is on Allow, at this point of the screen in pixels.
     OnAllow(i32, i32),
     /// The pointer left Allow.
     OffAllow,
-    /// A key brought the focus to Allow, or it went away from there.
+    /// A key moved the focus to Allow, or the focus left it.
     Keyed(bool),
-    /// A press of the pointer's first button on anything in the dialog but Allow: a choice, an expander, the text.
+    /// The pointer's first button was pressed on anything but Allow: a choice, an expander, the
+    /// text.
     Inside,
-    /// A press of any other button or key.
+    /// Any other button or key was pressed.
     Press,
-    /// A press of Allow. A key that repeats while it is held counts once.
+    /// Allow was pressed. A key that repeats while held counts once.
     Down(By),
-    /// The end of that press, on Allow.
+    /// The press ended on Allow.
     Up(By),
-    /// A screen reader presses Allow.
+    /// A screen reader pressed Allow.
     Action,
 }
 
-/// The effect of an event.
+/// Effect of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Effect {
     Nothing,
-    /// A press of Allow did not count.
+    /// Allow was pressed, but the press did not count.
     Ignored,
-    /// A yes.
+    /// The user allowed.
     Allowed,
 }
 
-/// The state that decides if a press of Allow counts.
+/// State machine that decides whether a press of Allow counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Arming {
     slow: bool,
     read: bool,
     in_view: InView,
-    /// Since when it has the keyboard.
+    /// Time at which the dialog got the keyboard.
     focused: Option<Instant>,
     on_allow: Option<OnAllow>,
     /// A finger touched Allow after a rest.
     touched: bool,
     keyed: bool,
-    /// Alt+A was not let go yet, as far as this window knows.
+    /// Alt+A has not been released yet, as far as this window knows.
     key_held: bool,
-    /// The last press or change.
+    /// Time of the last press or change.
     disturbed: Instant,
-    /// The last press on something else in the dialog, while everything since the rest before it was such a press or followed from one.
+    /// Time of the last press on something else in the dialog, if everything since the preceding
+    /// rest was such a press or its consequence.
     at_work: Option<Instant>,
     down: Option<(By, Instant)>,
 }
 
-/// The pointer on Allow.
+/// Pointer on Allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct OnAllow {
     since: Instant,
-    /// The point from which its movement is measured.
+    /// Point from which movement is measured.
     from: (i32, i32),
     at: (i32, i32),
     travelled: bool,
 }
 
-/// The condition that Allow waits for, as the user is shown it.
+/// Condition that Allow is waiting for, as shown to the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// There is more to read.
+    /// Some of the question is unread.
     Unread,
     /// Another window covers the dialog.
     Covered,
     /// A part of the dialog is outside every screen.
     OffScreen,
-    /// A press that counts is held; it counts from the second moment on.
+    /// A valid press is being held since the first time; it counts from the second time on.
     Holding(Instant, Instant),
-    /// It was held for long enough.
+    /// The press was held for long enough.
     LetGo,
-    /// Not yet: from the first moment to the second.
+    /// Resting from the first time until the second.
     Resting(Instant, Instant),
     /// The pointer is on Allow and has not moved there since the rest.
     Still,
-    /// Nobody chose Allow yet.
+    /// Nothing has chosen Allow yet.
     Waiting,
     /// A press counts.
     Armed(By),
 }
 
 impl Arming {
-    /// A dialog that just opened, not read, without the keyboard.
+    /// Creates the state of a dialog that just opened, unread and without the keyboard.
     pub(crate) fn new(slow: bool, now: Instant) -> Self {
         Self {
             slow,
@@ -157,7 +163,7 @@ impl Arming {
         }
     }
 
-    /// Takes in what happened.
+    /// Handles an event.
     pub(crate) fn on(&mut self, event: Event, now: Instant) -> Effect {
         match event {
             Event::Changed => self.change(now),
@@ -214,7 +220,7 @@ impl Arming {
         Effect::Nothing
     }
 
-    /// The stage that the user is shown.
+    /// Returns the stage to show to the user.
     pub(crate) fn stage(&self, now: Instant) -> Stage {
         let rest = self.disturbed + REST;
         match (self.down, self.chosen()) {
@@ -231,7 +237,7 @@ impl Arming {
         }
     }
 
-    /// Returns the device by which Allow was chosen, since when, and when that is long enough.
+    /// Returns the device that chose Allow, since when, and when that is long enough.
     fn chosen(&self) -> Option<(By, Instant, Instant)> {
         let travelled = self.on_allow.filter(|pointer| pointer.travelled);
         let pointer = travelled.map(|pointer| (By::Pointer, pointer.since, pointer.since + HOVER));
@@ -254,7 +260,7 @@ impl Arming {
         now.saturating_duration_since(self.disturbed) >= REST
     }
 
-    /// Returns whether a movement on Allow chooses it now.
+    /// Returns whether moving on Allow chooses it now.
     fn moves_count(&self, now: Instant) -> bool {
         self.rested(now) || self.at_work.is_some()
     }
@@ -272,7 +278,7 @@ impl Arming {
     }
 
     fn press(&mut self, by: By, now: Instant) -> Effect {
-        // A key that repeats: its press goes on, and any other would have to wait.
+        // A repeated key continues its press. Any other press would have to wait.
         if let Some(held @ (By::Key, _)) = self.down.filter(|_| by == By::Key) {
             self.disturb(now);
             self.down = Some(held);
@@ -283,7 +289,7 @@ impl Arming {
             let (on_allow, touched) = (self.on_allow, self.touched);
             self.disturb(now);
             self.down = Some((by, now));
-            // Its choice stays: whoever lets go too early presses again after a rest.
+            // Keep the choice: a user who releases too early can press again after a rest.
             match by {
                 By::Pointer => self.on_allow = on_allow,
                 By::Touch => self.touched = touched,
@@ -306,14 +312,15 @@ impl Arming {
         }
     }
 
-    /// Allow is another thing now, or at another place. Right after a press in the dialog, that press is the reason.
+    /// Handles a changed or moved Allow. Right after a press in the dialog, that press is
+    /// considered the cause.
     fn change(&mut self, now: Instant) {
         let at_work = self.at_work.filter(|pressed| now.saturating_duration_since(*pressed) < REST);
         self.disturb(now);
         self.at_work = at_work;
     }
 
-    /// Starts the rest again: what chose Allow until now counts no more, except the focus.
+    /// Restarts the rest and drops every choice of Allow except the focus.
     fn disturb(&mut self, now: Instant) {
         self.disturbed = now;
         self.at_work = None;

@@ -1,13 +1,13 @@
-//! The time that a question still waits.
+//! Remaining time of a question.
 //!
-//! - Never reads the clock: the moment is an argument.
+//! - Never reads the clock: the time is an argument.
 
 use std::time::{Duration, Instant};
 
-/// The time after which the trusted process is told that the person works in the dialog.
+/// Minimum time between two reports that the user is working in the dialog.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
-/// The time that the question still waits.
+/// Remaining time of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Countdown {
     length: Duration,
@@ -16,12 +16,13 @@ pub(crate) struct Countdown {
 }
 
 impl Countdown {
-    /// A question that was asked just now.
+    /// Starts the countdown of a new question.
     pub(crate) fn new(length: Duration, now: Instant) -> Self {
         Self { length, ends: now + length, told: None }
     }
 
-    /// The person works in the dialog: the time starts anew. Whether the trusted process is to be told.
+    /// Restarts the countdown because the user is working in the dialog. Returns whether to report
+    /// that.
     pub(crate) fn work(&mut self, now: Instant) -> bool {
         if self.told.is_some_and(|told| now.saturating_duration_since(told) < TELL_EVERY) {
             return false;
@@ -31,29 +32,29 @@ impl Countdown {
         true
     }
 
-    /// The moment at which it is over.
+    /// Returns when the countdown ends.
     #[cfg(target_os = "linux")]
     pub(crate) fn ends(&self) -> Instant {
         self.ends
     }
 
-    /// The time that is left.
+    /// Returns the remaining time.
     pub(crate) fn left(&self, now: Instant) -> Duration {
         self.ends.saturating_duration_since(now)
     }
 
-    /// Returns `true` if nobody answered in time.
+    /// Returns whether the time is up.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         now >= self.ends
     }
 }
 
-/// The sentence about the time that is left.
+/// Returns the sentence about the remaining time.
 pub(crate) fn waiting_words(left: Duration) -> String {
     format!("Denied in {} if you don't answer", clock_words(left))
 }
 
-/// The time that is left, as `0:41`. A second that has begun counts.
+/// Formats the remaining time as `0:41`, rounding up to whole seconds.
 fn clock_words(left: Duration) -> String {
     let seconds = left.as_millis().div_ceil(1000);
     format!("{}:{:02}", seconds / 60, seconds % 60)
@@ -66,7 +67,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn work_restarts_the_countdown_and_is_told_once_a_second() {
+    fn work_restarts_the_countdown_and_is_reported_once_a_second() {
         let start = Instant::now();
         let mut countdown = Countdown::new(MS * 45_000, start);
         assert!(countdown.work(start + MS * 10_000));
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_reads_like_a_clock() {
+    fn formats_minutes_and_seconds() {
         let words: Vec<_> = [0, 1, 1000, 41_200, 61_000].map(|ms| clock_words(MS * ms)).into();
         assert_eq!(waiting_words(MS * 120_000), "Denied in 2:00 if you don't answer");
         assert_eq!(words, ["0:00", "0:01", "0:01", "0:42", "1:01"]);

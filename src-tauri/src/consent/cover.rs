@@ -1,9 +1,12 @@
-//! Decides from the windows on an X11 screen how much of the dialog can be seen.
+//! Computes the visible part of the dialog from the windows on an X11 screen.
 //!
-//! - X11 does not report covers under a compositor, so the stacking order is read: see [`watch`].
-//! - INVARIANT: what cannot be told counts as covered: too many windows, a dialog that is not shown.
-//! - Windows of this process (menus, tooltips), windows that draw nothing, and the compositor's own overlay cover nothing.
-//! - What a compositor draws by itself is no window, and is trusted like the rest of the desktop shell.
+//! - X11 does not report covers under a compositor, so [`watch`] reads the stacking order.
+//! - INVARIANT: if in doubt, the dialog counts as covered: too many windows, or a dialog that is
+//!   not shown.
+//! - Windows of this process (menus, tooltips), windows that draw nothing, and the compositor's own
+//!   overlay do not count.
+//! - Content that a compositor draws by itself is not a window. It is trusted like the rest of the
+//!   desktop shell.
 
 mod watch;
 
@@ -11,12 +14,13 @@ pub(super) use watch::CoverWatch;
 
 use super::arming::InView;
 
-/// Windows above the dialog that are looked at before it counts as covered.
+/// Maximum number of windows above the dialog to check; with more, the dialog counts as covered.
 const MOST_WINDOWS: usize = 2000;
-/// Ids of windows that the X server made for itself have one of these bits: the compositor's overlay has no client.
+/// Window ids of the X server itself have one of these bits. The compositor's overlay belongs to no
+/// client.
 const SERVER_IDS: u32 = 0xe000_0000;
 
-/// A part of the screen, in pixels.
+/// Rectangle on the screen, in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Area {
     x: i32,
@@ -25,13 +29,13 @@ struct Area {
     height: i32,
 }
 
-/// A window that may lie above the dialog.
+/// Window that may be above the dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Above {
     is_shown: bool,
-    /// It has pixels of its own, and does not only take input.
+    /// The window has pixels of its own and does not only take input.
     draws: bool,
-    /// The area that it covers on the screen.
+    /// Screen areas that it covers.
     areas: Vec<Area>,
 }
 
@@ -47,7 +51,7 @@ impl Area {
             && meet(self.y, self.height, other.y, other.height)
     }
 
-    /// The parts of it that lie outside of another.
+    /// Returns the parts of this area outside the other.
     fn without(self, other: Self) -> Vec<Self> {
         if !self.overlaps(other) {
             return vec![self];
@@ -79,7 +83,7 @@ fn is_foreign(id: u32, dialog: u32, client_mask: u32) -> bool {
     id & SERVER_IDS == 0 && id & !client_mask != dialog & !client_mask
 }
 
-/// Returns the part of the dialog that can be seen, given the screens and the windows above it.
+/// Returns the visible part of the dialog, given the screens and the windows above it.
 fn in_view(dialog: Area, screens: &[Area], above: &[Above]) -> InView {
     let covers = |window: &Above| {
         window.is_shown && window.draws && window.areas.iter().any(|area| area.overlaps(dialog))
@@ -109,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_above_that_is_shown_and_draws_covers_where_it_overlaps() {
+    fn a_visible_overlapping_window_above_covers_the_dialog() {
         let seen = |above: &[Above]| in_view(DIALOG, &[SCREEN], above);
         assert_eq!(seen(&[]), InView::Whole);
         for corner in [area(299, 199, 2, 2), area(899, 599, 1, 1), SCREEN, area(500, 300, 1, 1)] {
@@ -123,13 +127,13 @@ mod tests {
         {
             assert_eq!(seen(&[window(&[beside])]), InView::Whole, "{beside:?}");
         }
-        // A window with a shape covers where that is.
+        // A shaped window only covers its shape.
         assert_eq!(seen(&[window(&[area(0, 0, 10, 10), area(1200, 0, 10, 10)])]), InView::Whole);
         assert_eq!(seen(&[window(&[area(0, 0, 10, 10), area(400, 300, 10, 10)])]), InView::Covered);
     }
 
     #[test]
-    fn a_part_outside_of_every_screen_is_off_the_screen() {
+    fn detects_parts_outside_every_screen() {
         let seen = |screens: &[Area]| in_view(DIALOG, screens, &[]);
         assert_eq!(seen(&[area(0, 0, 899, 800)]), InView::OffScreen);
         assert_eq!(seen(&[area(0, 0, 500, 800), area(500, 0, 500, 800)]), InView::Whole, "on two screens");
@@ -139,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_windows_and_the_servers_cover_nothing() {
+    fn windows_of_this_process_and_the_x_server_do_not_cover() {
         let mask = 0x001f_ffff;
         let dialog = 0x0240_0007;
         assert!(!is_foreign(0x0240_0123, dialog, mask), "our own menu");

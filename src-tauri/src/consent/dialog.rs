@@ -1,54 +1,56 @@
 //! The native consent dialog (GTK 3), drawn from one [`ConsentView`].
 //!
-//! - Never nests a main loop; ends exactly once, and then sends one [`DialogResult`].
-//! - Only what [`Arming`] takes for a yes allows: Enter, Space, Escape, closing and time never do.
-//! - Allow is never where the last dialog had it, and does not count before all of what would be done was in view.
-//! - Does not take the keyboard when it opens; everything shown is plain text.
+//! - Never nests a main loop. It ends exactly once and then sends one [`DialogResult`].
+//! - Only [`Arming`] decides that the user allowed: Enter, Space, Escape, closing and time never
+//!   allow.
+//! - Allow is never at the place where the last dialog had it, and does not count before everything
+//!   that would be done was in view.
+//! - Does not take the keyboard when it opens. Everything shown is plain text.
 
 mod allow;
+mod allow_place;
+mod batch_rows;
 mod choices;
 mod denials;
 mod input;
 mod layout;
 mod palette;
-mod place;
 mod rows;
-mod ticks;
 
 use super::arming::{Arming, Effect, Event, InView};
-use super::away::asleep;
 use super::clock::{Countdown, waiting_words};
 use super::cover::CoverWatch;
-use super::reading::Reading;
+use super::presence::asleep;
+use super::read_progress::Reading;
 use super::view::{ConsentView, allow_words};
 use super::{Command, DialogResult};
-use crate::in_front;
+use crate::window_stack;
+pub(super) use allow_place::AllowPlace;
 use gtk::ResponseType;
 use gtk::glib::{self, ControlFlow};
 use gtk::prelude::*;
 use ironcurtain_consent::{Answer, DenialReach};
 use layout::Layout;
-pub(super) use place::AllowPlace;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{self, WeakUnboundedSender};
 
-/// The time after which the countdown is brought up to date.
+/// Interval between updates of the countdown.
 const TICK: Duration = Duration::from_secs(1);
-/// The time for which nobody turns to a dialog before a notification tells of it: one that may be hidden, and one that is
-/// known to be in full view.
-const HIDDEN: Duration = Duration::from_secs(1);
+/// Time without user activity before a notification points to a dialog: one that may be hidden, and
+/// one known to be in full view.
+const NOTIFY_HIDDEN_AFTER: Duration = Duration::from_secs(1);
 const IN_VIEW: Duration = Duration::from_secs(5);
-/// The time that is left when screen readers are told of it.
-const SOON: Duration = Duration::from_secs(10);
-/// The time after which it tells again of one that may be hidden.
-const AGAIN: Duration = Duration::from_secs(15);
+/// Remaining time at which screen readers are warned.
+const WARN_BEFORE_END: Duration = Duration::from_secs(10);
+/// Interval between notifications for a dialog that may be hidden.
+const NOTIFY_AGAIN_AFTER: Duration = Duration::from_secs(15);
 
-/// The sleep of the machine that is more than what its two clocks are apart.
-const SLEPT: Duration = Duration::from_millis(200);
+/// Difference between the machine's two clocks that counts as sleep; smaller ones are noise.
+const SLEEP_THRESHOLD: Duration = Duration::from_millis(200);
 
-/// One open dialog.
+/// An open dialog.
 pub(super) struct Dialog(Rc<Inner>);
 
 /// Position and size of a window.
@@ -61,33 +63,33 @@ struct Inner {
     countdown: RefCell<Countdown>,
     commands: WeakUnboundedSender<Command>,
     opened: Instant,
-    /// When a notification last told of it.
-    told: Cell<Option<Instant>>,
+    /// Time of the last notification.
+    last_notified: Cell<Option<Instant>>,
     timer: RefCell<Option<(glib::SourceId, Instant)>>,
     gesture: RefCell<Option<gtk::GestureMultiPress>>,
-    /// Position and size of the window.
     place: Cell<Option<Place>>,
     pointer_was: Cell<(i32, i32)>,
-    /// The point of Allow that the pointer was last told to be at.
+    /// Last reported position of the pointer on Allow.
     pointer_on: Cell<Option<(i32, i32)>>,
     pressed: Cell<Option<Instant>>,
     seen: Cell<bool>,
-    /// Covers that the X server reports, which is all that is seen of them where nothing else is.
+    /// The X server reports no cover. This is the only source of covers if the stacking order is
+    /// unavailable.
     unobscured: Cell<bool>,
     covers: RefCell<Option<CoverWatch>>,
-    /// The parts that were read so far.
+    /// Parts read so far.
     read: RefCell<Reading>,
-    /// Screen readers were told that the time is nearly over.
+    /// Screen readers were warned that time is nearly up.
     warned: Cell<bool>,
     mirrored: Cell<bool>,
     last: Option<AllowPlace>,
-    /// The time that the machine had been asleep when something last happened.
+    /// Total sleep of the machine at the last event.
     asleep: Cell<Duration>,
     over: Cell<bool>,
 }
 
 impl Dialog {
-    /// Shows a question. `last` is the place of Allow in the dialog before it.
+    /// Shows a question. `last` is the place of Allow in the previous dialog.
     pub(super) fn open(
         view: ConsentView,
         countdown: Countdown,
@@ -102,7 +104,7 @@ impl Dialog {
             countdown: RefCell::new(countdown),
             commands,
             opened: now,
-            told: Cell::new(None),
+            last_notified: Cell::new(None),
             timer: RefCell::new(None),
             gesture: RefCell::new(None),
             place: Cell::new(None),
@@ -120,36 +122,36 @@ impl Dialog {
             over: Cell::new(false),
         });
         inner.mirror(last.is_some_and(|last| !last.mirrored));
-        inner.look_for_the_pointer();
+        inner.record_pointer();
         inner.connect_controls();
         inner.connect_input();
         inner.connect_denials();
         inner.refresh_choice();
-        // A window that is shown larger than it fits does not become smaller under every window manager.
+        // Some window managers do not shrink a window that was first shown too large.
         inner.layout.window.foreach(WidgetExt::show_all);
         inner.layout.fit();
         inner.layout.window.show_all();
         inner.layout.deny.grab_focus();
-        inner.layout.follow_the_focus();
+        inner.layout.scroll_to_focus();
         inner.watch_covers();
         inner.tick();
         Self(inner)
     }
 
-    /// The number of all questions that wait, and of those that could be shown together.
+    /// Sets the number of all pending questions, and of those that could be shown together.
     pub(super) fn set_waiting(&self, all: usize, together: usize) {
         let shown = self.0.open().len();
         let together = if self.0.view.calls.is_empty() { together } else { 0 };
         self.0.layout.set_more(all.saturating_sub(shown), together);
     }
 
-    /// Returns `true` if it shows this question.
+    /// Returns whether the dialog shows this question.
     pub(super) fn shows(&self, id: &str) -> bool {
         self.0.open().iter().any(|open| open == id)
     }
 
-    /// A question is over. Returns `true` if that leaves nothing to answer.
-    pub(super) fn loses(&self, id: &str) -> bool {
+    /// Removes a question that is settled. Returns `true` if nothing is left to answer.
+    pub(super) fn settle(&self, id: &str) -> bool {
         if self.0.view.calls.is_empty() {
             return self.0.view.id == id;
         }
@@ -157,25 +159,25 @@ impl Dialog {
         self.0.open().is_empty()
     }
 
-    /// Brings the dialog to the front, because the person asked for it.
+    /// Brings the dialog to the front at the user's request.
     pub(super) fn raise(&self) {
-        // It may come to lie under the pointer, or get the keyboard: whatever stood armed was armed before.
+        // The dialog may now be under the pointer or get the keyboard, so disarm Allow.
         self.0.on(Event::Changed);
-        in_front::bring(&self.0.layout.window);
+        window_stack::raise(&self.0.layout.window);
     }
 
-    /// The last press of a button or a key in it.
+    /// Returns the time of the last press of a button or a key in the dialog.
     pub(super) fn pressed(&self) -> Option<Instant> {
         self.0.pressed.get()
     }
 
-    /// Takes the dialog away. Tells where its Allow was.
+    /// Closes the dialog and returns the place of its Allow.
     pub(super) fn close(self) -> AllowPlace {
         self.0.over.set(true);
         self.0.stop_timer();
         let place = self.0.allow_place();
         self.0.layout.window.hide();
-        // The window is destroyed by the default handler of the delete event this sends.
+        // The default handler of the delete event destroys the window.
         self.0.layout.window.close();
         place
     }
@@ -186,12 +188,12 @@ impl Inner {
         let weak = Rc::downgrade(self);
         self.layout.window.connect_response(move |_, response| {
             if let Some(inner) = weak.upgrade() {
-                // Deny, Escape, the close button, the session manager: all of it is a no.
+                // Deny, Escape, the close button and the session manager all deny.
                 inner.deny(response == ResponseType::Cancel);
             }
         });
-        self.layout.choices.connect_changed(self.another_yes());
-        self.layout.ticks.connect_changed(self.another_yes());
+        self.layout.choices.connect_changed(self.on_allow_changed());
+        self.layout.ticks.connect_changed(self.on_allow_changed());
         for (button, together) in [(&self.layout.together, true), (&self.layout.one_by_one, false)] {
             let weak = Rc::downgrade(self);
             button.connect_clicked(move |_| {
@@ -218,8 +220,8 @@ impl Inner {
         });
     }
 
-    /// For whatever makes Allow another thing than it was.
-    fn another_yes(self: &Rc<Self>) -> impl Fn() + 'static {
+    /// Returns a handler for everything that changes what Allow would do.
+    fn on_allow_changed(self: &Rc<Self>) -> impl Fn() + 'static {
         let weak = Rc::downgrade(self);
         move || {
             if let Some(inner) = weak.upgrade() {
@@ -239,7 +241,7 @@ impl Inner {
         });
     }
 
-    /// Takes in what happened, and ends with a yes if that was one.
+    /// Handles an event, and ends the dialog if the user allowed.
     fn on(self: &Rc<Self>, event: Event) {
         if self.over.get() {
             return;
@@ -252,16 +254,16 @@ impl Inner {
             self.seen.set(in_view == InView::Whole);
         }
         let asleep = asleep();
-        if asleep > self.asleep.replace(asleep) + SLEPT {
-            // Whatever stood armed was armed before: this press may be the one that woke it.
+        if asleep > self.asleep.replace(asleep) + SLEEP_THRESHOLD {
+            // This press may have woken the machine: disarm Allow.
             let _ = self.arming.borrow_mut().on(Event::Changed, now);
         }
-        self.look_if_read(now);
+        self.check_if_read(now);
         if matches!(event, Event::Down(_) | Event::Action) {
-            self.look_for_covers(now);
+            self.check_covers(now);
         }
         let effect = self.arming.borrow_mut().on(event, now);
-        let meant = self.meant();
+        let meant = self.allowed_questions();
         if effect == Effect::Allowed && !meant.is_empty() {
             let (offer, lifetime) = self.layout.choices.chosen();
             self.end(meant, DialogResult::Answered(Answer::Allow { offer, lifetime }));
@@ -287,17 +289,17 @@ impl Inner {
         }
     }
 
-    /// The questions that it shows and that are not over.
+    /// Returns the shown questions that are not settled.
     fn open(&self) -> Vec<String> {
         if self.view.calls.is_empty() { vec![self.view.id.clone()] } else { self.layout.ticks.open() }
     }
 
-    /// The questions that a yes is for.
-    fn meant(&self) -> Vec<String> {
+    /// Returns the questions that Allow applies to.
+    fn allowed_questions(&self) -> Vec<String> {
         if self.view.calls.is_empty() { self.open() } else { self.layout.ticks.ticked() }
     }
 
-    /// Brings everything that changes by itself up to date, and comes again when the next of it does.
+    /// Updates everything that changes with time, and schedules the next update.
     fn tick(self: &Rc<Self>) {
         if self.over.get() {
             return;
@@ -307,24 +309,27 @@ impl Inner {
             self.end(self.open(), DialogResult::TimedOut);
             return;
         }
-        self.tell(now);
-        self.look_if_read(now);
+        self.notify_if_ignored(now);
+        self.check_if_read(now);
         let slow = self.needs_holding();
         let _ = self.arming.borrow_mut().on(Event::Slow(slow), now);
         let left = self.countdown.borrow().left(now);
         self.layout.clock.set_text(&waiting_words(left));
-        if self.warned.replace(left <= SOON) != (left <= SOON) && left <= SOON {
+        if self.warned.replace(left <= WARN_BEFORE_END) != (left <= WARN_BEFORE_END)
+            && left <= WARN_BEFORE_END
+        {
             rows::announce(&self.layout.clock, &self.layout.clock.text());
         }
         let stage = self.arming.borrow().stage(now);
         let soon = self.layout.allow.show(stage, slow, now);
-        // Just after the second is over: the words change then.
+        // Just after the second has passed, because the text changes then.
         let second = Duration::from_millis(u64::from(left.subsec_millis()) + 5);
-        self.come_again(now + soon.unwrap_or(TICK).min(second));
+        self.schedule_tick(now + soon.unwrap_or(TICK).min(second));
     }
 
-    /// Judges if all was read by now: before it is shown, a window has all the room that it likes.
-    fn look_if_read(&self, now: Instant) {
+    /// Checks if everything was read. Before the window is shown, it has unlimited space, so this
+    /// check must wait.
+    fn check_if_read(&self, now: Instant) {
         let measures = self.layout.reading();
         let is_read = self.read.borrow_mut().look(&measures);
         if let Some(is_read) = is_read {
@@ -332,22 +337,22 @@ impl Inner {
         }
     }
 
-    /// Has a notification tell of a dialog that nobody turned to.
-    fn tell(&self, now: Instant) {
+    /// Sends a notification about a dialog that got no attention.
+    fn notify_if_ignored(&self, now: Instant) {
         let in_view = self.seen.get() && self.knows_covers();
-        let due = match (self.told.get(), in_view) {
+        let due = match (self.last_notified.get(), in_view) {
             (None, true) => self.opened + IN_VIEW,
-            (None, false) => self.opened + HIDDEN,
-            (Some(told), false) => told + AGAIN,
+            (None, false) => self.opened + NOTIFY_HIDDEN_AFTER,
+            (Some(told), false) => told + NOTIFY_AGAIN_AFTER,
             (Some(_), true) => return,
         };
         if now >= due && !self.layout.window.is_active() {
-            self.told.set(Some(now));
+            self.last_notified.set(Some(now));
             self.send_first(Command::Unseen);
         }
     }
 
-    fn come_again(self: &Rc<Self>, at: Instant) {
+    fn schedule_tick(self: &Rc<Self>, at: Instant) {
         if self.timer.borrow().as_ref().is_some_and(|(_, due)| *due <= at && *due > Instant::now()) {
             return;
         }
@@ -357,7 +362,7 @@ impl Inner {
         let source = glib::timeout_add_local(wait.max(Duration::from_millis(1)), move || {
             if let Some(inner) = weak.upgrade() {
                 inner.timer.replace(None);
-                inner.look_for_the_pointer();
+                inner.record_pointer();
                 inner.tick();
             }
             ControlFlow::Break
@@ -371,33 +376,35 @@ impl Inner {
         }
     }
 
-    /// Returns `true` if Allow has to be held: it is more than a file to read, and nothing tells of a cover.
+    /// Returns whether Allow must be held: it allows more than reading a file, and covers are
+    /// undetectable.
     fn needs_holding(&self) -> bool {
         let (offer, _) = self.layout.choices.chosen();
         let little = self.view.choices.get(offer).is_some_and(|choice| choice.reads_one_file);
         !little && !self.knows_covers()
     }
 
-    /// Returns whether a cover of the dialog would be noticed. On Wayland no program sees what lies over its windows.
+    /// Returns whether a cover of the dialog would be noticed. On Wayland no program can see what
+    /// is above its windows.
     fn knows_covers(&self) -> bool {
         self.covers.borrow().is_some()
     }
 
-    /// Watches what lies over the dialog from now on, where that can be seen.
+    /// Starts watching the windows above the dialog, if possible.
     fn watch_covers(self: &Rc<Self>) {
         let Some(number) =
-            in_front::number(&self.layout.window).and_then(|number| u32::try_from(number).ok())
+            window_stack::x11_id(&self.layout.window).and_then(|number| u32::try_from(number).ok())
         else {
             return;
         };
         let display = WidgetExt::display(&self.layout.window).name();
         let (tell, mut told) = mpsc::unbounded_channel();
-        // Without a dialog nobody has to know.
+        // Without a dialog nobody needs the result.
         match CoverWatch::start(&display, number, move |in_view| {
             let _ = tell.send(in_view);
         }) {
             Ok(watch) => drop(self.covers.replace(Some(watch))),
-            Err(error) => return tracing::warn!(%error, "covers of the dialog cannot be seen"),
+            Err(error) => return tracing::warn!(%error, "cannot detect windows above the dialog"),
         }
         let weak = Rc::downgrade(self);
         glib::MainContext::default().spawn_local(async move {
@@ -410,20 +417,21 @@ impl Inner {
         });
     }
 
-    /// Looks again before a press counts: what happened a moment ago may not have been told yet.
-    fn look_for_covers(&self, now: Instant) {
+    /// Checks again before a press counts, because a recent change may not have been reported yet.
+    fn check_covers(&self, now: Instant) {
         let in_view = self.look();
         self.seen.set(in_view == InView::Whole);
         let _ = self.arming.borrow_mut().on(Event::InView(in_view), now);
     }
 
-    /// Returns the part of the dialog that can be seen, as far as that can be told.
+    /// Returns the visible part of the dialog, as far as it is known.
     fn look(&self) -> InView {
         let by_stacking = self.covers.borrow().as_ref().map_or(InView::Whole, CoverWatch::look);
         self.in_view(by_stacking)
     }
 
-    /// Returns the part that can be seen, by the stacking order and by the reports of the X server where there is no compositor.
+    /// Combines the stacking order with the X server's reports, which are reliable only without a
+    /// compositor.
     fn in_view(&self, by_stacking: InView) -> InView {
         if by_stacking == InView::Whole && !self.unobscured.get() { InView::Covered } else { by_stacking }
     }
@@ -434,13 +442,13 @@ impl Inner {
         }
     }
 
-    /// Sends something about what is shown, by its first question.
+    /// Sends a command about the first question shown.
     fn send_first(&self, command: fn(String) -> Command) {
         self.open().into_iter().take(1).for_each(|id| self.send(command(id)));
     }
 
     fn send(&self, command: Command) {
-        // Without a queue the question is denied already.
+        // Without a queue the question is already denied.
         if let Some(commands) = self.commands.upgrade() {
             let _ = commands.send(command);
         }
@@ -451,7 +459,7 @@ impl Inner {
         let (words, outcome) = if self.view.calls.is_empty() {
             (allow_words(lifetime).to_owned(), self.view.outcome(offer, lifetime))
         } else {
-            let meant = self.meant().len();
+            let meant = self.allowed_questions().len();
             self.layout.allow.button.set_sensitive(meant > 0);
             self.view.effect(meant)
         };

@@ -1,21 +1,21 @@
-//! The words and the ring that say what Allow waits for, the same wherever it is drawn.
+//! The hint and the ring that show what Allow is waiting for, shared by all dialogs.
 
 use super::arming::{By, Stage};
 use std::time::{Duration, Instant};
 
-/// The time between two pictures of a ring that fills.
+/// Interval between two frames of a filling ring.
 const FRAME: Duration = Duration::from_millis(80);
 
-/// The longest of the words, for whoever keeps room for them.
+/// The longest hint, to reserve space for it.
 pub(super) const LONGEST: &str =
-    "To allow: move the pointer a little on Allow, or press Tab until you are on it";
+    "To allow: move the pointer slightly on Allow, or press Tab until you are on it";
 
-/// The words of a stage. A yes that is held has others.
+/// Returns the hint for a stage; `slow` means that Allow must be held.
 pub(super) fn words(stage: Stage, slow: bool) -> &'static str {
     match (stage, slow) {
         (Stage::Unread, _) => "To allow: read to the end first, with Page Down or the mouse",
-        (Stage::Covered, _) => "To allow: move away what covers this window",
-        (Stage::OffScreen, _) => "To allow: move it, part of this window is off the screen",
+        (Stage::Covered, _) => "To allow: move the window that covers this one",
+        (Stage::OffScreen, _) => "To allow: part of this window is off the screen, move it",
         (Stage::Still, _) => LONGEST,
         (Stage::Waiting, _) => "To allow: point at Allow, or press Tab until you are on it",
         (Stage::Resting(..), _) => "Allow unlocks in a moment",
@@ -30,7 +30,7 @@ pub(super) fn words(stage: Stage, slow: bool) -> &'static str {
     }
 }
 
-/// The part of the ring that is full, from 0 to 1, and when to draw it again where it fills by itself.
+/// Returns the filled part of the ring, from 0 to 1, and when to redraw it if it changes with time.
 pub(super) fn ring(stage: Stage, now: Instant) -> (f64, Option<Duration>) {
     match stage {
         Stage::Resting(from, until) | Stage::Holding(from, until) => {
@@ -43,7 +43,7 @@ pub(super) fn ring(stage: Stage, now: Instant) -> (f64, Option<Duration>) {
     }
 }
 
-/// Returns `true` if a press counts, or one that counts is held.
+/// Returns whether a press counts, or a valid press is being held.
 pub(super) fn counts(stage: Stage) -> bool {
     matches!(stage, Stage::Armed(_) | Stage::Holding(..) | Stage::LetGo)
 }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_words_are_longer_than_the_longest() {
+    fn longest_hint_is_the_longest() {
         let now = Instant::now();
         let by = [By::Pointer, By::Touch, By::Key].map(Stage::Armed);
         let others = [

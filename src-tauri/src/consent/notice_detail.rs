@@ -1,20 +1,20 @@
-//! The detail of notifications: the person's choice.
+//! User setting for the detail of notifications.
 
-/// The detail of notifications.
+/// Detail of notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum NoticeDetail {
-    /// Who asks, and for what kind of thing.
+    /// The agent and the kind of action.
     #[default]
     Full,
-    /// The fact that something waits, and nothing of it.
+    /// Only that something is pending.
     Plain,
-    /// Nothing is shown.
+    /// No notifications.
     Off,
 }
 
 impl NoticeDetail {
-    /// The words to show in the place of these.
+    /// Returns the text to show: the full text, `plain` or nothing.
     pub(super) fn of(self, text: String, plain: &str) -> Option<String> {
         match self {
             Self::Full => Some(text),
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_notification_says_as_much_as_the_person_wants() {
+    fn notifications_respect_the_detail_setting() {
         let shown = |detail: NoticeDetail| detail.of("Cursor wants to push".into(), "Open it.");
         assert_eq!(shown(NoticeDetail::Full).as_deref(), Some("Cursor wants to push"));
         assert_eq!(shown(NoticeDetail::Plain).as_deref(), Some("Open it."));

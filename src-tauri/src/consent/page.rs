@@ -1,80 +1,85 @@
-//! A question as a page of the system's web engine, for systems without a native dialog of ours.
+//! A question as a page of the system's web engine, for systems without a native dialog.
 //!
-//! - Drawn from the same [`ConsentView`] and judged by the same [`Arming`]: the page tells what happens in it, and decides nothing.
-//! - INVARIANT: what it tells counts in its order. Where something is missing or comes twice, it is a press of something else.
-//! - What was read is judged here, by [`ReadExtent`], from what the page measures; it has no more room than the system says its window has.
-//! - INVARIANT: nothing here knows that the window is covered, so Allow is held, for everything but reading one file.
+//! - Drawn from the same [`ConsentView`] and judged by the same [`Arming`]. The page reports events
+//!   and decides nothing.
+//! - INVARIANT: reports count only in order. A missing or repeated report counts as a press of
+//!   something else.
+//! - [`ReadExtent`] judges here what was read, from the page's measurements. The page cannot claim
+//!   more space than the system reports for its window.
+//! - INVARIANT: covers of the window are undetectable here, so Allow must be held, except for
+//!   reading one file.
 
 use super::DialogResult;
 use super::arming::{Arming, By, Effect, Event};
 use super::clock::{Countdown, waiting_words};
 use super::hint;
-use super::reading::{Extent, ReadExtent};
+use super::read_progress::{Extent, ReadExtent};
 use super::view::{ConsentView, allow_words};
 use ironcurtain_consent::{Answer, DenialReach, Lifetime};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
-/// The time that is left when screen readers are told of it.
-const SOON: Duration = Duration::from_secs(10);
+/// Remaining time at which screen readers are warned.
+const WARN_BEFORE_END: Duration = Duration::from_secs(10);
 
 /// One question on a page.
 #[derive(Debug)]
 pub(super) struct Page {
-    /// Tells it from every other, of the same question too.
+    /// Distinguishes this page from every other, including pages of the same question.
     number: u64,
     view: ConsentView,
     arming: Arming,
     countdown: Countdown,
     offer: usize,
     lifetime: Lifetime,
-    /// The number of what the page tells next.
+    /// Expected number of the page's next report.
     next: u64,
     pressed: Option<Instant>,
-    /// The number of presses of Allow that did not count.
+    /// Number of presses of Allow that did not count.
     ignored: u64,
     more: usize,
-    /// Allow stands where Deny did on the page before.
+    /// Allow is at the place of Deny on the previous page.
     mirrored: bool,
     reading: ReadExtent,
-    /// The last measure of the page: the extent of what has to be read, and the height above the room.
+    /// Last measurement of the page: the extent of what must be read, and the scroll offset.
     measure: Option<(Extent, f64)>,
-    /// The height of its window, by the system; nothing is read before that is known.
+    /// Height of the window as reported by the system. Until it is known, nothing counts as read.
     tall: f64,
     over: bool,
 }
 
-/// One thing that happened on the page.
+/// Event on the page.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "did", rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Did {
-    /// It scrolled, or its size changed: what lies above the room, the room, and the height of what has to be read.
+    /// The page scrolled or was resized: scroll offset, visible height, and height of what must be
+    /// read.
     LaidOut { above: f64, room: f64, height: f64 },
-    /// Something else of it moved or changed.
+    /// Anything else on the page moved or changed.
     Changed,
-    /// The pointer moved in it.
+    /// The pointer moved on the page.
     Moved,
     /// The pointer is on Allow, at this point of the screen.
     OnAllow { x: i32, y: i32 },
     /// The pointer left Allow.
     OffAllow,
-    /// A key brought the focus to Allow, or it went away.
+    /// A key moved the focus to Allow, or the focus left it.
     Keyed { on: bool },
-    /// A press of the pointer's first button, or of a finger, on anything but Allow.
+    /// The pointer's first button or a finger pressed anything but Allow.
     Inside,
-    /// A press of any other button or key.
+    /// Any other button or key was pressed.
     Press,
-    /// A press of Allow begins.
+    /// A press of Allow began.
     Down { by: By },
-    /// A press of Allow ends, on it.
+    /// A press of Allow ended on it.
     Up { by: By },
-    /// Another thing to allow, or another time, by their places in the view.
+    /// Another offer or lifetime was chosen, by index.
     Choose { offer: usize, lifetime: usize },
-    /// Deny.
+    /// The user denied.
     Deny { note: String, reach: Reach },
 }
 
-/// The calls that a no is for.
+/// Scope of a denial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Reach {
@@ -84,30 +89,30 @@ pub(crate) enum Reach {
     Pause,
 }
 
-/// All that the page draws once.
+/// Everything that the page draws once.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Drawn {
     #[serde(flatten)]
     view: ConsentView,
-    /// The words for the times of each choice.
+    /// Labels of each choice's lifetimes.
     times: Vec<Vec<&'static str>>,
     mirrored: bool,
 }
 
-/// All that changes on the page.
+/// Everything on the page that changes.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Changing {
-    /// The next thing to do, in words.
+    /// Hint with the next thing to do.
     hint: &'static str,
-    /// The part of the ring that is full, from 0 to 1.
+    /// Filled part of the ring, from 0 to 1.
     filled: f64,
     /// A press of Allow counts, or is held.
     armed: bool,
-    /// The number of presses of Allow that did not count: when it grows, the page says so.
+    /// Number of presses of Allow that did not count; when it grows, the page flashes.
     ignored: u64,
-    /// The time after which to ask again, in milliseconds.
+    /// Time until the next poll, in milliseconds.
     again_ms: u64,
     clock: String,
     soon: bool,
@@ -117,7 +122,7 @@ pub(crate) struct Changing {
 }
 
 impl Page {
-    /// A page that opens now.
+    /// Creates the page.
     pub(super) fn new(
         number: u64,
         view: ConsentView,
@@ -169,14 +174,14 @@ impl Page {
         self.more = more;
     }
 
-    /// All that it draws once.
+    /// Returns everything that the page draws once.
     pub(super) fn drawn(&self) -> Drawn {
         let words = |times: &[Lifetime]| times.iter().map(|time| time.words()).collect();
         let times = self.view.choices.iter().map(|choice| words(&choice.lifetimes)).collect();
         Drawn { view: self.view.clone(), times, mirrored: self.mirrored }
     }
 
-    /// All that changes.
+    /// Returns everything that changes.
     pub(super) fn changing(&mut self, now: Instant) -> Changing {
         let slow = self.needs_holding();
         let _ = self.arming.on(Event::Slow(slow), now);
@@ -192,14 +197,14 @@ impl Page {
             ignored: self.ignored,
             again_ms: u64::try_from(again.as_millis()).unwrap_or(0),
             clock: waiting_words(left),
-            soon: left <= SOON,
+            soon: left <= WARN_BEFORE_END,
             allow: allow_words(self.lifetime).replace('_', ""),
             outcome: self.view.outcome(self.offer, self.lifetime),
             more: self.more,
         }
     }
 
-    /// Takes in what the page tells. Returns the outcome of the question, if that was one, and if the person is at work.
+    /// Handles a report of the page. Returns the outcome, if any, and whether the user is active.
     pub(super) fn on(&mut self, number: u64, did: Did, now: Instant) -> (Option<DialogResult>, bool) {
         if self.over {
             return (None, false);
@@ -209,7 +214,7 @@ impl Page {
         }
         let in_turn = number == self.next;
         self.next = number.saturating_add(1);
-        // A no needs no proof.
+        // A denial needs no proof of order.
         if !in_turn && !matches!(did, Did::Deny { .. }) {
             return (self.tell(Event::Press, now), self.countdown.work(now));
         }
@@ -230,7 +235,7 @@ impl Page {
             }
             Did::LaidOut { above, room, height } => {
                 self.measure = Some((Extent { height, room }, above));
-                self.look_if_read(now);
+                self.check_if_read(now);
                 Event::Changed
             }
             Did::Changed => Event::Changed,
@@ -245,30 +250,30 @@ impl Page {
         (self.tell(event, now), self.countdown.work(now))
     }
 
-    /// Takes in what the system tells of the window.
+    /// Handles a window event from the system.
     pub(super) fn window(&mut self, event: Event, now: Instant) {
         let _ = self.arming.on(event, now);
     }
 
-    /// Takes in how tall the system says that the window is, in the page's own measure.
+    /// Sets the height of the window as reported by the system, in CSS pixels.
     pub(super) fn sized(&mut self, tall: f64, now: Instant) {
         self.tall = tall;
-        self.look_if_read(now);
+        self.check_if_read(now);
     }
 
-    fn look_if_read(&mut self, now: Instant) {
+    fn check_if_read(&mut self, now: Instant) {
         let Some((Extent { height, room }, above)) = self.measure else { return };
         if let Some(is_read) = self.reading.look(Extent { height, room: room.min(self.tall) }, above) {
             let _ = self.arming.on(Event::Read(is_read), now);
         }
     }
 
-    /// The no of whoever closes the window.
+    /// Denies because the user closed the window.
     pub(super) fn close(&mut self) -> Option<DialogResult> {
         self.end(DialogResult::Answered(Answer::Deny { note: None, reach: DenialReach::Call }))
     }
 
-    /// The outcome of a question that nobody answered in time.
+    /// Returns the outcome of a question whose time is up.
     pub(super) fn late(&mut self, now: Instant) -> Option<DialogResult> {
         let is_late = !self.over && self.countdown.is_over(now);
         if is_late { self.end(DialogResult::TimedOut) } else { None }

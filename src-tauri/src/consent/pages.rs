@@ -1,8 +1,10 @@
-//! The questions that wait where there is no native dialog of ours, and the one page that shows the first of them.
+//! The queue of pending questions on systems without a native dialog, and the page that shows the
+//! first one.
 //!
-//! - Knows no window: whoever has one tells what happens to it, and asks which page is to be there.
-//! - A question ends once: answered, late, withdrawn, or dropped, which denies.
-//! - While the screen is locked or the machine asleep there is no page; a question waits, and in time its silence is a no.
+//! - Knows no windows: its owner reports window events and asks which page to show.
+//! - A question is settled once: answered, timed out, withdrawn, or dropped, which denies.
+//! - While the screen is locked or the machine asleep there is no page; questions stay pending and
+//!   are denied when their time is up.
 
 use super::clock::Countdown;
 use super::page::Page;
@@ -14,26 +16,28 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
 
-/// The time between the last press on one page and the next page: that press was not meant for it.
+/// Minimum time between the last press on one page and the next page, because that press was not
+/// meant for it.
 const APART: Duration = Duration::from_secs(1);
 
-/// The time between two looks after which the machine was asleep: nothing else keeps us from looking for so long.
+/// Gap between two polls that means the machine was asleep: nothing else delays a poll that long.
 const SLEPT: Duration = Duration::from_secs(5);
 
-/// All of them.
+/// All pending questions.
 pub(super) struct Pages {
     home: PathBuf,
     publish: watch::Sender<Vec<PendingQuestion>>,
-    /// The first is the one on the page.
+    /// The first one is on the page.
     queue: VecDeque<Entry>,
     page: Option<Page>,
-    /// The number of pages so far.
+    /// Number of pages opened so far.
     opened: u64,
     not_before: Option<Instant>,
     mirrored: bool,
     locked: bool,
     asleep: bool,
-    /// The last look, by the clock that stands still in some machines' sleep and by that of the wall.
+    /// Last poll, by the monotonic clock, which stops during sleep on some machines, and by the
+    /// wall clock.
     looked: Option<(Instant, SystemTime)>,
 }
 
@@ -65,7 +69,7 @@ impl Pages {
         self.queue.push_back(Entry { view, sink, countdown });
     }
 
-    /// Ends a question with its answer, or without any.
+    /// Settles a question, with an answer or without.
     pub(super) fn end(&mut self, id: &str, result: Option<DialogResult>) {
         let Some(at) = self.queue.iter().position(|entry| entry.view.id == id) else { return };
         if let Some(page) = self.page.take_if(|page| page.id() == id) {
@@ -99,20 +103,20 @@ impl Pages {
         }
     }
 
-    /// Takes the page away: what is shown afterwards is a new one, on which nothing stands armed.
+    /// Closes the page. The next one starts disarmed.
     fn take_page_away(&mut self) {
         if let Some(page) = self.page.take() {
             self.mirrored = page.is_mirrored();
         }
     }
 
-    /// Looks at the time: ends what is late, takes a page away that the machine slept over, and begins the page of the first question
-    /// where none is open and it may be. That page, if there is one now.
+    /// Advances the time: settles questions whose time is up, closes a page that the machine slept
+    /// through, and opens the next page if allowed. Returns the open page, if any.
     pub(super) fn look(&mut self, now: Instant, wall: SystemTime) -> Option<&mut Page> {
         if let Some((then, wall_then)) = self.looked.replace((now, wall)) {
             let by_wall = wall.duration_since(wall_then).unwrap_or_default();
             if by_wall.max(now.saturating_duration_since(then)) > SLEPT {
-                // Nobody tells of it everywhere. Whatever stood armed was armed before.
+                // Not every system reports sleep, so disarm here.
                 self.take_page_away();
             }
         }
@@ -139,7 +143,7 @@ impl Pages {
         }
     }
 
-    /// Tells everyone how many wait.
+    /// Publishes the pending questions.
     fn tell(&mut self) {
         let more = self.queue.len().saturating_sub(1);
         if let Some(page) = &mut self.page {
@@ -153,12 +157,12 @@ impl Pages {
         });
     }
 
-    /// The page that is open.
+    /// Returns the open page.
     pub(super) fn page(&mut self) -> Option<&mut Page> {
         self.page.as_mut()
     }
 
-    /// Whoever works on the page will come to the others: all of them wait longer.
+    /// Extends the time of all questions, because the user is answering them one after another.
     pub(super) fn prolong_all(&mut self, now: Instant) {
         for entry in &mut self.queue {
             entry.countdown.work(now);
@@ -190,7 +194,7 @@ mod tests {
         fn working(&self) {}
     }
 
-    /// Pages, and a clock that the test moves.
+    /// Pages with a clock controlled by the test.
     struct Scene {
         pages: Pages,
         waiting: watch::Receiver<Vec<PendingQuestion>>,
@@ -211,7 +215,7 @@ mod tests {
             self.pages.ask(&question, Box::new(self.sink.clone()), self.now);
         }
 
-        /// Looks after this time by the one clock, and this by that of the wall.
+        /// Polls after these times of the monotonic clock and the wall clock.
         fn after(&mut self, ms: u64, wall_ms: u64) -> Option<String> {
             self.now += Duration::from_millis(ms);
             self.wall += Duration::from_millis(wall_ms);
@@ -220,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn while_the_screen_is_locked_or_the_machine_asleep_there_is_no_page_and_the_question_waits() {
+    fn no_page_is_shown_while_locked_or_asleep() {
         let away: [fn(&mut Pages, bool); 2] = [Pages::set_locked, Pages::set_asleep];
         for away in away {
             let mut scene = Scene::new();
@@ -238,11 +242,11 @@ mod tests {
     }
 
     #[test]
-    fn its_silence_is_a_no_in_time_also_behind_a_lock() {
+    fn a_question_times_out_behind_a_lock_screen() {
         let mut scene = Scene::new();
         scene.ask("q1");
         scene.pages.set_locked(true);
-        // Longer than a question waits, in steps that no sleep has.
+        // Longer than a question's time, in steps too short to look like sleep.
         for _ in 0..60 {
             assert_eq!(scene.after(2_000, 2_000), None);
         }
@@ -252,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_the_machine_slept_over_is_another_one_afterwards() {
+    fn sleep_replaces_the_page() {
         for (ms, wall_ms, is_new, why) in [
             (200, 200, false, "awake"),
             (4_000, 4_000, false, "slow"),
@@ -267,13 +271,13 @@ mod tests {
             let before = which(&mut scene).unwrap();
             assert_eq!(scene.after(ms, wall_ms).as_deref(), Some("q1"), "{why}");
             let now = which(&mut scene).unwrap();
-            // Allow stands elsewhere on a new page.
+            // Allow is at another place on a new page.
             assert_eq!((now.0 != before.0, now.1 != before.1), (is_new, is_new), "{why}");
         }
     }
 
     #[test]
-    fn the_page_after_a_press_comes_a_moment_later_and_a_withdrawn_question_goes() {
+    fn the_next_page_waits_after_a_press_and_withdrawn_questions_close() {
         let mut scene = Scene::new();
         scene.ask("q1");
         scene.ask("q2");

@@ -1,12 +1,14 @@
-//! The questions that wait, and the one dialog that shows the first of them.
+//! The queue of pending questions, and the dialog that shows the first one.
 //!
-//! - Runs on the main thread as one loop over commands; dialogs send commands back, so nothing is entered twice.
+//! - Runs on the main thread as one loop over commands. Dialogs send commands back, so nothing is
+//!   re-entered.
 //! - A question leaves the queue once: answered, withdrawn, or dropped, which denies.
-//! - While the screen is locked or the machine asleep there is no dialog; a question waits, and in time its silence is a no.
+//! - While the screen is locked or the machine asleep there is no dialog; questions stay pending
+//!   and are denied when their time is up.
 
 use super::clock::Countdown;
 use super::dialog::{AllowPlace, Dialog};
-use super::notice::Notices;
+use super::notification::Notices;
 use super::view::ConsentView;
 use super::{AnswerSink, Command, DialogResult, LoopParts, PendingQuestion};
 use gtk::glib;
@@ -16,7 +18,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
-/// The time between the last press in one dialog and the next dialog: that press was not meant for it.
+/// Minimum time between the last press in one dialog and the next dialog, because that press was
+/// not meant for it.
 const APART: Duration = Duration::from_secs(1);
 
 pub(super) struct DialogQueue {
@@ -24,16 +27,16 @@ pub(super) struct DialogQueue {
     to_self: mpsc::WeakUnboundedSender<Command>,
     publish: watch::Sender<Vec<PendingQuestion>>,
     notices: Notices,
-    /// The first is the one in the dialog, unless it shows several.
+    /// The first one is in the dialog, unless the dialog shows several.
     queue: VecDeque<QueuedQuestion>,
     dialog: Option<Dialog>,
-    /// No dialog opens before.
+    /// Earliest time of the next dialog.
     not_before: Option<Instant>,
-    /// The place where the last dialog had its Allow.
+    /// Place of Allow in the last dialog.
     last: Option<AllowPlace>,
-    /// The screen is locked, or nobody has told yet that it is not.
+    /// The screen is locked, or its state is not known yet.
     locked: bool,
-    /// The machine sleeps, or is about to.
+    /// The machine is asleep or about to sleep.
     asleep: bool,
 }
 
@@ -45,7 +48,7 @@ struct QueuedQuestion {
 }
 
 impl DialogQueue {
-    /// Serves until everyone who could ask is gone.
+    /// Runs until every sender is dropped.
     pub(super) async fn run(parts: LoopParts) {
         let LoopParts { home, mut commands, to_self, waiting } = parts;
         let mut queue = Self {
@@ -70,7 +73,7 @@ impl DialogQueue {
             Command::Ask(question, sink) => self.ask(question, sink),
             Command::Withdraw(id) => self.remove(&id, None),
             Command::Decided(ids, verdict) => self.decided(&ids, &verdict),
-            Command::Together(together) => self.show_anew(together),
+            Command::Together(together) => self.reopen(together),
             Command::Working(id) => self.prolong_all(&id),
             Command::Unseen(id) => self.notify(&id),
             Command::Show => self.show(),
@@ -114,16 +117,16 @@ impl DialogQueue {
         self.show();
     }
 
-    /// A question is over without the dialog, with this answer if there is one.
+    /// Settles a question without the dialog, with an answer if there is one.
     fn remove(&mut self, id: &str, answer: Option<Answer>) {
-        if self.dialog.as_ref().is_some_and(|dialog| dialog.loses(id)) {
+        if self.dialog.as_ref().is_some_and(|dialog| dialog.settle(id)) {
             self.close();
         }
         self.settle(id, answer);
         self.show();
     }
 
-    /// The dialog is over, for all of these questions.
+    /// Handles the outcome of the dialog for these questions.
     fn decided(&mut self, ids: &[String], verdict: &DialogResult) {
         if self.dialog.as_ref().is_some_and(|dialog| ids.iter().any(|id| dialog.shows(id))) {
             self.close();
@@ -155,9 +158,9 @@ impl DialogQueue {
         }
     }
 
-    /// Opens the dialog anew: with all that can be answered together with what it shows, or with the first question alone.
-    /// It was asked for, so it comes at once.
-    fn show_anew(&mut self, together: bool) {
+    /// Reopens the dialog with everything that can be answered together with the current question,
+    /// or with the first question alone. It opens at once, because the user asked for it.
+    fn reopen(&mut self, together: bool) {
         let Some(dialog) = self.dialog.take() else { return };
         self.last = Some(dialog.close());
         if together {
@@ -173,7 +176,8 @@ impl DialogQueue {
         self.show();
     }
 
-    /// The questions that can be answered together with the first, itself among them; none where it cannot.
+    /// Returns the first question and those that can be answered together with it, or nothing if it
+    /// must be answered alone.
     fn batch(&self) -> Vec<&QueuedQuestion> {
         let mut batch: Vec<&QueuedQuestion> = Vec::new();
         let first = self.queue.iter().take(1).filter(|first| first.question.fits_a_batch);
@@ -185,7 +189,7 @@ impl DialogQueue {
         batch
     }
 
-    /// The number of questions of the agent that put the first one.
+    /// Returns the number of pending questions from the first question's agent.
     fn of_first(&self) -> usize {
         let first = self.queue.front();
         let is_its = |entry: &&QueuedQuestion| {
@@ -194,10 +198,10 @@ impl DialogQueue {
         self.queue.iter().filter(is_its).count()
     }
 
-    /// Whoever works in the dialog will come to the others: all of them wait longer.
+    /// Extends the time of all questions, because the user is answering them one after another.
     fn prolong_all(&mut self, id: &str) {
         if self.dialog.as_ref().is_some_and(|dialog| dialog.shows(id)) {
-            // They found it.
+            // The user has found the dialog.
             self.notices.close(id);
             let now = Instant::now();
             for entry in &mut self.queue {
@@ -213,7 +217,7 @@ impl DialogQueue {
         }
     }
 
-    /// Opens the dialog of the first question, if none is open, and tells everyone how many wait.
+    /// Opens the dialog of the first question if none is open, and publishes the pending questions.
     fn show(&mut self) {
         let now = Instant::now();
         let wait = self.not_before.map_or(Duration::ZERO, |moment| moment.saturating_duration_since(now));

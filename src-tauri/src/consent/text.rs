@@ -1,35 +1,36 @@
-//! Words for people out of foreign text.
+//! Sanitizes untrusted text for display.
 //!
-//! - Whatever comes in, what goes out has no control or direction-changing character left and a known length.
-//! - Nothing here is markup; whoever draws it sets it as plain text.
+//! - The result has no control or bidirectional formatting characters of the input, and a bounded
+//!   length.
+//! - The result is plain text, never markup.
 
 use ironcurtain_visible as visible;
 use std::path::Path;
 
-/// Longest name of a program, server or tool that is put into a sentence.
+/// Maximum length of a program, server or tool name in a sentence.
 const NAME_CHARS: usize = 48;
-/// Longest line of a block before it goes on in the next one: the toolkit lays a line out as one piece, and everything waits for
-/// it.
+/// Maximum length of a line before it continues on the next one. The toolkit lays out a line as a
+/// whole and blocks meanwhile.
 const LINE_CHARS: usize = 2_000;
-/// The beginning of a line that goes on.
+/// Prefix of a continued line.
 const GOES_ON: &str = "\u{21aa} ";
 const LEFT_TO_RIGHT: &str = "\u{200e}";
 const ISOLATE: &str = "\u{2068}";
 const END_OF_ISOLATE: &str = "\u{2069}";
 
-/// A name for a sentence: one line, short.
+/// Returns a short name on one line.
 pub(crate) fn name(text: &str) -> String {
     clip(&line(text), NAME_CHARS)
 }
 
-/// Text for one line: every control and direction-changing character is made visible.
+/// Returns text on one line, with control and bidirectional formatting characters made visible.
 pub(crate) fn line(text: &str) -> String {
     visible::line(text)
 }
 
-/// Text that reads from left to right whatever it begins with: each run of it that is written from right to left stays in
-/// its own place, so that neither a sentence of ours nor the end of a name changes sides. The marks around it are ours; those
-/// of the text itself were made visible before. Call it last, and once: what it returns is not to be cut.
+/// Returns text with left-to-right direction in which each right-to-left run is isolated, so that
+/// neither our sentence nor the end of a name changes sides. The added marks are ours; those of the
+/// input must have been escaped before. Call it last and once: the result must not be cut.
 pub(crate) fn isolated(text: &str) -> String {
     text.split_inclusive('\n').map(isolated_line).collect()
 }
@@ -38,7 +39,7 @@ fn isolated_line(text: &str) -> String {
     if !text.contains(is_right_to_left) {
         return text.to_owned();
     }
-    // Without this mark whoever draws it takes the direction of the line from its first letter.
+    // Without this mark a renderer takes the direction of the line from its first letter.
     let mut out = String::from(LEFT_TO_RIGHT);
     let mut rest = text;
     while let Some((before, from)) = rest.find(is_right_to_left).and_then(|at| rest.split_at_checked(at)) {
@@ -49,7 +50,7 @@ fn isolated_line(text: &str) -> String {
     out + rest
 }
 
-/// Lines of a diff, each with its sign at the left, whatever letters follow.
+/// Adds marks to the lines of a diff so that each sign stays at the left.
 pub(crate) fn signs_first(diff: &str) -> String {
     let line = |line: &str| match line.split_at_checked(1) {
         Some((sign, text)) if text.contains(is_right_to_left) => format!("{sign}{LEFT_TO_RIGHT}{text}"),
@@ -58,7 +59,7 @@ pub(crate) fn signs_first(diff: &str) -> String {
     diff.split_inclusive('\n').map(line).collect()
 }
 
-/// The end of the words from right to left that a text begins with.
+/// Returns the end of the right-to-left run at the start of the text.
 fn run_end(text: &str) -> usize {
     let mut end = 0;
     for (at, c) in text.char_indices() {
@@ -71,7 +72,7 @@ fn run_end(text: &str) -> usize {
     end
 }
 
-/// The code points that Unicode keeps for scripts from right to left, assigned or not.
+/// Returns whether Unicode reserves the code point for right-to-left scripts.
 fn is_right_to_left(c: char) -> bool {
     matches!(
         c,
@@ -80,12 +81,12 @@ fn is_right_to_left(c: char) -> bool {
     )
 }
 
-/// Text for several lines: as [`line`], but line ends and tabs stay. Nothing is left out.
+/// Like [`line`], for text of several lines: keeps line ends and tabs. Nothing is cut.
 pub(crate) fn block(text: &str) -> String {
     broken(&visible::lines(text))
 }
 
-/// The same text in lines that are not too long.
+/// Breaks lines that are too long.
 fn broken(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut length = 0;
@@ -103,7 +104,7 @@ fn broken(text: &str) -> String {
     out
 }
 
-/// At most `limit` characters, with an ellipsis in place of the rest.
+/// Returns at most the first `limit` characters, with an ellipsis for the rest.
 pub(crate) fn clip(text: &str, limit: usize) -> String {
     if text.chars().count() <= limit {
         return text.to_owned();
@@ -112,7 +113,7 @@ pub(crate) fn clip(text: &str, limit: usize) -> String {
     format!("{head}\u{2026}")
 }
 
-/// At most the last `limit` characters, with an ellipsis in place of the rest.
+/// Returns at most the last `limit` characters, with an ellipsis for the rest.
 pub(crate) fn tail(text: &str, limit: usize) -> String {
     let left = text.chars().count().saturating_sub(limit);
     if left == 0 {
@@ -122,7 +123,7 @@ pub(crate) fn tail(text: &str, limit: usize) -> String {
     format!("\u{2026}{end}")
 }
 
-/// A path in two parts: the quiet beginning, and the last two names. The person's home is `~`.
+/// Splits a path into its start and its last two components, with the user's home as `~`.
 pub(crate) fn path_parts(path: &str, home: &Path) -> (String, String) {
     let short = line(&home_relative(path, home));
     let cut = short.trim_end_matches('/').rmatch_indices('/').nth(1).map_or(0, |(at, _)| at + 1);
@@ -130,19 +131,19 @@ pub(crate) fn path_parts(path: &str, home: &Path) -> (String, String) {
     (lead.to_owned(), strong.to_owned())
 }
 
-/// The last two names of a path, or all of it where it has no more.
+/// Returns the last two components of a path, or the whole path if it is shorter.
 pub(crate) fn last_names(path: &str, home: &Path) -> String {
     let (lead, strong) = path_parts(path, home);
     if lead == "/" { lead + &strong } else { strong }
 }
 
-/// A path on one line, the person's home as `~`.
+/// Returns a path on one line, with the user's home as `~`.
 pub(crate) fn short_path(path: &str, home: &Path) -> String {
     line(&home_relative(path, home))
 }
 
 fn home_relative(path: &str, home: &Path) -> String {
-    // A home of `/` names nothing.
+    // A home directory of `/` is not abbreviated.
     if home.parent().is_none() {
         return path.to_owned();
     }
@@ -158,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_line_goes_on_in_the_next_one_and_nothing_of_it_is_lost() {
+    fn breaks_long_lines_without_losing_text() {
         let long = format!("short\n{}\nlast", "W".repeat(4_500));
         let shown = block(&long);
         assert_eq!(shown.replace("\n\u{21aa} ", ""), long);
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_text_becomes_visible_and_short() {
+    fn escapes_and_shortens_untrusted_text() {
         assert_eq!(line("a\u{202e}b\0c\nd"), "a\\u{202e}b\\u{0}c\\u{a}d");
         assert_eq!(block("one\n\ttwo\u{7}"), "one\n\ttwo\\u{7}");
         assert_eq!(name(&"x".repeat(4000)).chars().count(), NAME_CHARS);
@@ -177,17 +178,17 @@ mod tests {
     }
 
     #[test]
-    fn text_from_right_to_left_stays_readable_and_in_its_place() {
+    fn isolates_right_to_left_text() {
         let of = |text: &str| {
             isolated(text).replace('\u{200e}', "LRM").replace('\u{2068}', "<").replace('\u{2069}', ">")
         };
         assert_eq!(of("~/a/b.txt"), "~/a/b.txt");
         assert_eq!(of("~/\u{5e9}\u{5dc}/b.txt"), "LRM~/<\u{5e9}\u{5dc}>/b.txt");
         assert_eq!(of("with x:\n\u{5d0}\nb"), "with x:\nLRM<\u{5d0}>\nb");
-        // Its ending stays its end, and a sentence goes on behind it.
+        // The extension stays at the end, and the sentence continues after it.
         assert_eq!(of("\u{627}.md"), "LRM<\u{627}>.md");
         assert_eq!(of("\u{5d0} \u{5d1} may read ~/\u{5d2}"), "LRM<\u{5d0} \u{5d1}> may read ~/<\u{5d2}>");
-        // What turns the order of others is a code before it comes here.
+        // Formatting characters of the input are escaped before they get here.
         assert_eq!(signs_first("+\u{5d0}\n-b\n"), "+\u{200e}\u{5d0}\n-b\n");
         assert_eq!(of(&line("\u{5d0}\u{202e}x")), "LRM<\u{5d0}>\\u{202e}x");
     }

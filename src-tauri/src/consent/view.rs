@@ -1,82 +1,83 @@
-//! The content of one question's dialog, as a plain value. The dialog draws it and adds nothing.
+//! The content of one question's dialog, as a plain value. The dialog adds nothing to it.
 //!
-//! - Pure: a function of the question and the person's home directory.
-//! - INVARIANT: all that is sent is in [`ConsentView::headline`], `lines`, `with` or `preview`, or else in `rest`.
-//! - Every text in it is plain and has no control character left.
+//! - Pure: a function of the question and the user's home directory.
+//! - INVARIANT: everything that is sent is in [`ConsentView::headline`], `lines`, `with` or
+//!   `preview`, or else in `rest`.
+//! - All texts are plain, without control characters.
 
-mod details;
-mod facts;
-mod headline;
-mod lines;
-mod room;
 #[cfg_attr(
     not(target_os = "linux"),
     expect(dead_code, reason = "several calls are answered together in the native dialog alone")
 )]
-mod together;
+mod batch;
+mod details;
+mod facts;
+mod headline;
+mod lines;
+mod shorten;
 
-pub(crate) use together::CallView;
+pub(crate) use batch::CallView;
 
 use super::text;
 use ironcurtain_consent::{Lifetime, Piece, Preview, Question, Reach, Verb};
 use ironcurtain_visible as visible;
-use room::Rest;
 use serde::Serialize;
+use shorten::Rest;
 use std::path::Path;
 use std::time::Duration;
 
-/// Longest words on what a no is for.
+/// Maximum length of the description of a session-wide denial.
 const DENIAL_CHARS: usize = 80;
-/// The band of a server without a sandbox.
+/// Warning about a server without a sandbox.
 const NOT_SANDBOXED: &str = "\u{26a0} NOT SANDBOXED";
-/// The effect of that, whatever the answer is.
+/// Second sentence of the outcome for such a server.
 const ANYTHING: &str = " This server is not sandboxed: it can already do anything you can.";
 
-/// The band of a server that runs elsewhere.
-const REMOTE: &str =
-    "\u{26a0} REMOTE, cannot be sandboxed: it sees what it is sent, and no file of yours by itself.";
+/// Warning about a remote server.
+const REMOTE: &str = "\u{26a0} REMOTE, cannot be sandboxed: it sees everything that is sent to it.";
 
-/// One question, ready to draw.
+/// A question, ready to draw.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ConsentView {
     /// Question id.
     pub(crate) id: String,
-    /// "Claude Code wants to **write** ~/tax/summary.md (new file, 101 bytes)".
+    /// Sentence such as "Claude Code wants to **write** ~/tax/summary.md (new file, 101 bytes)".
     pub(crate) headline: Vec<Span>,
-    /// "Claude Code wants to write a file or folder", for those who see it from afar: no names of things.
+    /// Summary without names of things for notifications, such as "Claude Code wants to write a
+    /// file or folder".
     pub(crate) kind: String,
-    /// Says that other settings than those of the user's account are in use.
+    /// Warning that settings other than those of the user's account are in use.
     pub(crate) notice: Option<String>,
-    /// The warning across the dialog, when the server is not sandboxed, or runs elsewhere.
+    /// Warning about a server that is not sandboxed or is remote.
     pub(crate) band: Option<&'static str>,
-    /// Everything that would be done, the worst first, where the headline does not say it all.
+    /// All consequences, the worst first, unless the headline says everything.
     pub(crate) lines: Vec<LineView>,
-    /// Arguments that no line tells.
+    /// Arguments that no line mentions.
     pub(crate) with: Vec<LineView>,
-    /// Consequences of a yes beyond the lines.
+    /// Consequences of allowing beyond the lines.
     pub(crate) also: Vec<String>,
-    /// Who, How.
+    /// The client, and the tool and server.
     pub(crate) facts: Vec<Fact>,
-    /// The text that would be written.
+    /// Text that would be written.
     pub(crate) preview: Option<TextBlock>,
-    /// The texts that are sent and cut elsewhere, in full. A yes counts once it was read to its end.
+    /// Full texts that are shortened elsewhere. Allow counts only after they were read to the end.
     pub(crate) rest: Option<TextBlock>,
-    /// Everything known, one fact a line.
+    /// Everything known, one fact per line.
     pub(crate) details: String,
-    /// The choices that can be allowed, the narrowest first.
+    /// Offers to allow, the narrowest first.
     pub(crate) choices: Vec<Choice>,
-    /// The calls of a batch; none where it is one question.
+    /// Calls of a batch; empty for a single question.
     #[serde(skip)]
     pub(crate) calls: Vec<CallView>,
-    /// The calls that a no for the rest of the session is for.
+    /// Description of the calls that a session-wide denial covers.
     pub(crate) denial: String,
-    /// The time for which the question waits.
+    /// Time limit of the question.
     #[serde(skip)]
     pub(crate) deadline: Duration,
 }
 
-/// A piece of a sentence.
+/// Piece of a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Span {
@@ -84,31 +85,30 @@ pub(crate) struct Span {
     pub(crate) tone: Tone,
 }
 
-/// The emphasis of a piece of text. Every tone but `Plain` is also told by its words.
+/// Emphasis of a piece of text. The text itself carries the meaning of every tone except `Plain`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Tone {
-    /// Proved and ordinary.
+    /// Verified and ordinary.
     Plain,
-    /// The thing to look at.
+    /// The most important thing.
     Strong,
-    /// Only claimed, or of less weight.
+    /// Claimed only, or less important.
     Quiet,
-    /// Unusual: to be looked at twice.
+    /// Unusual: deserves a second look.
     Warn,
-    /// Wrong.
     Danger,
 }
 
-/// One line: something that would be done, or an argument.
+/// One line: a consequence or an argument.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LineView {
-    /// The verb, and what it is done to (of a path the last two names strong).
+    /// Verb and object; the last two components of a path are strong.
     pub(crate) words: Vec<Span>,
-    /// The thing that is there now: "12 kB".
+    /// Note about the existing object, such as "12 kB".
     pub(crate) note: Option<String>,
-    /// The name that the agent used, when it is another; a link that leads out of its folder.
+    /// The name that the agent used if it differs, and a link that leads out of its folder.
     pub(crate) notes: Vec<Span>,
 }
 
@@ -120,7 +120,7 @@ pub(crate) struct Fact {
     pub(crate) lines: Vec<Vec<Span>>,
 }
 
-/// A text in lines of its own, which must be read to its end.
+/// Text of several lines that must be read to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TextBlock {
@@ -130,19 +130,19 @@ pub(crate) struct TextBlock {
     pub(crate) diff: bool,
 }
 
-/// One thing that can be allowed.
+/// One offer to allow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Choice {
     pub(crate) label: String,
     pub(crate) sentence: String,
     pub(crate) lifetimes: Vec<Lifetime>,
-    /// It opens one file of a sandboxed server's to be read, and nothing else.
+    /// The offer only lets a sandboxed server read one file.
     pub(crate) reads_one_file: bool,
 }
 
 impl ConsentView {
-    /// Draws up a question.
+    /// Creates the view of a question.
     pub(crate) fn new(question: &Question, home: &Path) -> Self {
         let mut rest = Rest::default();
         let below = headline::below(question, &mut rest, home);
@@ -175,12 +175,12 @@ impl ConsentView {
         }
     }
 
-    /// The headline without its emphasis.
+    /// Returns the headline without emphasis.
     pub(crate) fn sentence(&self) -> String {
         plain(&self.headline)
     }
 
-    /// The worst that it would do, in full: "write ~/notes/plan.md (new file)".
+    /// Returns the worst consequence in full, such as "write ~/notes/plan.md (new file)".
     pub(crate) fn worst(&self) -> String {
         match self.lines.iter().find(|line| !line.words.is_empty()) {
             Some(line) => plain(&line.words),
@@ -188,7 +188,8 @@ impl ConsentView {
         }
     }
 
-    /// The effect of Allow, in a sentence, and in a second one what is open anyway. Empty for a choice that is not there.
+    /// Returns the outcome of Allow in a sentence, and in a second one what the server can do
+    /// anyway. Empty for an invalid choice.
     pub(crate) fn outcome(&self, choice: usize, lifetime: Lifetime) -> String {
         let Some(choice) = self.choices.get(choice) else { return String::new() };
         let sentence = choice.sentence.trim_end_matches('.');
@@ -212,7 +213,7 @@ fn band(question: &Question) -> Option<&'static str> {
     }
 }
 
-/// The words on the Allow button; `_` marks its key.
+/// Returns the label of the Allow button; `_` marks its access key.
 pub(crate) fn allow_words(lifetime: Lifetime) -> &'static str {
     match lifetime {
         Lifetime::Once => "_Allow once",
@@ -223,21 +224,21 @@ pub(crate) fn allow_words(lifetime: Lifetime) -> &'static str {
     }
 }
 
-/// The text of some spans.
+/// Returns the plain text of some spans.
 pub(crate) fn plain(spans: &[Span]) -> String {
     spans.iter().map(|span| span.text.as_str()).collect()
 }
 
-/// A piece of text in a tone. The line that begins with it reads from left to right.
+/// Creates a span whose text reads from left to right.
 pub(crate) fn span(text: impl Into<String>, tone: Tone) -> Span {
     Span { text: text::isolated(&text.into()), tone }
 }
 
-/// Returns `true` if the call reads one file and does nothing else.
+/// Returns whether the call only reads one file.
 fn reads_one_file(question: &Question) -> bool {
     let [only] = question.consequences.as_slice() else { return false };
     let one_path = matches!(only.object.as_slice(), [Piece::Path(_)]);
-    // A folder has no size.
+    // Folders have no size.
     let has_a_size = only.note.as_deref().is_some_and(|note| note.starts_with(|c: char| c.is_ascii_digit()));
     question.sandboxed && only.verb == Verb::Read && one_path && has_a_size && question.also.is_empty()
 }

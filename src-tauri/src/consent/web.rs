@@ -1,9 +1,12 @@
-//! The windows of the system's web engine in which questions are asked where there is no native dialog of ours.
+//! Web engine windows that ask questions on systems without a native dialog.
 //!
-//! - Which question is shown, and what ends it, [`Pages`] says; this makes the windows and hands on what happens to them.
-//! - A window answers for the question that it was opened for, by its label; any other is told nothing. Closing it is a no.
-//! - The windows are made outside of the lock: making one tells of its focus at once.
-//! - The machine's sleep is seen by its clocks. That the screen is locked is told by nobody here; behind it a window has no keyboard.
+//! - [`Pages`] decides which question is shown and how it is settled; this module creates the
+//!   windows and passes on their events.
+//! - A window answers only for the question that it was opened for, by its label. Closing it
+//!   denies.
+//! - Windows are created outside the lock, because creating one reports its focus synchronously.
+//! - Sleep is detected from the clocks. A locked screen is not detected here; behind it a window
+//!   has no keyboard.
 
 use super::arming::Event;
 use super::page::{Changing, Did, Drawn, Page};
@@ -14,18 +17,18 @@ use std::time::{Duration, Instant, SystemTime};
 use tauri::ipc::Invoke;
 use tauri::{AppHandle, Manager, State, WebviewUrl, WebviewWindow, WebviewWindowBuilder, WindowEvent};
 
-/// The time between two looks at whether a question is late, or the next may be shown.
+/// Poll interval for timed-out questions and the next page.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The questions, as the app's commands reach them.
+/// Questions, shared with the app's commands.
 pub(crate) struct Questions(Mutex<Pages>);
 
-/// Why a page is told nothing.
+/// Error for a page whose question is settled.
 #[derive(Debug, thiserror::Error, serde::Serialize)]
-#[error("this window asks nothing any more")]
+#[error("this question is already settled")]
 pub(crate) struct NoQuestionError;
 
-/// Shows questions from now on.
+/// Runs the queue of questions.
 pub(super) async fn run(parts: LoopParts, app: AppHandle) {
     let LoopParts { home, mut commands, waiting, .. } = parts;
     app.manage(Questions(Mutex::new(Pages::new(home, waiting))));
@@ -55,22 +58,22 @@ fn handle(app: &AppHandle, command: Command) {
         Command::Raise => {
             let open = questions.lock().page().map(|page| label(page));
             if let Some(window) = open.and_then(|label| app.get_webview_window(&label)) {
-                // One that cannot come to the front is still there.
+                // A window that cannot get the focus still exists.
                 let _ = window.set_focus();
             }
         }
-        Command::Tell(notice) => tracing::info!(notice, "there is nobody who shows this here"),
-        // The rest is what a native dialog tells its own queue.
+        Command::Tell(notice) => tracing::info!(notice, "no way to show a notice on this platform"),
+        // The remaining commands concern the native dialog's queue.
         _ => {}
     }
 }
 
-/// The page of a window.
+/// Returns the page of a window.
 fn page_of<'a>(pages: &'a mut Pages, window: &str) -> Result<&'a mut Page, NoQuestionError> {
     pages.page().filter(|page| label(page) == window).ok_or(NoQuestionError)
 }
 
-/// Has the window there that shows what is to be shown, and no other.
+/// Opens the window of the current page and closes all others.
 fn show(app: &AppHandle) {
     let shown = {
         let questions = app.state::<Questions>();
@@ -79,7 +82,7 @@ fn show(app: &AppHandle) {
     };
     for (name, window) in app.webview_windows() {
         if name.starts_with(LABEL) && shown.as_ref().is_none_or(|(label, _)| *label != name) {
-            // One that stays is told nothing.
+            // A window that cannot be destroyed gets no further replies.
             let _ = window.destroy();
         }
     }
@@ -87,15 +90,15 @@ fn show(app: &AppHandle) {
         && app.get_webview_window(&label).is_none()
         && let Err(error) = open(app, &label, &title)
     {
-        tracing::error!(%error, "the question cannot be shown, and is denied");
+        tracing::error!(%error, "failed to show the question, so it is denied");
         closed(app, &label);
     }
 }
 
-/// The beginning of the labels of our windows.
+/// Prefix of our window labels.
 const LABEL: &str = "consent-";
 
-/// The label of a page's window.
+/// Returns the window label of a page.
 fn label(page: &Page) -> String {
     format!("{LABEL}{}", page.number())
 }
@@ -114,7 +117,7 @@ fn open(app: &AppHandle, label: &str, title: &str) -> tauri::Result<()> {
         WindowEvent::Focused(on) => happened(&told, Event::Focused(*on)),
         WindowEvent::Moved(_) | WindowEvent::Resized(_) | WindowEvent::ScaleFactorChanged { .. } => {
             happened(&told, Event::Changed);
-            // One that tells no size keeps the one that it had.
+            // If the size is unavailable, the page keeps its last one.
             let _ = sized(&told);
         }
         WindowEvent::CloseRequested { .. } | WindowEvent::Destroyed => {
@@ -131,7 +134,7 @@ fn happened(window: &WebviewWindow, event: Event) {
     }
 }
 
-/// Tells the page how tall its window is.
+/// Reports the window's height to the page.
 fn sized(window: &WebviewWindow) -> tauri::Result<()> {
     let size = window.inner_size()?.to_logical::<f64>(window.scale_factor()?);
     if let Ok(page) = page_of(&mut window.state::<Questions>().lock(), window.label()) {
@@ -140,7 +143,7 @@ fn sized(window: &WebviewWindow) -> tauri::Result<()> {
     Ok(())
 }
 
-/// Closing the window is a no.
+/// Denies because the window was closed.
 fn closed(app: &AppHandle, label: &str) {
     let questions = app.state::<Questions>();
     let mut pages = questions.lock();
@@ -150,7 +153,7 @@ fn closed(app: &AppHandle, label: &str) {
     }
 }
 
-/// All that the page of this window draws once.
+/// Returns everything that the page of this window draws once.
 #[tauri::command]
 pub(crate) fn consent_page(
     window: WebviewWindow,
@@ -159,7 +162,7 @@ pub(crate) fn consent_page(
     page_of(&mut questions.lock(), window.label()).map(|page| page.drawn())
 }
 
-/// All that changes on it.
+/// Returns everything on the page that changes.
 #[tauri::command]
 pub(crate) fn consent_changing(
     window: WebviewWindow,
@@ -168,7 +171,7 @@ pub(crate) fn consent_changing(
     page_of(&mut questions.lock(), window.label()).map(|page| page.changing(Instant::now()))
 }
 
-/// Takes in what happened on the page.
+/// Handles a report from the page.
 #[tauri::command]
 pub(crate) fn consent_tell(
     window: WebviewWindow,
@@ -190,7 +193,7 @@ pub(crate) fn consent_tell(
     Ok(changing)
 }
 
-/// The commands of these windows, for the app's builder.
+/// Returns the handler of these windows' commands, for the app's builder.
 pub(crate) fn commands() -> impl Fn(Invoke) -> bool + Send + Sync + 'static {
     tauri::generate_handler![consent_page, consent_changing, consent_tell]
 }

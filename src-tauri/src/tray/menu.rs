@@ -1,26 +1,26 @@
-//! The tray's menu as plain data.
+//! The tray menu as plain data.
 //!
-//! - Pure: a function of what is known, so tests compare it whole.
+//! - Pure: a function of its input, so tests compare whole values.
 
 use crate::consent::text;
 use ironcurtain_protocol::{Protection, QuestionState, QuestionView, SessionView, StatusView};
 
-/// Most sessions the menu lists; the window has all.
+/// Maximum number of sessions in the menu; the window lists all.
 const SESSIONS: usize = 12;
 
-/// Longest line of a question.
+/// Maximum length of a question's line.
 const LINE: usize = 60;
 
-/// The facts that the menu is made of.
+/// Input of the menu.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct TrayState {
-    /// State of the trusted process, once it is known.
+    /// State of the trusted process, once known.
     pub(crate) status: Option<StatusView>,
     /// Live sessions.
     pub(crate) sessions: Vec<SessionView>,
-    /// Questions that wait for the person.
+    /// Pending questions.
     pub(crate) questions: usize,
-    /// Those that nobody answered in time.
+    /// Questions that expired unanswered.
     pub(crate) missed: Vec<QuestionView>,
 }
 
@@ -43,7 +43,6 @@ pub(crate) enum MenuEntry {
     Sub { text: String, presses: Vec<(String, MenuAction)> },
 }
 
-/// The action of a menu entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum MenuAction {
     Questions,
@@ -55,7 +54,7 @@ pub(crate) enum MenuAction {
 }
 
 impl MenuAction {
-    /// The id the menu carries.
+    /// Returns the id of the menu entry.
     pub(crate) fn id(&self) -> String {
         match self {
             Self::Questions => "questions".to_owned(),
@@ -68,7 +67,7 @@ impl MenuAction {
         }
     }
 
-    /// The action of an id, if it is one of ours.
+    /// Parses the id of a menu entry.
     pub(crate) fn from_id(id: &str) -> Option<Self> {
         match id {
             "questions" => Some(Self::Questions),
@@ -111,7 +110,8 @@ impl TrayMenu {
     }
 }
 
-/// Trouble is shown before questions: while something is wrong, an answer may not help.
+/// Returns the state to show. Problems take precedence over questions, because an answer may not
+/// help until they are fixed.
 fn protection(state: &TrayState) -> Protection {
     match &state.status {
         None => Protection::Degraded,
@@ -126,8 +126,8 @@ fn headline(protection: Protection, state: &TrayState) -> String {
     match protection {
         Protection::Protecting if state.sessions.is_empty() => "No agent connected".to_owned(),
         Protection::Protecting => format!("Protecting {}", count(state.sessions.len(), "session")),
-        Protection::Asking if state.questions == 1 => "1 question waits for you".to_owned(),
-        Protection::Asking => format!("{} questions wait for you", state.questions),
+        Protection::Asking if state.questions == 1 => "1 question is waiting for you".to_owned(),
+        Protection::Asking => format!("{} questions are waiting for you", state.questions),
         Protection::Lockdown => "Locked down: everything that would ask you is denied".to_owned(),
         Protection::Degraded => {
             let trouble = state.status.as_ref().and_then(|status| status.troubles.first());
@@ -153,7 +153,7 @@ fn sessions(sessions: &[SessionView]) -> MenuEntry {
     MenuEntry::Sub { text: format!("Sessions ({})", sessions.len()), presses }
 }
 
-/// Those that can be asked again; the others were.
+/// Returns the entry for expired questions that can still be reopened.
 fn missed(missed: &[QuestionView]) -> MenuEntry {
     let open = missed.iter().filter(|question| question.state == QuestionState::Missed);
     let presses: Vec<_> = open
@@ -188,7 +188,7 @@ fn count(n: usize, word: &str) -> String {
     if n == 1 { format!("1 {word}") } else { format!("{n} {word}s") }
 }
 
-/// An ampersand marks a key in native menus; doubled, it is one.
+/// Escapes ampersands, which mark access keys in native menus.
 fn mnemonics_off(text: &str) -> String {
     text.replace('&', "&&")
 }
@@ -199,7 +199,7 @@ mod tests {
     use ironcurtain_protocol::{AskedOn, ClientView};
 
     #[test]
-    fn at_rest() {
+    fn shows_no_agent_when_idle() {
         let state = TrayState { status: Some(status(Protection::Protecting, &[])), ..TrayState::default() };
         assert_eq!(
             TrayMenu::new(&state),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn with_two_sessions_and_a_question() {
+    fn lists_sessions_and_counts_the_question() {
         let state = TrayState {
             status: Some(status(Protection::Asking, &[])),
             sessions: vec![session("s1", "Claude Code", "filesystem"), session("s2", "R&D", "git")],
@@ -233,10 +233,10 @@ mod tests {
             TrayMenu::new(&state),
             TrayMenu {
                 protection: Protection::Asking,
-                tooltip: "IronCurtain: 1 question waits for you".into(),
+                tooltip: "IronCurtain: 1 question is waiting for you".into(),
                 badge: "1".into(),
                 entries: vec![
-                    MenuEntry::Line("1 question waits for you".into()),
+                    MenuEntry::Line("1 question is waiting for you".into()),
                     MenuEntry::Separator,
                     MenuEntry::Press { text: "Questions (1)".into(), action: MenuAction::Questions },
                     MenuEntry::Sub {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn trouble_comes_before_questions() {
+    fn problems_take_precedence_over_questions() {
         let state = TrayState {
             status: Some(status(Protection::Degraded, &["the audit log cannot be written"])),
             sessions: vec![],
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn lockdown_shows_and_can_be_ended_and_what_nobody_answered_can_be_asked_again() {
+    fn lockdown_can_be_undone_and_expired_questions_reopened() {
         let question = |id: &str, state| QuestionView {
             id: id.into(),
             session: "s".into(),
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_name_their_choice() {
+    fn entry_ids_round_trip() {
         let all = [
             MenuAction::Questions,
             MenuAction::End { session: "s:1".into() },

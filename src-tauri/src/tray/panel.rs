@@ -1,7 +1,8 @@
-//! Finds out whether a panel shows tray icons.
+//! Detects whether a panel shows tray icons.
 //!
-//! - Panels of today register a StatusNotifierWatcher on the session bus. Older ones (`tint2`) own the selection of the XEmbed system
-//!   tray; for them the tray library shows the same icon as a window in the panel.
+//! - Current panels register a StatusNotifierWatcher on the session bus. Older ones (`tint2`) own
+//!   the selection of the XEmbed system tray; for them the tray library shows the same icon as a
+//!   window in the panel.
 
 use gtk::prelude::*;
 use gtk::{gdk, gio};
@@ -10,7 +11,7 @@ use x11rb::errors::ReplyError;
 use x11rb::protocol::xproto::ConnectionExt;
 use x11rb::rust_connection::RustConnection;
 
-/// Returns whether a panel with room for icons is there.
+/// Returns whether a panel can show the icon.
 pub(super) fn shows_icons() -> bool {
     has_notifier_watcher() || has_embedding_tray()
 }
@@ -35,11 +36,11 @@ fn has_notifier_watcher() -> bool {
 fn has_embedding_tray() -> bool {
     let display = gdk::Display::default().filter(|display| display.backend().is_x11());
     let connected = display.and_then(|display| RustConnection::connect(Some(&display.name())).ok());
-    connected.is_some_and(|(screen, number)| owner_of_tray(&screen, number).is_ok_and(|owner| owner != 0))
+    connected.is_some_and(|(screen, number)| tray_owner(&screen, number).is_ok_and(|owner| owner != 0))
 }
 
-/// The window of the panel that owns the tray of this screen; 0 if there is none.
-fn owner_of_tray(screen: &RustConnection, number: usize) -> Result<u32, ReplyError> {
+/// Returns the window that owns the tray of this screen, or 0 if there is none.
+fn tray_owner(screen: &RustConnection, number: usize) -> Result<u32, ReplyError> {
     let name = format!("_NET_SYSTEM_TRAY_S{number}");
     let selection = screen.intern_atom(false, name.as_bytes())?.reply()?.atom;
     screen.flush()?;

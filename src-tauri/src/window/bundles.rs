@@ -1,11 +1,13 @@
-//! Commands that add the server of a bundle (`.mcpb`): choosing it, picking what it is to work with, and showing what would be
-//! added, which [`write_server`](super::adding::write_server) writes.
+//! Commands that add the server of a bundle (`.mcpb`): choosing the bundle, picking its files and
+//! folders, and showing the plan, which [`write_server`](super::add_server::write_server) writes.
 //!
-//! - It is unpacked to be read. Nothing of it runs, and nothing of it stays unless its server is added.
-//! - INVARIANT: the bundle, and each file or folder, is what a picker of the system gave to this process; the page names none.
+//! - The bundle is unpacked to be read. Nothing in it runs, and it is deleted unless its server is
+//!   added.
+//! - INVARIANT: the bundle and its files and folders come from a system picker in this process. The
+//!   page cannot name paths.
 
 use super::AppState;
-use super::adding::PlannedServer;
+use super::add_server::PlannedServer;
 use super::command_error::{CommandError, aside};
 use super::grants::trusted;
 use super::open_bundle::{BundleView, OpenBundle, OpenBundleError, PathWish, WantedBundle};
@@ -42,7 +44,7 @@ pub(super) async fn pick_for_bundle(
     }
     let picked = state.addition.with(move |draft| {
         let bundle = draft.bundle()?;
-        // Another one may have been chosen meanwhile.
+        // Another bundle may have been chosen meanwhile.
         if bundle.folder() == folder { bundle.pick(&setting, paths) } else { Err(OpenBundleError::Gone) }
     });
     picked.await.map(Some)
@@ -56,7 +58,7 @@ pub(super) async fn plan_bundle(
     state.addition.with(move |draft| draft.plan_bundle(&home, wanted)).await
 }
 
-pub(super) async fn leave_bundle(state: &AppState) -> Result<(), CommandError> {
+pub(super) async fn discard_bundle(state: &AppState) -> Result<(), CommandError> {
     let left = state.addition.with(|draft| {
         draft.leave();
         Ok::<_, OpenBundleError>(())

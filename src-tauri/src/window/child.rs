@@ -1,7 +1,9 @@
-//! The window's own process: it draws the page, and hands each command of it to the trusted process, which started it.
+//! The window's process: draws the page and forwards its commands to the trusted process, which
+//! started it.
 //!
-//! - It has nothing of its own: it ends with its window, and when the trusted process is gone, and its memory with it.
-//! - INVARIANT: its only way to the trusted process is the socket that it was started with. Nothing that it starts gets that.
+//! - Keeps no state: it exits with its window, or when the trusted process exits.
+//! - INVARIANT: its only connection to the trusted process is the inherited socket, which its own
+//!   children do not inherit.
 
 #[cfg(target_os = "linux")]
 mod engine;
@@ -9,7 +11,7 @@ mod engine;
 use super::command_error::CommandError;
 use super::wire::{FromWindow, ToWindow};
 #[cfg(target_os = "linux")]
-use crate::in_front;
+use crate::window_stack;
 use ironcurtain_protocol::{FrameError, read_frame, write_frame};
 use std::collections::HashMap;
 use std::fs::File;
@@ -23,33 +25,33 @@ use std::time::Duration;
 use tauri::ipc::{Invoke, InvokeBody, InvokeError, InvokeResolver, InvokeResponseBody};
 use tauri::{AppHandle, Context, Emitter, Manager, WebviewWindow, WebviewWindowBuilder, Wry};
 
-/// Label of the window; the capability in `tauri.conf.json` names it.
+/// Label of the window, also named by the capability in `tauri.conf.json`.
 const LABEL: &str = "main";
-/// Event that says: ask again.
+/// Event that tells the page to query again.
 const CHANGED: &str = "changed";
-/// Name of the process, of which the system keeps 15 letters.
+/// Name of the process; Linux keeps 15 characters.
 #[cfg(target_os = "linux")]
 const NAME: &std::ffi::CStr = c"ironcurtain-win";
-/// The time that the toolkit has to end, once nobody needs the window.
+/// Time for the toolkit to exit after the window is no longer needed.
 const ENDING: Duration = Duration::from_secs(1);
 
-/// Why there is no window.
+/// Reason why there is no window.
 #[derive(Debug, thiserror::Error)]
 pub enum WindowError {
-    /// Nobody who runs IronCurtain started it.
+    /// The process was not started by IronCurtain.
     #[error(
         "`--window` is for IronCurtain itself; start `ironcurtain-desktop` without it to open the window"
     )]
     NotOurs,
-    /// The operating system's answer.
-    #[error("the window cannot reach IronCurtain: {0}")]
+    /// Error of the operating system.
+    #[error("failed to connect to IronCurtain: {0}")]
     Channel(#[from] io::Error),
-    /// The toolkit's answer.
-    #[error("the window could not be opened: {0}")]
+    /// Error of the toolkit.
+    #[error("failed to open the window: {0}")]
     Toolkit(#[from] tauri::Error),
 }
 
-/// The calls that the page waits for.
+/// Pending calls of the page.
 struct Calls {
     to: Mutex<UnixStream>,
     waiting: Mutex<Waiting>,
@@ -61,13 +63,13 @@ struct Waiting {
     next: u64,
 }
 
-/// Is the window, from now until it is closed.
+/// Runs the window's process until the window is closed.
 ///
 /// # Errors
-/// [`WindowError`]
+/// Returns [`WindowError`] if the window cannot be opened.
 pub fn run() -> Result<(), WindowError> {
     let from = channel()?;
-    // Else it has the name of the link by which it was started.
+    // Otherwise it has the name of the link by which it was started.
     #[cfg(target_os = "linux")]
     rustix::thread::set_name(NAME).map_err(io::Error::from)?;
     let to = from.try_clone()?;
@@ -88,12 +90,12 @@ pub fn run() -> Result<(), WindowError> {
     Ok(())
 }
 
-/// The page, the icons and the capability, as they were built in.
+/// Returns the embedded page, icons and capability.
 pub(crate) fn context() -> Context {
     tauri::generate_context!()
 }
 
-/// The socket that this process was started with, which is its input no more.
+/// Takes the inherited socket from standard input.
 fn channel() -> Result<UnixStream, WindowError> {
     let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     if !input.metadata()?.file_type().is_socket() {
@@ -103,7 +105,7 @@ fn channel() -> Result<UnixStream, WindowError> {
     Ok(UnixStream::from(OwnedFd::from(input)))
 }
 
-/// Does what the trusted process says, until it is gone.
+/// Follows the trusted process's messages until it exits.
 fn listen(app: &AppHandle, from: UnixStream, calls: &Arc<Calls>) {
     let mut from = BufReader::new(from);
     let mut begun = false;
@@ -115,7 +117,7 @@ fn listen(app: &AppHandle, from: UnixStream, calls: &Arc<Calls>) {
             }),
             Ok(ToWindow::Changed) => {
                 if let Err(error) = app.emit_to(LABEL, CHANGED, ()) {
-                    tracing::warn!(%error, "the page could not be told of a change");
+                    tracing::warn!(%error, "failed to notify the page of a change");
                 }
             }
             Ok(ToWindow::Show) => {
@@ -125,21 +127,21 @@ fn listen(app: &AppHandle, from: UnixStream, calls: &Arc<Calls>) {
                     let shown = if is_first { open(&handle) } else { raise(&handle) };
                     match shown.map(|number| calls.say(&FromWindow::Shown { number })) {
                         Err(error) if is_first => {
-                            tracing::error!(%error, "the window could not be opened");
+                            tracing::error!(%error, "failed to open the window");
                             handle.exit(1);
                         }
-                        // One that is closing says nothing, and the app opens another.
+                        // A window that is closing sends no reply, and the app opens a new one.
                         Ok(_) | Err(_) => {}
                     }
                 });
                 if let Err(error) = shown {
-                    tracing::warn!(%error, "the window could not be shown");
+                    tracing::warn!(%error, "failed to show the window");
                 }
             }
             Err(why) => {
-                tracing::debug!(%why, "nobody is behind the window any more");
+                tracing::debug!(%why, "the trusted process closed the connection");
                 app.exit(0);
-                // A toolkit that hangs does not keep the process.
+                // Exit even if the toolkit hangs.
                 thread::sleep(ENDING);
                 std::process::exit(1);
             }
@@ -147,7 +149,7 @@ fn listen(app: &AppHandle, from: UnixStream, calls: &Arc<Calls>) {
     }
 }
 
-/// Opens the window. Tells its number.
+/// Opens the window and returns its id.
 fn open(app: &AppHandle) -> tauri::Result<Option<u64>> {
     #[cfg(target_os = "linux")]
     let page = engine::empty()?;
@@ -163,11 +165,11 @@ fn open(app: &AppHandle) -> tauri::Result<Option<u64>> {
     number(&window)
 }
 
-/// Brings the window to the front. Tells its number.
+/// Brings the window to the front and returns its id.
 fn raise(app: &AppHandle) -> tauri::Result<Option<u64>> {
     let window = app.get_webview_window(LABEL).ok_or(tauri::Error::WindowNotFound)?;
     #[cfg(target_os = "linux")]
-    in_front::bring(&window.gtk_window()?);
+    window_stack::raise(&window.gtk_window()?);
     #[cfg(not(target_os = "linux"))]
     {
         window.unminimize()?;
@@ -178,7 +180,7 @@ fn raise(app: &AppHandle) -> tauri::Result<Option<u64>> {
 
 #[cfg(target_os = "linux")]
 fn number(window: &WebviewWindow) -> tauri::Result<Option<u64>> {
-    Ok(in_front::number(&window.gtk_window()?))
+    Ok(window_stack::x11_id(&window.gtk_window()?))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -187,11 +189,11 @@ fn number(_: &WebviewWindow) -> tauri::Result<Option<u64>> {
 }
 
 impl Calls {
-    /// Hands a command of the page on.
+    /// Forwards a command of the page.
     fn send(&self, invoke: Invoke) {
         let Invoke { message, resolver, .. } = invoke;
         let InvokeBody::Json(arguments) = message.payload() else {
-            return resolver.reject(CommandError::malformed("the arguments of a command have names"));
+            return resolver.reject(CommandError::malformed("command arguments must be an object"));
         };
         let id = {
             let mut waiting = self.waiting();

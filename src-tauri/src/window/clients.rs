@@ -1,6 +1,7 @@
-//! Commands about agent clients: which are there, and connecting one or giving it back what it had.
+//! Commands about agent clients: finding, connecting and disconnecting them.
 //!
-//! - A change is kept here until the person says yes: what is written is what was shown, and only onto the text it was made for.
+//! - A planned change is kept here until the user confirms it: exactly what was shown is written,
+//!   and only to the text it was made for.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -16,30 +17,30 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Changes that wait for the person's yes, by the client.
+/// Changes that await the user's confirmation, by client.
 #[derive(Default)]
 pub(super) struct ClientDrafts(Mutex<HashMap<String, ClientChange>>);
 
-/// The way that a client is to be changed.
+/// Requested change of a client.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum ClientWish {
-    /// An entry for each server.
+    /// Adds an entry for each server.
     Connect,
-    /// One entry for the servers of a profile.
+    /// Adds one entry for the servers of a profile.
     Profile { profile: String },
-    /// Servers that it starts itself become ours.
+    /// Moves the client's own servers to IronCurtain.
     Move {
-        /// Only these; without them, all that can.
+        /// Servers to move; `None` moves every movable one.
         only: Option<Vec<String>>,
-        /// Their plain secrets go to the keyring.
+        /// Also moves their plain secrets to the keyring.
         secrets: bool,
     },
-    /// It gets back what it had.
+    /// Restores the client's previous entries.
     Disconnect,
 }
 
-/// An agent client for the page.
+/// Agent client for the page.
 #[derive(Debug, Serialize)]
 pub(super) struct FoundClient {
     id: &'static str,
@@ -54,18 +55,18 @@ pub(super) struct FoundClient {
 struct FoundEntry {
     name: String,
     way: String,
-    /// It goes past the shield.
+    /// The entry bypasses IronCurtain.
     past: bool,
 }
 
-/// A change of a client's settings, as it would be written.
+/// Change of a client's settings, as it would be written.
 #[derive(Debug, Serialize)]
 pub(super) struct PlannedChange {
     file: String,
     diff: String,
     servers_diff: Option<String>,
     left: Vec<String>,
-    /// The secrets that go to the keyring.
+    /// Secrets that move to the keyring.
     secrets: Vec<PlainSecretRow>,
 }
 
@@ -108,8 +109,9 @@ pub(super) async fn plan_client(
 pub(super) async fn write_client(state: &AppState, id: String) -> Result<String, CommandError> {
     let clients = clients(trusted(state)?).map_err(CommandError::refused)?;
     let change = state.client_drafts.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-    let change = change.ok_or_else(|| CommandError::malformed("look at the change again"))?;
-    let told = format!("Written. Start {} again, so that it reads its settings.", change.client);
+    let change =
+        change.ok_or_else(|| CommandError::malformed("nothing to change: review the change again"))?;
+    let told = format!("Written. Restart {} to apply it.", change.client);
     kept(state, &change.secrets).await?;
     aside(move || clients.write(&change)).await?;
     Ok(told)
@@ -122,24 +124,23 @@ fn clients(Trusted { home, programs, .. }: Trusted) -> Result<Clients, ClientErr
 fn found(report: ClientReport) -> FoundClient {
     let entries = report.entries.into_iter().map(|entry| {
         let (way, past) = match entry.way {
-            EntryUse::Shield { server: Some(server), .. } => {
-                (format!("server {server}, behind the shield"), false)
-            }
+            EntryUse::Shield { server: Some(server), .. } => (format!("server {server}, protected"), false),
             EntryUse::Shield { server: None, profile: Some(profile) } => {
-                (format!("servers of the profile {profile}, behind the shield"), false)
+                (format!("servers of the profile {profile}, protected"), false)
             }
-            EntryUse::Shield { server: None, profile: None } => {
-                ("all servers, behind the shield".to_owned(), false)
-            }
+            EntryUse::Shield { server: None, profile: None } => ("all servers, protected".to_owned(), false),
             EntryUse::OtherShim { path } => (format!("starts another shim: {path}"), true),
             EntryUse::Server { command } => {
-                (format!("goes past the shield: starts {command}, which can reach all that you can"), true)
+                (format!("not protected: started directly ({command}) with all your rights"), true)
             }
-            EntryUse::Remote { url } => {
-                (format!("goes past the shield: connects to {url}, which sees what it is sent"), true)
-            }
+            EntryUse::Remote { url } => (
+                format!(
+                    "not protected: connects directly to {url}, which sees everything that is sent to it"
+                ),
+                true,
+            ),
             EntryUse::Disabled => ("switched off".to_owned(), false),
-            EntryUse::Unknown => ("of a form that is not known".to_owned(), true),
+            EntryUse::Unknown => ("unrecognized format".to_owned(), true),
         };
         FoundEntry { name: visible::line(&entry.name), way: visible::line(&way), past }
     });

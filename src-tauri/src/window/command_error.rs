@@ -1,14 +1,14 @@
-//! Why a command failed, for the page.
+//! The error of a command, as sent to the page.
 
 use ironcurtain_protocol::{ErrorCode, Reply};
 use ironcurtain_visible as visible;
 use serde::{Deserialize, Serialize};
 use std::fmt::Display;
 
-/// The most characters of a reason that are shown.
+/// Maximum length of a message, in characters.
 const LONGEST: usize = 2000;
 
-/// Why a command failed. The page matches `code` and shows `message`.
+/// Reason why a command failed. The page matches on `code` and shows `message`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct CommandError {
     code: ErrorCode,
@@ -16,32 +16,33 @@ pub(crate) struct CommandError {
 }
 
 impl CommandError {
-    /// The answer to a request that cannot be done, and why, which may be in part in somebody else's words.
+    /// Creates the error of a request that cannot be fulfilled. The message may contain untrusted
+    /// text.
     pub(super) fn refused(problem: impl Display) -> Self {
         let message = visible::lines(&visible::head(&problem.to_string(), LONGEST));
         Self { code: ErrorCode::Storage, message }
     }
 
-    /// The answer to a request that makes no sense.
+    /// Creates the error of an invalid request.
     pub(super) fn malformed(problem: impl Display) -> Self {
         Self { code: ErrorCode::Malformed, message: problem.to_string() }
     }
 
-    /// A reply that is not the one that was asked for proves nothing, so it is a failure.
+    /// Converts an error reply. Any other unexpected reply is a failure too.
     pub(super) fn of(reply: Reply) -> Self {
         if let Reply::Failed { code, message } = reply {
             return Self { code, message };
         }
-        Self::malformed("the answer was not understood; try again")
+        Self::malformed("unexpected reply from the trusted process; try again")
     }
 
-    /// The words for the person.
+    /// Returns the message for the user.
     pub(super) fn into_message(self) -> String {
         self.message
     }
 }
 
-/// Does what reads or writes files, away from the thread that draws.
+/// Runs file operations on a blocking thread.
 pub(super) async fn aside<T: Send + 'static, E: Display + Send + 'static>(
     act: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, CommandError> {

@@ -1,18 +1,19 @@
-//! The commands that the page may call, by name: the only way from the window's process into this one.
+//! Dispatches the page's commands by name: the only way from the window's process into this one.
 //!
-//! - A command or an argument that is not known is refused, and so is an argument that is not of its kind.
+//! - Rejects unknown commands and arguments, and arguments of the wrong type.
 
 use super::command_error::CommandError;
 use super::{
-    AppState, adding, bundles, clients, grants, identity, practice, profiles, record, rules, secrets,
-    server_change, server_log, servers, sessions, settings, snapshot, starting_folder, stops,
+    AppState, add_server, bundles, clients, grants, identity, practice, profiles, record, restrictions,
+    rules, secrets, server_change, server_log, servers, sessions, settings, snapshot, starting_folder,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
-/// Makes [`run`] of the commands and the names of their arguments; of which kind these are, the functions say.
+/// Generates [`run`] from the commands and their argument names. The argument types come from the
+/// functions.
 macro_rules! commands {
     ($($module:ident::$command:ident($($argument:ident),*);)*) => {
         /// Runs one command of the page.
@@ -28,11 +29,11 @@ macro_rules! commands {
                     given.all_taken()?;
                     answer(&Box::pin($module::$command(state, $($argument),*)).await?)
                 })*
-                unknown => Err(CommandError::malformed(format!("`{unknown}` is not a command of the window"))),
+                unknown => Err(CommandError::malformed(format!("unknown command `{unknown}`"))),
             }
         }
 
-        /// Each command with the names of its arguments.
+        /// All commands with their argument names.
         #[cfg(test)]
         const ALL: &[(&str, &[&str])] = &[$((stringify!($command), &[$(stringify!($argument)),*])),*];
     };
@@ -42,14 +43,14 @@ commands! {
     snapshot::snapshot();
     sessions::end_session(session);
     sessions::restart_server(session);
-    sessions::decide_left(session, path, choice);
+    sessions::decide_file(session, path, choice);
     sessions::show_question();
-    stops::pause_session(session, on);
-    stops::lock_down(on, end_sessions);
-    stops::forget_question(question);
-    stops::ask_again(question);
-    grants::take_back(grants);
-    grants::give_again(grant);
+    restrictions::pause_session(session, on);
+    restrictions::lock_down(on, end_sessions);
+    restrictions::forget_question(question);
+    restrictions::ask_again(question);
+    grants::revoke_grants(grants);
+    grants::restore_grant(grant);
     grants::change_grant(grant, terms);
     grants::grant_beforehand(gift);
     rules::rules();
@@ -62,16 +63,16 @@ commands! {
     servers::servers();
     servers::add_server(server);
     servers::install_server(name);
-    servers::look_for_update(name);
-    servers::take_update(name);
-    servers::look_at_tools(name);
-    servers::keep_tools(name);
-    adding::plan_server(wanted);
-    adding::write_server();
+    servers::check_for_update(name);
+    servers::apply_update(name);
+    servers::review_tools(name);
+    servers::save_tools(name);
+    add_server::plan_server(wanted);
+    add_server::write_server();
     bundles::choose_bundle();
     bundles::pick_for_bundle(setting);
     bundles::plan_bundle(wanted);
-    bundles::leave_bundle();
+    bundles::discard_bundle();
     server_change::plan_removal(name);
     server_change::remove_server();
     server_change::restore_server(name);
@@ -84,7 +85,7 @@ commands! {
     server_change::write_limits();
     profiles::profiles();
     profiles::change_profile(name, servers);
-    profiles::drop_profile(name);
+    profiles::delete_profile(name);
     server_log::server_log(session);
     secrets::secrets();
     secrets::set_secret(name, value);
@@ -96,15 +97,15 @@ commands! {
     record::activity(wanted, skip, most);
     record::export_activity(wanted, format);
     record::check_log();
-    practice::practise();
-    practice::refused_look();
-    practice::welcomed();
+    practice::ask_practice_question();
+    practice::try_private_folder();
+    practice::finish_first_steps();
     starting_folder::starting_folder(write);
     settings::settings();
     settings::change_settings(changes);
 }
 
-/// The arguments that a command was given and has not taken yet.
+/// Arguments of a command that have not been taken yet.
 struct Arguments(Map<String, Value>);
 
 impl Arguments {
@@ -113,23 +114,21 @@ impl Arguments {
             Value::Object(all) => Ok(Self(all)),
             Value::Null => Ok(Self(Map::new())),
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                Err(CommandError::malformed("the arguments of a command have names"))
+                Err(CommandError::malformed("command arguments must be an object"))
             }
         }
     }
 
-    /// One that is missing is as one that is null.
+    /// A missing argument counts as null.
     fn take<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, CommandError> {
         let value = self.0.remove(name).unwrap_or_default();
         serde_json::from_value(value)
-            .map_err(|misread| CommandError::malformed(format!("the argument `{name}`: {misread}")))
+            .map_err(|misread| CommandError::malformed(format!("invalid argument `{name}`: {misread}")))
     }
 
     fn all_taken(&self) -> Result<(), CommandError> {
         match self.0.keys().next() {
-            Some(unknown) => {
-                Err(CommandError::malformed(format!("`{unknown}` is not an argument of this command")))
-            }
+            Some(unknown) => Err(CommandError::malformed(format!("unknown argument `{unknown}`"))),
             None => Ok(()),
         }
     }
@@ -151,7 +150,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use tokio::sync::watch;
 
-    /// Does whatever it is asked for, and keeps what that was.
+    /// Backend that accepts every request and records it.
     #[derive(Default)]
     struct Asked(Mutex<Vec<Request>>);
 
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_run_as_it_is_written_and_whatever_is_not_known_is_refused_before_anything_is_done() {
+    fn runs_known_commands_and_rejects_everything_else() {
         let asked = Arc::<Asked>::default();
         let state =
             AppState::new(asked.clone(), DialogConsent::new("/home/ada".into()).0, "/home/ada".into());
@@ -184,19 +183,19 @@ mod tests {
             done.map(|told| told.get().to_owned()).map_err(CommandError::into_message)
         };
         let refused = [
-            (
-                "consent_tell",
-                json!({ "number": 1, "did": "allow" }),
-                "`consent_tell` is not a command of the window",
-            ),
+            ("consent_tell", json!({ "number": 1, "did": "allow" }), "unknown command `consent_tell`"),
             (
                 "lock_down",
                 json!({ "on": true, "end_sessions": true, "answer": "allow" }),
-                "`answer` is not an argument",
+                "unknown argument `answer`",
             ),
-            ("lock_down", json!({ "on": "yes", "end_sessions": true }), "the argument `on`: invalid type"),
-            ("lock_down", json!({ "on": true }), "the argument `end_sessions`: invalid type: null"),
-            ("lock_down", json!([true, true]), "the arguments of a command have names"),
+            (
+                "lock_down",
+                json!({ "on": "yes", "end_sessions": true }),
+                "invalid argument `on`: invalid type",
+            ),
+            ("lock_down", json!({ "on": true }), "invalid argument `end_sessions`: invalid type: null"),
+            ("lock_down", json!([true, true]), "command arguments must be an object"),
         ];
         for (command, arguments, why) in refused {
             let told = run(command, arguments).unwrap_err();
@@ -209,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_calls_these_commands_with_these_arguments_and_no_others() {
+    fn the_page_calls_exactly_these_commands() {
         let page = include_str!("../../../ui/backend.js");
         let calls = page.split("invoke(\"").skip(1).map(|call| {
             let (name, rest) = call.split_once('"').unwrap();

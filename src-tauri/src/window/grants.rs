@@ -1,8 +1,8 @@
-//! Commands about grants: taking back, giving again, changing, giving beforehand.
+//! Commands about grants: revoking, restoring, changing, and granting in advance.
 
 use super::AppState;
 use super::command_error::CommandError;
-use super::pick::Picked;
+use super::file_picker::Picked;
 use crate::backend::Trusted;
 use ironcurtain_consent::Lifetime;
 use ironcurtain_daemon::{Gift, GiftOf, GiveError, GrantTerms};
@@ -15,22 +15,22 @@ use std::path::Path;
 use std::sync::PoisonError;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The number of grants that were taken back and can be given again.
+/// Maximum number of revoked grants that can be restored.
 const UNDO: usize = 1000;
 
-/// The fate of one grant that was to be taken back.
+/// Outcome of revoking one grant.
 #[derive(Debug, Serialize)]
-pub(super) struct TakenBackRow {
+pub(super) struct RevokedRow {
     grant: String,
-    /// When it was proved to be gone.
+    /// Time at which the revocation was verified.
     at_ms: Option<u64>,
-    /// The number of servers that were restarted for it.
+    /// Number of servers restarted for it.
     restarted: usize,
     note: Option<String>,
     problem: Option<String>,
 }
 
-/// The words of the page for an access.
+/// Access as named by the page.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum AccessWord {
@@ -39,7 +39,7 @@ pub(super) enum AccessWord {
     Delete,
 }
 
-/// The words of the page for a lifetime. For a single call nothing is granted here.
+/// Lifetime as named by the page. A single call cannot be granted here.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum LifetimeWord {
@@ -49,30 +49,30 @@ pub(super) enum LifetimeWord {
     Always,
 }
 
-/// Who is to be given what. A file or folder is picked.
+/// Grant requested in advance. Files and folders are picked separately.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WantedGift {
+pub(super) struct RequestedGrant {
     client: String,
     server: String,
-    kind: GiftKind,
-    /// The host, or the tool.
+    kind: GrantKind,
+    /// Host or tool name.
     what: String,
     access: Vec<AccessWord>,
     lifetime: LifetimeWord,
 }
 
-/// The kind of what is given.
+/// Kind of the granted object.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum GiftKind {
+pub(super) enum GrantKind {
     File,
     Folder,
     Host,
     Tool,
 }
 
-/// Other terms for a grant.
+/// New terms of a grant.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WantedTerms {
@@ -82,11 +82,11 @@ pub(super) struct WantedTerms {
     part: bool,
 }
 
-pub(super) async fn take_back(
+pub(super) async fn revoke_grants(
     state: &AppState,
     grants: Vec<String>,
-) -> Result<Vec<TakenBackRow>, CommandError> {
-    // Each is denied as soon as it is asked for; what takes long is the proof.
+) -> Result<Vec<RevokedRow>, CommandError> {
+    // Each request denies access at once; verifying that takes time.
     let asked = grants.into_iter().map(|grant| {
         let held = state.backend.trusted().and_then(|trusted| trusted.daemon.holding(&grant));
         let reply = state.backend.request(Request::Revoke { grant: grant.clone() });
@@ -96,44 +96,44 @@ pub(super) async fn take_back(
     let mut told = Vec::new();
     for (grant, held, reply) in asked.collect::<Vec<_>>() {
         let reply = reply.await.map_err(CommandError::refused)?;
-        told.push(taken_back(grant, reply));
-        if let (Some(held), Some(TakenBackRow { at_ms: Some(_), .. })) = (held, told.last()) {
+        told.push(revoked_row(grant, reply));
+        if let (Some(held), Some(RevokedRow { at_ms: Some(_), .. })) = (held, told.last()) {
             remember(state, held);
         }
     }
     Ok(told)
 }
 
-fn taken_back(grant: String, reply: Reply) -> TakenBackRow {
+fn revoked_row(grant: String, reply: Reply) -> RevokedRow {
     if let Reply::Revoked { grant: done, restarted, unstored } = &reply
         && *done == grant
     {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let at_ms = u64::try_from(now.as_millis()).ok();
         let (restarted, note) = (restarted.len(), unstored.clone());
-        return TakenBackRow { grant, at_ms, restarted, note, problem: None };
+        return RevokedRow { grant, at_ms, restarted, note, problem: None };
     }
     let problem = Some(CommandError::of(reply).into_message());
-    TakenBackRow { grant, at_ms: None, restarted: 0, note: None, problem }
+    RevokedRow { grant, at_ms: None, restarted: 0, note: None, problem }
 }
 
 fn remember(state: &AppState, grant: StandingGrant) {
-    let mut all = state.taken_back.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all = state.revoked.lock().unwrap_or_else(PoisonError::into_inner);
     let too_many = (all.len() + 1).saturating_sub(UNDO);
     all.drain(..too_many);
     all.push(grant);
 }
 
-pub(super) async fn give_again(state: &AppState, grant: String) -> Result<(), CommandError> {
+pub(super) async fn restore_grant(state: &AppState, grant: String) -> Result<(), CommandError> {
     let trusted = trusted(state)?;
     let again = {
-        let all = state.taken_back.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = state.revoked.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().find(|one| one.id == grant).cloned()
     };
-    let again = again.ok_or_else(|| CommandError::malformed("it was not taken back in this window"))?;
+    let again = again.ok_or_else(|| CommandError::malformed("this grant was not revoked in this window"))?;
     let daemon = trusted.daemon.clone();
     given(&trusted, async move { daemon.give_again(again).await }).await?;
-    let mut all = state.taken_back.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all = state.revoked.lock().unwrap_or_else(PoisonError::into_inner);
     all.retain(|one| one.id != grant);
     Ok(())
 }
@@ -167,7 +167,7 @@ pub(super) async fn change_grant(
 
 pub(super) async fn grant_beforehand(
     state: &AppState,
-    gift: WantedGift,
+    gift: RequestedGrant,
 ) -> Result<Option<String>, CommandError> {
     let trusted = trusted(state)?;
     let picked = async |title: &str, kind: Picked| {
@@ -175,10 +175,10 @@ pub(super) async fn grant_beforehand(
         state.pickers.pick(title, kind, &state.home).await.map(|path| GiftOf::Files { path, access })
     };
     let what = match gift.kind {
-        GiftKind::File => picked("Grant a file", Picked::File).await,
-        GiftKind::Folder => picked("Grant a folder with all that is below it", Picked::Folder).await,
-        GiftKind::Host => Some(GiftOf::Host(gift.what)),
-        GiftKind::Tool => Some(GiftOf::Tool(gift.what)),
+        GrantKind::File => picked("Grant a file", Picked::File).await,
+        GrantKind::Folder => picked("Grant a folder and everything in it", Picked::Folder).await,
+        GrantKind::Host => Some(GiftOf::Host(gift.what)),
+        GrantKind::Tool => Some(GiftOf::Tool(gift.what)),
     };
     let Some(what) = what else { return Ok(None) };
     let gift = Gift { client: gift.client, server: gift.server, what, lifetime: gift.lifetime.into() };
@@ -187,7 +187,7 @@ pub(super) async fn grant_beforehand(
     Ok(Some(visible::path(&granted)))
 }
 
-/// Gives on the trusted process's own threads.
+/// Runs a grant operation on the trusted process's own threads.
 async fn given<T: Send + 'static>(
     trusted: &Trusted,
     giving: impl Future<Output = Result<T, GiveError>> + Send + 'static,
@@ -196,9 +196,9 @@ async fn given<T: Send + 'static>(
     given.map_err(CommandError::refused)
 }
 
-/// The trusted process of this program.
+/// Returns the trusted process of this program.
 pub(super) fn trusted(state: &AppState) -> Result<Trusted, CommandError> {
-    state.backend.trusted().ok_or_else(|| CommandError::malformed("this window has no app behind it"))
+    state.backend.trusted().ok_or_else(|| CommandError::malformed("this window is not connected to the app"))
 }
 
 fn access_set(words: &[AccessWord]) -> AccessSet {

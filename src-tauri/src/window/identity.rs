@@ -1,4 +1,4 @@
-//! The decision about what is kept under the name of a server that is another program now.
+//! The user's decision about a server's grants after its program changed.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -29,7 +29,7 @@ pub(super) struct SuspendedRow {
     found: String,
 }
 
-/// Keeps what was shown for the new program, or puts it aside. `found` is the program that was shown.
+/// Keeps the grants for the new program, or sets them aside. `found` is the program that was shown.
 pub(super) async fn decide_identity(
     state: &AppState,
     server: String,
@@ -55,7 +55,7 @@ pub(super) async fn decide_identity(
     let (noted, name) = (suspended.clone(), visible::line(&suspended.name));
     let file = aside(move || noted.note_put_aside()).await?;
     for grant in &suspended.kept.grants {
-        // One that is left is refused below.
+        // A grant that could not be revoked is refused below.
         let _ = state.backend.request(Request::Revoke { grant: grant.id.clone() }).await;
     }
     aside(move || suspended.start_afresh()).await?;

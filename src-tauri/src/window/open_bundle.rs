@@ -1,9 +1,11 @@
-//! A bundle (`.mcpb`) that a person looks at in the window: its maker's words for the page, and their answers to its settings.
+//! A bundle (`.mcpb`) under review in the window: its texts for the page, and the user's values for
+//! its settings.
 //!
-//! - INVARIANT: a file or folder that it is to work with is what a picker of the system gave to this process; the page names none.
-//! - What its maker wrote is shortened and made visible before the page has it.
+//! - INVARIANT: its files and folders come from a system picker in this process. The page cannot
+//!   name paths.
+//! - The bundle's own texts are shortened and escaped before they reach the page.
 
-use super::pick::Picked;
+use super::file_picker::Picked;
 use ironcurtain_admin::catalog::{
     Addition, Bundle, BundleAnswers, BundleError, BundleSetting, SettingKind, secret_name,
 };
@@ -13,28 +15,28 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The most characters of its maker's words that are shown.
+/// Maximum length of a bundle's text, in characters.
 const LONGEST: usize = 300;
 
-/// A bundle that is unpacked, and the paths that were picked for its settings.
+/// Unpacked bundle, and the paths picked for its settings.
 pub(super) struct OpenBundle {
     bundle: Bundle,
     picked: BTreeMap<String, Vec<String>>,
 }
 
-/// The answers of the page, but for files and folders.
+/// Values from the page, except files and folders.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WantedBundle {
-    /// The server's name; empty for its own.
+    /// Name of the server; empty for the default.
     pub(super) name: String,
-    /// The texts that were typed, by setting.
+    /// Typed values, by setting.
     pub(super) values: BTreeMap<String, Vec<String>>,
-    /// The secrets that the person does without.
+    /// Optional secrets that the user leaves out.
     pub(super) without: BTreeSet<String>,
 }
 
-/// A bundle for the page.
+/// Bundle for the page.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct BundleView {
     file: String,
@@ -56,7 +58,7 @@ struct SettingRow {
     proposed: Vec<String>,
 }
 
-/// The picker that a setting wants.
+/// Picker that a setting requires.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PathWish {
     pub(super) title: String,
@@ -64,18 +66,18 @@ pub(super) struct PathWish {
     pub(super) several: bool,
 }
 
-/// Why the answers to a bundle are not taken.
+/// Reason why the values are rejected.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OpenBundleError {
     #[error(transparent)]
     Bundle(#[from] BundleError),
-    #[error("`{0}` is picked, and not typed")]
+    #[error("`{0}` must be picked, not typed")]
     Typed(String),
-    #[error("the bundle has no file or folder `{0}` to pick")]
+    #[error("the bundle has no file or folder setting `{0}`")]
     NoPath(String),
-    #[error("the name of what was picked is not UTF-8")]
+    #[error("the name of the picked file or folder is not UTF-8")]
     NotUtf8,
-    #[error("choose the bundle again")]
+    #[error("the bundle is no longer open; choose it again")]
     Gone,
 }
 
@@ -86,7 +88,7 @@ impl OpenBundle {
         Ok((Self { bundle, picked: BTreeMap::new() }, view))
     }
 
-    /// The folder that it lies in, which no other one ever has.
+    /// Returns the folder of the unpacked bundle, which is unique.
     pub(super) fn folder(&self) -> PathBuf {
         self.bundle.folder().to_path_buf()
     }
@@ -105,7 +107,7 @@ impl OpenBundle {
         Ok(PathWish { title: format!("Pick {what} that {name} is to work with"), kind, several })
     }
 
-    /// Takes what a picker gave for a setting.
+    /// Records the picked paths of a setting.
     pub(super) fn pick(&mut self, key: &str, paths: Vec<PathBuf>) -> Result<Vec<String>, OpenBundleError> {
         self.path_wish(key)?;
         let texts = paths.into_iter().map(|path| path.into_os_string().into_string());
@@ -114,7 +116,7 @@ impl OpenBundle {
         Ok(texts)
     }
 
-    /// Its server by the person's answers.
+    /// Builds the server from the user's values.
     pub(super) fn addition(&self, home: &Home, wanted: WantedBundle) -> Result<Addition, OpenBundleError> {
         let WantedBundle { name, mut values, without } = wanted;
         let settings = &self.bundle.manifest.user_config;
@@ -127,14 +129,14 @@ impl OpenBundle {
         Ok(self.bundle.addition(home, name, &BundleAnswers { values, without })?)
     }
 
-    /// The names that the keyring has for its secrets in a server, by their settings.
+    /// Returns the names of a server's secrets in the keyring, by setting.
     pub(super) fn secrets(&self, server: &str) -> BTreeMap<String, String> {
         let settings = self.bundle.manifest.user_config.iter();
         let secrets = settings.filter(|(_, setting)| setting.kind() == SettingKind::Secret);
         secrets.map(|(key, _)| (key.clone(), secret_name(server, key))).collect()
     }
 
-    /// Leaves it where it is, for its server.
+    /// Keeps the unpacked bundle for its server.
     pub(super) fn keep(self) {
         self.bundle.keep();
     }

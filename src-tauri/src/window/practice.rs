@@ -1,6 +1,8 @@
-//! Commands of the first steps that try the real things: a question that changes nothing, and a look that is refused.
+//! Commands of the first steps: a practice question without effect, and an attempt to read a
+//! private folder, which the sandbox refuses.
 //!
-//! - The practice question is shown by the real dialog and reaches nobody: no call waits for it, and nothing is on record.
+//! - The real dialog shows the practice question, but no call is pending for it and nothing is
+//!   recorded.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -8,7 +10,7 @@ use super::grants::trusted;
 use super::preferences::Preferences;
 use crate::backend::Trusted;
 use crate::consent::AnswerSink;
-use ironcurtain_admin::inspect::{Inspection, sight};
+use ironcurtain_admin::inspect::{Inspection, list_folder};
 use ironcurtain_consent::{Answer, Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
 use ironcurtain_protocol::ClientView;
 use ironcurtain_visible as visible;
@@ -17,57 +19,58 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// The time that the practice question waits.
+/// Time limit of the practice question.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// The time that the look may take.
-const LOOKING: Duration = Duration::from_secs(20);
+/// Time limit of the attempt.
+const ATTEMPT_LIMIT: Duration = Duration::from_secs(20);
 
-/// Folders of a person that no agent needs; the first that has something in it is looked at, else home itself.
+/// Private folders that agents do not need, relative to home. The first nonempty one is tried, else
+/// home itself.
 const PRIVATE: [&str; 5] = [".ssh", ".gnupg", ".aws", ".config", ""];
 
-/// The answer to the practice question.
+/// Answer to the practice question.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Practised {
+pub(super) enum PracticeAnswer {
     Allowed,
     Denied,
-    /// It was closed, or nobody answered.
+    /// Closed or not answered.
     Unanswered,
 }
 
-/// The names of a private folder that a program without any permission saw.
+/// Number of names that a program without any permission saw in a private folder.
 #[derive(Debug, Serialize)]
-pub(super) struct RefusedLook {
+pub(super) struct PrivateFolderAttempt {
     folder: String,
-    /// The number of names that are there.
+    /// Number of names in the folder.
     there: usize,
-    /// The number that it saw.
+    /// Number of names that the program saw.
     seen: usize,
     said: String,
 }
 
-pub(super) async fn practise(state: &AppState) -> Result<Practised, CommandError> {
+pub(super) async fn ask_practice_question(state: &AppState) -> Result<PracticeAnswer, CommandError> {
     let (told, answer) = oneshot::channel();
     state.desktop.ask_with(question(&state.home), Box::new(Told(told)));
-    Ok(answer.await.unwrap_or(Practised::Unanswered))
+    Ok(answer.await.unwrap_or(PracticeAnswer::Unanswered))
 }
 
-pub(super) async fn refused_look(state: &AppState) -> Result<RefusedLook, CommandError> {
+pub(super) async fn try_private_folder(state: &AppState) -> Result<PrivateFolderAttempt, CommandError> {
     let Trusted { home, programs, allow_root, runtime, daemon, .. } = trusted(state)?;
     let person = home.person.clone();
     let (folder, there) = aside(move || private_folder(&person).ok_or("your home folder is empty")).await?;
     let secrets = daemon.secrets();
-    let inspection = Inspection { home, programs, allow_root, patience: LOOKING, secrets };
+    let inspection = Inspection { home, programs, allow_root, patience: ATTEMPT_LIMIT, secrets };
     let looked = folder.clone();
-    let looked = runtime.spawn(async move { sight(&inspection, &looked, None).await });
-    let sight = looked.await.map_err(CommandError::refused)?.map_err(CommandError::refused)?;
+    let looked = runtime.spawn(async move { list_folder(&inspection, &looked, None).await });
+    let listing = looked.await.map_err(CommandError::refused)?.map_err(CommandError::refused)?;
     let folder = visible::line(&folder.display().to_string());
-    Ok(RefusedLook { folder, there, seen: sight.seen.len(), said: sight.complaint })
+    Ok(PrivateFolderAttempt { folder, there, seen: listing.seen.len(), said: listing.complaint })
 }
 
-/// The first steps were done, or left: they are not shown by themselves again.
-pub(super) async fn welcomed(state: &AppState) -> Result<(), CommandError> {
+/// Records that the first steps are done or skipped, so that they do not open by themselves again.
+pub(super) async fn finish_first_steps(state: &AppState) -> Result<(), CommandError> {
     let home = trusted(state)?.home;
     aside(move || Preferences { welcomed: true, ..Preferences::load(&home) }.store(&home)).await
 }
@@ -82,7 +85,7 @@ fn private_folder(home: &Path) -> Option<(PathBuf, usize)> {
 fn question(home: &Path) -> Question {
     let file = home.join("practice.txt").display().to_string();
     let exe = std::env::current_exe().ok().map(|exe| exe.display().to_string());
-    let nothing = "This is practice: no agent asks, and nothing happens, whatever you answer.".to_owned();
+    let nothing = "This is practice: no agent is asking, and your answer has no effect.".to_owned();
     Question {
         id: "practice".into(),
         session: "practice".into(),
@@ -122,15 +125,15 @@ fn question(home: &Path) -> Question {
     }
 }
 
-struct Told(oneshot::Sender<Practised>);
+struct Told(oneshot::Sender<PracticeAnswer>);
 
 impl AnswerSink for Told {
     fn answer(self: Box<Self>, answer: Answer) {
-        // A window that was closed meanwhile hears nothing.
+        // The window may be closed by now.
         let _ = self.0.send(match answer {
-            Answer::Allow { .. } => Practised::Allowed,
-            Answer::Deny { .. } => Practised::Denied,
-            Answer::Unavailable { .. } => Practised::Unanswered,
+            Answer::Allow { .. } => PracticeAnswer::Allowed,
+            Answer::Deny { .. } => PracticeAnswer::Denied,
+            Answer::Unavailable { .. } => PracticeAnswer::Unanswered,
         });
     }
 
@@ -142,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_private_folder_with_something_in_it_is_looked_at() {
+    fn picks_a_nonempty_private_folder() {
         let home = tempfile::tempdir().unwrap();
         assert_eq!(private_folder(home.path()), None);
         std::fs::create_dir_all(home.path().join(".ssh")).unwrap();

@@ -1,4 +1,5 @@
-//! The person's choices about this program's looks and words: `window.json` in the configuration folder.
+//! The user's preferences for this program's appearance and notifications: `window.json` in the
+//! configuration folder.
 
 use crate::consent::NoticeDetail;
 use ironcurtain_config::home::Home;
@@ -6,21 +7,21 @@ use ironcurtain_paths::atomic_file;
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// The choices; a file that is missing or not understood means the defaults, since nothing is judged by it.
+/// User preferences. A missing or unreadable file means the defaults; no decision depends on them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Preferences {
     pub(super) appearance: Appearance,
     pub(crate) notifications: NoticeDetail,
-    /// The first steps were done, or left.
+    /// The first steps are done or skipped.
     pub(super) welcomed: bool,
 }
 
-/// The colours of the window.
+/// Colours of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Appearance {
-    /// As the system's.
+    /// Follows the system.
     #[default]
     System,
     Light,
@@ -44,7 +45,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn choices_are_kept_and_a_file_that_is_not_understood_means_none() {
+    fn preferences_round_trip_and_an_invalid_file_means_defaults() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::under(dir.path(), Path::new("/home/u"));
         home.prepare().unwrap();

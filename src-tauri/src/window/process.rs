@@ -1,4 +1,4 @@
-//! The window's own process, as the trusted process starts and ends it.
+//! Starts and ends the window's process.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -7,28 +7,28 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The argument by which this program becomes the window.
+/// Argument that makes this program run as the window.
 pub(crate) const ARGUMENT: &str = "--window";
 
-/// The variables by which the toolkit has its page driven from outside. By two of them the engine listens on a port, and whoever
-/// connects there presses buttons for the person, another user of the machine too.
+/// Variables that let other programs drive the toolkit's page. Two of them make the engine listen
+/// on a port, where any user of the machine could connect and press buttons for the user.
 const DRIVEN_BY: [&str; 3] =
     ["TAURI_WEBVIEW_AUTOMATION", "WEBKIT_INSPECTOR_SERVER", "WEBKIT_INSPECTOR_HTTP_SERVER"];
 
-/// A window's process that was started, and shows nothing before it is told to.
+/// Started window process, which shows nothing until requested.
 pub struct WindowProcess {
     pub(super) process: Process,
     pub(super) channel: UnixStream,
 }
 
-/// A process that ends, at the latest, when nobody holds this any more.
+/// Process that is killed when dropped.
 pub(super) struct Process(Child);
 
 impl WindowProcess {
-    /// Starts it: this program again, as it is in memory, whatever lies at its path by now.
+    /// Starts this program again from its image in memory, even if its file has been replaced.
     ///
     /// # Errors
-    /// The operating system's answer.
+    /// Returns the operating system's error if the process cannot be started.
     pub fn start() -> io::Result<Self> {
         let (channel, theirs) = UnixStream::pair()?;
         let mut command = command(&std::env::current_exe()?, cfg!(debug_assertions));
@@ -37,7 +37,7 @@ impl WindowProcess {
     }
 }
 
-/// The command that starts it. Only in a build for tests is its page driven from outside.
+/// Builds the command. Only test builds let other programs drive the page.
 fn command(this: &Path, is_for_tests: bool) -> Command {
     let program = if cfg!(target_os = "linux") { Path::new("/proc/self/exe") } else { this };
     let mut command = Command::new(program);
@@ -52,7 +52,7 @@ fn command(this: &Path, is_for_tests: bool) -> Command {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // One that has ended already is what is wanted.
+        // The process may already have exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_is_driven_from_outside_in_a_build_for_tests_alone() {
+    fn only_test_builds_let_other_programs_drive_the_page() {
         let withheld = |is_for_tests| {
             let command = command(Path::new("/usr/bin/ironcurtain-desktop"), is_for_tests);
             let changed =

@@ -13,9 +13,9 @@ use std::collections::BTreeSet;
 pub(super) struct ProfileRow {
     name: String,
     servers: Vec<String>,
-    /// Those of them that are not there.
+    /// Servers of the profile that do not exist.
     missing: Vec<String>,
-    /// The clients that are given it.
+    /// Clients that use the profile.
     clients: Vec<&'static str>,
 }
 
@@ -44,7 +44,7 @@ pub(super) async fn change_profile(
     aside(move || set_profile(&home, name.trim(), &servers)).await
 }
 
-pub(super) async fn drop_profile(state: &AppState, name: String) -> Result<(), CommandError> {
+pub(super) async fn delete_profile(state: &AppState, name: String) -> Result<(), CommandError> {
     let home = trusted(state)?.home;
     aside(move || remove_profile(&home, &name)).await
 }

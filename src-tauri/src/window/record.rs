@@ -1,4 +1,5 @@
-//! The record for the page: one row for each call, over the whole log; checking it, and writing it out.
+//! The activity log for the page: one row per call over the whole log, checking it, and exporting
+//! it.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -16,16 +17,16 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The most entries that are read for one page.
+/// Maximum number of entries read for one page.
 const MOST_ENTRIES: usize = 200_000;
 
-/// The most characters of a detail.
+/// Maximum length of a detail, in characters.
 const LONGEST_DETAIL: usize = 4000;
 
-/// One call with its decision and its end, or another entry of the log.
+/// One call with its decision and outcome, or another entry of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Call {
-    /// The first of its entries.
+    /// Sequence number of its first entry.
     seq: u64,
     time_ms: u64,
     event: String,
@@ -37,18 +38,18 @@ pub(super) struct Call {
     outcome: Option<String>,
     summary: String,
     paths: Vec<String>,
-    /// The other things on record, each with its name.
+    /// Other recorded facts, each with its name.
     details: Vec<(String, String)>,
 }
 
-/// A page of calls, newest first.
+/// Page of calls, newest first.
 #[derive(Debug, Serialize)]
 pub(super) struct CallPage {
     calls: Vec<Call>,
     more: bool,
 }
 
-/// The conditions on the page.
+/// Filter of the page.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WantedCalls {
@@ -59,7 +60,7 @@ pub(super) struct WantedCalls {
     days: u64,
 }
 
-/// The form of a file that is written.
+/// Format of an exported file.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum FormWord {
@@ -96,7 +97,7 @@ pub(super) async fn export_activity(
     let place = state.pickers.place_for("Write the record to", &state.home, name).await;
     let Some(place) = place else { return Ok(None) };
     aside(move || {
-        // What is on record is the person's alone; the picker has asked about a file that is there.
+        // The log is private to the user. The picker has already asked before replacing a file.
         let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&place);
         let file = file.map_err(ExportError::Write)?;
         export(&trusted.home, &filter, form, BufWriter::new(&file), |line| line)?;
@@ -111,7 +112,7 @@ pub(super) async fn check_log(state: &AppState) -> Result<AuditCheckView, Comman
     if let Reply::Audit(check) = reply { Ok(check) } else { Err(CommandError::of(reply)) }
 }
 
-/// The newest calls of a log.
+/// Returns the newest calls of a log.
 pub(super) fn newest_calls(log: &Path, most: usize) -> io::Result<Vec<Call>> {
     let entries = audit::newest(log, most * 6)?.filter_map(|found| match found {
         Found::Entry(entry) => Some(*entry),
@@ -123,7 +124,7 @@ pub(super) fn newest_calls(log: &Path, most: usize) -> io::Result<Vec<Call>> {
     Ok(calls)
 }
 
-/// Entries that another program has shaped already, newest first.
+/// Converts entries that another program has already formatted, newest first.
 pub(super) fn calls_of(entries: Vec<ActivityView>) -> Vec<Call> {
     let call = |view: ActivityView| Call { details: Vec::new(), ..Call::from(view) };
     entries.into_iter().rev().map(call).collect()
@@ -167,7 +168,7 @@ fn filter(wanted: &WantedCalls, home: &Path) -> Filter {
     }
 }
 
-/// Entries, newest first, with those of one call in one row.
+/// Groups entries, newest first, into one row per call.
 fn together(entries: Vec<Entry>) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
     let mut places: HashMap<(String, String), usize> = HashMap::new();
@@ -216,7 +217,7 @@ impl From<ActivityView> for Call {
 }
 
 impl Call {
-    /// Takes in an older entry of the same call.
+    /// Merges an older entry of the same call.
     fn take_in(&mut self, event: Event, older: ActivityView, details: Vec<(String, String)>) {
         self.seq = self.seq.min(older.seq);
         for detail in details {
@@ -224,7 +225,8 @@ impl Call {
                 self.details.push(detail);
             }
         }
-        // The decision says what became of the call; the question before it only that it was asked.
+        // The decision carries the outcome of the call; the question before it only says that the
+        // user was asked.
         if event == Event::Decision {
             (self.summary, self.decision, self.event) = (older.summary, older.decision, older.event);
             (self.time_ms, self.paths) = (older.time_ms, older.paths);
@@ -233,7 +235,7 @@ impl Call {
     }
 }
 
-/// The things that an entry says beyond its sentence.
+/// Returns the facts of an entry beyond its sentence.
 fn details(entry: &Entry) -> Vec<(String, String)> {
     let mut told: Vec<(&str, String)> = Vec::new();
     if let Some(decision) = &entry.policy_decision {
@@ -268,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_one_row_with_its_decision_and_its_end() {
+    fn a_call_is_one_row_with_decision_and_outcome() {
         let mut question = entry(1, Event::Question, "a");
         question.policy_decision = Some(PolicyDecision::deny(DecidedBy::Rule, "ask", "outside"));
         let mut answer = entry(2, Event::Answer, "a");
@@ -294,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn home_may_be_written_short_in_a_folder_that_is_looked_for() {
+    fn a_folder_filter_may_abbreviate_home() {
         let wanted = WantedCalls {
             text: "  ".into(),
             decision: "deny".into(),

@@ -1,4 +1,4 @@
-//! Commands about the rules: what they say, how a call would be judged, what others would do, and writing them.
+//! Commands about the rules: showing, explaining, trying and saving them.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -18,10 +18,10 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The time over which decisions are counted and rules are tried.
+/// Period over which decisions are counted and rules are tried.
 const WEEK_MS: u64 = 7 * 86_400_000;
 
-/// The most decisions that are counted.
+/// Maximum number of decisions to count.
 const MOST_COUNTED: usize = 20_000;
 
 #[derive(Debug, Serialize)]
@@ -29,9 +29,9 @@ pub(super) struct RulesView {
     rules: Vec<RuleView>,
     text: String,
     file: String,
-    /// They are the person's own.
+    /// The user has rules of their own.
     own: bool,
-    /// Findings about no rule.
+    /// Findings that concern no single rule.
     findings: Vec<String>,
     counted_since_ms: u64,
     tools: Vec<ToolsOf>,
@@ -43,14 +43,14 @@ struct RuleView {
     description: String,
     then: &'static str,
     reason: String,
-    /// As it is written.
+    /// Source text.
     text: String,
-    /// Calls that it decided.
+    /// Number of calls that it decided.
     decided: usize,
     findings: Vec<String>,
 }
 
-/// The tools of a server that can be called.
+/// Callable tools of a server.
 #[derive(Debug, Serialize)]
 struct ToolsOf {
     server: String,
@@ -83,7 +83,7 @@ struct ExplainedStep {
     passed: Vec<PassedRule>,
 }
 
-/// A rule that does not cover a value, and why.
+/// Rule that does not match a value, and the reason.
 #[derive(Debug, Serialize)]
 struct PassedRule {
     rule: String,
@@ -92,7 +92,7 @@ struct PassedRule {
 
 #[derive(Debug, Default, Serialize)]
 pub(super) struct DryRun {
-    /// Why they would be refused.
+    /// Reason why the rules would be rejected.
     problem: Option<String>,
     findings: Vec<String>,
     added: Vec<String>,
@@ -105,7 +105,7 @@ pub(super) struct DryRun {
     calls: usize,
 }
 
-/// Calls that are alike and come out otherwise.
+/// Similar calls whose result changes.
 #[derive(Debug, Serialize)]
 struct ChangedCalls {
     server: String,
@@ -186,10 +186,10 @@ fn findings(trial: &PolicyTrial) -> Vec<LintFinding> {
     lint(&snapshot.policy, &snapshot.annotations, &snapshot.protected, &snapshot.home)
 }
 
-/// The number of calls that each rule decided.
+/// Returns the number of calls that each rule decided.
 fn decided(home: &Home, since_ms: u64) -> HashMap<String, usize> {
     let filter = Filter { since_ms: Some(since_ms), ..Filter::default() };
-    // Counts are there to help; rules are shown without them, too.
+    // The counts are optional: show the rules even without them.
     let entries = audit::search(&home.audit(), &filter, MOST_COUNTED).unwrap_or_default();
     let mut counts = HashMap::new();
     for decision in entries.into_iter().filter_map(|entry| entry.policy_decision) {
@@ -198,7 +198,7 @@ fn decided(home: &Home, since_ms: u64) -> HashMap<String, usize> {
     counts
 }
 
-/// Each rule as the file has it.
+/// Returns the source text of each rule.
 fn written(text: &str) -> Vec<String> {
     let file: Value = serde_json::from_str(text).unwrap_or_default();
     let rules = file.get("rules").and_then(Value::as_array);

@@ -1,6 +1,7 @@
-//! Commands about secrets of servers, which the desktop's keyring keeps, or the encrypted file that the person chose.
+//! Commands about servers' secrets, kept in the desktop's keyring or in the user's encrypted file.
 //!
-//! - INVARIANT: no secret goes back to the page, and no passphrase: it sets them, and hears names.
+//! - INVARIANT: no secret and no passphrase is sent to the page. It sets them and receives only
+//!   names.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -11,16 +12,16 @@ use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::sync::{Mutex, PoisonError};
 
-/// Plain secrets that wait for the person's yes.
+/// Plain secrets that await the user's confirmation to be moved.
 #[derive(Default)]
 pub(super) struct SecretMoveDraft(Mutex<Option<SecretMove>>);
 
-/// A secret that stands in settings as it is, by its place.
+/// Secret stored unprotected in settings, and its location.
 #[derive(Debug, Serialize)]
 pub(super) struct PlainSecretRow {
     server: String,
     place: String,
-    /// The name that it will have in the keyring.
+    /// Name that it will have in the keyring.
     name: String,
 }
 
@@ -34,7 +35,7 @@ impl PlainSecretRow {
     }
 }
 
-/// The secrets that stand in the file of servers as they are.
+/// Returns the unprotected secrets in the servers' settings file.
 pub(super) async fn plan_secret_move(state: &AppState) -> Result<Vec<PlainSecretRow>, CommandError> {
     let home = trusted(state)?.home;
     let plan = aside(move || SecretMove::plan(&home, None)).await?;
@@ -45,13 +46,13 @@ pub(super) async fn plan_secret_move(state: &AppState) -> Result<Vec<PlainSecret
 
 pub(super) async fn write_secret_move(state: &AppState) -> Result<String, CommandError> {
     let plan = state.secret_move.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let plan = plan.ok_or_else(|| CommandError::malformed("look at the keys again"))?;
+    let plan = plan.ok_or_else(|| CommandError::malformed("nothing to move: review the keys again"))?;
     kept(state, &plan.secrets).await?;
     aside(move || plan.write()).await?;
-    Ok("They are kept, and the servers name them.".to_owned())
+    Ok("Moved. The servers now refer to them by name.".to_owned())
 }
 
-/// Puts plain secrets where secrets are.
+/// Moves plain secrets to the keyring or encrypted file.
 pub(super) async fn kept(state: &AppState, secrets: &[PlainSecret]) -> Result<(), CommandError> {
     if secrets.is_empty() {
         return Ok(());
@@ -60,13 +61,13 @@ pub(super) async fn kept(state: &AppState, secrets: &[PlainSecret]) -> Result<()
     asked(state, move |store| keep(store, &secrets)).await
 }
 
-/// The secrets as the page shows them.
+/// Secrets for the page.
 #[derive(Debug, Serialize)]
 pub(super) struct SecretsView {
     place: PlaceView,
-    /// The encrypted file, there or not.
+    /// Path of the encrypted file, which may not exist.
     file: String,
-    /// Empty while it is locked.
+    /// Names of the secrets; empty while locked.
     names: Vec<String>,
 }
 

@@ -1,13 +1,15 @@
-//! Commands that change servers which are there: taking one out and putting it back, opening hosts and folders to it and
-//! closing them, and its limits.
+//! Commands that change existing servers: removing and restoring them, opening and closing hosts
+//! and folders, and limits.
 //!
-//! - What was shown is kept here until the person says yes: what is written is what was shown, whatever the page says.
-//! - INVARIANT: a folder is opened only as a picker of the system gave it to this process; the page names none.
+//! - The plan is kept here until the user confirms it: exactly what was shown is written, whatever
+//!   the page sends.
+//! - INVARIANT: a folder is opened only as a system picker passed it to this process. The page
+//!   cannot name paths.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
+use super::file_picker::Picked;
 use super::grants::trusted;
-use super::pick::Picked;
 use ironcurtain_admin::ServerChangeError;
 use ironcurtain_admin::clients::Clients;
 use ironcurtain_admin::limits::{Limit, LimitsChange};
@@ -19,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Changes that wait for the person's yes.
+/// Changes that await the user's confirmation.
 #[derive(Default)]
 pub(super) struct ServerChangeDrafts {
     removal: Mutex<Option<Removal>>,
@@ -27,18 +29,18 @@ pub(super) struct ServerChangeDrafts {
     limits: Mutex<Option<LimitsChange>>,
 }
 
-/// A server as it would be taken out.
+/// Planned removal of a server.
 #[derive(Debug, Serialize)]
 pub(super) struct PlannedRemoval {
     name: String,
     entry: String,
-    /// The entries of clients that start it, in words.
+    /// Descriptions of the client entries that start it.
     clients: Vec<String>,
     profiles: Vec<String>,
     data: Option<String>,
 }
 
-/// A thing to open, as the page names it. A folder is picked.
+/// Opening requested by the page. A folder is picked separately.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum WantedOpening {
@@ -47,14 +49,14 @@ pub(super) enum WantedOpening {
     Write,
 }
 
-/// Something that would be opened.
+/// Planned opening.
 #[derive(Debug, Serialize)]
 pub(super) struct PlannedOpening {
     what: String,
     words: String,
 }
 
-/// Limits as they would be.
+/// Planned limits.
 #[derive(Debug, Serialize)]
 pub(super) struct PlannedLimits {
     differences: Vec<PlannedLimit>,
@@ -90,11 +92,12 @@ pub(super) async fn plan_removal(state: &AppState, name: String) -> Result<Plann
 
 pub(super) async fn remove_server(state: &AppState) -> Result<String, CommandError> {
     let removal = state.server_changes.removal.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let removal = removal.ok_or_else(|| CommandError::malformed("look at what would go again"))?;
+    let removal =
+        removal.ok_or_else(|| CommandError::malformed("nothing to remove: review the removal again"))?;
     let server = removal.name.clone();
     aside(move || removal.write()).await?;
     let ended = end_sessions_of(state, &server).await?;
-    Ok(format!("{} is out.{}", visible::line(&server), words(ended)))
+    Ok(format!("{} was removed.{}", visible::line(&server), words(ended)))
 }
 
 pub(super) async fn restore_server(state: &AppState, name: String) -> Result<(), CommandError> {
@@ -113,7 +116,7 @@ pub(super) async fn plan_opening(
     wanted: WantedOpening,
 ) -> Result<Option<PlannedOpening>, CommandError> {
     let home = trusted(state)?.home;
-    let picked = |verb: &str| format!("Pick a folder that {} may {verb} for good", visible::line(&server));
+    let picked = |verb: &str| format!("Pick a folder that {} may always {verb}", visible::line(&server));
     let (title, opening): (_, fn(String) -> Opening) = match wanted {
         WantedOpening::Host { host } => {
             return shown(state, move || OpeningChange::open(&home, &server, Opening::Host(host))).await;
@@ -128,7 +131,7 @@ pub(super) async fn plan_opening(
     shown(state, move || OpeningChange::open(&home, &server, opening(folder))).await
 }
 
-/// Keeps what would be opened, and shows it.
+/// Keeps the planned opening and returns its description.
 async fn shown(
     state: &AppState,
     plan: impl FnOnce() -> Result<OpeningChange, ServerChangeError> + Send + 'static,
@@ -144,10 +147,11 @@ async fn shown(
 
 pub(super) async fn write_opening(state: &AppState) -> Result<String, CommandError> {
     let change = state.server_changes.opening.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let change = change.ok_or_else(|| CommandError::malformed("look at what would be opened again"))?;
+    let change =
+        change.ok_or_else(|| CommandError::malformed("nothing to open: review the opening again"))?;
     let what = visible::line(change.opening.what());
     aside(move || change.write()).await?;
-    Ok(format!("{what} is open to sessions that begin from now on."))
+    Ok(format!("{what} is open to new sessions."))
 }
 
 pub(super) async fn close_opening(
@@ -183,18 +187,19 @@ pub(super) async fn plan_limits(
 
 pub(super) async fn write_limits(state: &AppState) -> Result<String, CommandError> {
     let change = state.server_changes.limits.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let change = change.ok_or_else(|| CommandError::malformed("look at what would change again"))?;
+    let change =
+        change.ok_or_else(|| CommandError::malformed("nothing to change: review the limits again"))?;
     aside(move || change.write()).await?;
-    Ok("They hold for sessions that begin from now on.".to_owned())
+    Ok("Changes apply to new sessions.".to_owned())
 }
 
-/// Ends the live sessions of a server, which have what it had when they began; their number.
+/// Closes the live sessions of a server, which still have its old access, and returns their number.
 async fn end_sessions_of(state: &AppState, server: &str) -> Result<usize, CommandError> {
     let reply = state.backend.request(Request::Sessions).await;
     let Reply::Sessions(all) = reply else { return Err(CommandError::of(reply)) };
     let mut ended = 0;
     for session in all.into_iter().filter(|one| one.server == server) {
-        // One that has ended meanwhile is what is wanted.
+        // A session may already be closed.
         let reply = state.backend.request(Request::EndSession { session: session.id }).await;
         ended += usize::from(matches!(reply, Reply::Done));
     }
@@ -204,7 +209,7 @@ async fn end_sessions_of(state: &AppState, server: &str) -> Result<usize, Comman
 fn words(ended: usize) -> String {
     match ended {
         0 => String::new(),
-        1 => " Its session ended.".to_owned(),
-        ended => format!(" Its {ended} sessions ended."),
+        1 => " Its session was closed.".to_owned(),
+        ended => format!(" Its {ended} sessions were closed."),
     }
 }

@@ -1,4 +1,4 @@
-//! The last lines that the server of a live session wrote, and that were written about it.
+//! The last lines of a live session's server log.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -8,18 +8,18 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// The bytes that are read from its end.
+/// Number of bytes to read from its end.
 const TAIL: u64 = 16 * 1024;
 
-/// The lines that are shown.
+/// Number of lines to show.
 const LINES: usize = 40;
 
 pub(super) async fn server_log(state: &AppState, session: String) -> Result<Vec<String>, CommandError> {
-    // The name of a folder comes from the sessions that live, never from the page.
+    // The folder's name comes from the list of live sessions, never from the page.
     let reply = state.backend.request(Request::Sessions).await;
     let Reply::Sessions(sessions) = reply else { return Err(CommandError::of(reply)) };
     let live = sessions.into_iter().find(|live| live.id == session);
-    let live = live.ok_or_else(|| CommandError::malformed("this session has ended"))?;
+    let live = live.ok_or_else(|| CommandError::malformed("this session is closed"))?;
     let log = trusted(state)?.home.sessions().join(&live.id).join("session.log");
     aside(move || last_lines(&log)).await
 }
@@ -34,7 +34,7 @@ fn last_lines(log: &Path) -> io::Result<Vec<String>> {
     let mut bytes = Vec::new();
     file.take(TAIL).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
-    // A line that begins before what was read is left out.
+    // Skip a line that starts before the part that was read.
     let whole = text.lines().skip(usize::from(start > 0));
     let mut lines: Vec<String> = whole.map(str::to_owned).collect();
     lines.drain(..lines.len().saturating_sub(LINES));
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_whole_lines_are_shown() {
+    fn shows_the_last_complete_lines() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("session.log");
         assert_eq!(last_lines(&log).unwrap(), Vec::<String>::new());

@@ -1,6 +1,8 @@
-//! Commands about servers: what there is, adding, installing, updating, and looking at their tools.
+//! Commands about servers: listing, adding, installing and updating them, and reviewing their
+//! tools.
 //!
-//! - What is proposed is kept here until the person says yes: what is written is what was shown, whatever the page says.
+//! - A proposal is kept here until the user confirms it: exactly what was shown is written,
+//!   whatever the page sends.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -11,7 +13,7 @@ use ironcurtain_admin::annotate::{AnnotateError, AnnotationsFile, Draft};
 use ironcurtain_admin::catalog::{AddRequest, Catalog, CatalogError, Source, add};
 use ironcurtain_admin::identity::{IdentityChangeError, kept};
 use ironcurtain_admin::inspect::{Inspection, inspect};
-use ironcurtain_admin::install::{Installer, Update, Updated, install, look_for_update as look};
+use ironcurtain_admin::install::{Installer, Update, UpdateCheck, check_for_update as look, install};
 use ironcurtain_protocol::{Reply, Request};
 use ironcurtain_visible as visible;
 use serde::Deserialize;
@@ -19,13 +21,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The time that a package manager may take.
+/// Time limit of a package manager.
 const INSTALLING: Duration = Duration::from_secs(600);
 
-/// The time that a server may take to list its tools.
+/// Time limit for a server to list its tools.
 const LISTING: Duration = Duration::from_secs(60);
 
-/// Proposals that wait for the person's yes, by the server's name.
+/// Proposals that await the user's confirmation, by server.
 #[derive(Default)]
 pub(super) struct ServerDrafts {
     tools: Mutex<HashMap<String, Draft>>,
@@ -40,7 +42,7 @@ pub(super) struct WantedServer {
     settings: BTreeMap<String, String>,
 }
 
-/// Why a known server is not added.
+/// Reason why a catalog server is not added.
 #[derive(Debug, thiserror::Error)]
 enum AddFailed {
     #[error(transparent)]
@@ -69,17 +71,17 @@ pub(super) async fn add_server(state: &AppState, server: WantedServer) -> Result
             AddRequest { known, name: &server.name, from: None, settings: &server.settings, replace: false };
         let kept = kept(&home, &server.name)?;
         let added = add(&home, request)?;
-        let mut told = vec![format!("It is written into {}.", added.servers.display())];
+        let mut told = vec![format!("Added to {}.", added.servers.display())];
         if !kept.is_empty() {
             told.push(format!(
                 "Kept under this name from before: {kept}. Only the same program gets it; any other is blocked until you decide."
             ));
         }
         if added.annotations.is_none() {
-            told.push("Nobody has looked at its tools yet, so none can be called: look at them.".to_owned());
+            told.push("Its tools have not been reviewed yet, so agents cannot use them.".to_owned());
         }
         if matches!(known.source, Source::Npm { .. } | Source::Pypi { .. }) {
-            told.push("Its package is to be installed before it can start.".to_owned());
+            told.push("Install its package before it can start.".to_owned());
         }
         told.extend(known.needs.as_ref().map(|needs| format!("It needs {needs}.")));
         Ok::<_, AddFailed>(told)
@@ -92,38 +94,37 @@ pub(super) async fn install_server(state: &AppState, name: String) -> Result<Str
     let installed = install(&installer, &name).await.map_err(CommandError::refused)?;
     let package = installed.record.spelled();
     Ok(if installed.already {
-        format!("{package} is installed already, and is what it was.")
+        format!("{package} is already installed and unchanged.")
     } else {
-        format!("{package} is installed. Nothing of it was run.")
+        format!("{package} is installed. It has not been started.")
     })
 }
 
-pub(super) async fn look_for_update(state: &AppState, name: String) -> Result<FoundUpdate, CommandError> {
+pub(super) async fn check_for_update(state: &AppState, name: String) -> Result<FoundUpdate, CommandError> {
     let installer = installer(trusted(state)?);
     let mut updates = HashMap::new();
     let found = match look(&installer, &name, None).await.map_err(CommandError::refused)? {
-        Updated::Newest(version) => FoundUpdate::newest(version),
-        Updated::Found(update) => {
+        UpdateCheck::Newest(version) => FoundUpdate::newest(version),
+        UpdateCheck::Found(update) => {
             let found = FoundUpdate::of(&update);
             updates.insert(name, update);
             found
         }
     };
-    // One at a time holds the packages; an older one is forgotten.
+    // The package lock allows one update at a time, so drop an older one.
     *state.drafts.updates.lock().unwrap_or_else(PoisonError::into_inner) = updates;
     Ok(found)
 }
 
-pub(super) async fn take_update(state: &AppState, name: String) -> Result<String, CommandError> {
+pub(super) async fn apply_update(state: &AppState, name: String) -> Result<String, CommandError> {
     let update = state.drafts.updates.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
-    let update = update.ok_or_else(|| CommandError::malformed("look for the update again"))?;
-    let told =
-        format!("Version {} is started from now on; sessions that run keep {}.", update.to, update.from);
+    let update = update.ok_or_else(|| CommandError::malformed("no update found: check again"))?;
+    let told = format!("New sessions use version {}; running sessions keep {}.", update.to, update.from);
     aside(move || update.switch()).await?;
     Ok(told)
 }
 
-pub(super) async fn look_at_tools(state: &AppState, name: String) -> Result<ProposedTools, CommandError> {
+pub(super) async fn review_tools(state: &AppState, name: String) -> Result<ProposedTools, CommandError> {
     let Trusted { home, programs, allow_root, daemon, .. } = trusted(state)?;
     let secrets = daemon.secrets();
     let inspection = Inspection { home: home.clone(), programs, allow_root, patience: LISTING, secrets };
@@ -139,10 +140,10 @@ pub(super) async fn look_at_tools(state: &AppState, name: String) -> Result<Prop
     Ok(proposed)
 }
 
-pub(super) async fn keep_tools(state: &AppState, name: String) -> Result<String, CommandError> {
+pub(super) async fn save_tools(state: &AppState, name: String) -> Result<String, CommandError> {
     let home = trusted(state)?.home;
     let draft = state.drafts.tools.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
-    let draft = draft.ok_or_else(|| CommandError::malformed("look at its tools again"))?;
+    let draft = draft.ok_or_else(|| CommandError::malformed("nothing to save: review its tools again"))?;
     aside(move || {
         let file = AnnotationsFile::open(&home)?;
         file.write(&draft)?;

@@ -1,4 +1,4 @@
-//! Servers for the page: what each reaches, in words, and what its tools mean.
+//! Servers for the page: descriptions of their access and of their tools.
 
 use super::identity::SuspendedRow;
 use ironcurtain_admin::ServerChangeError;
@@ -8,7 +8,7 @@ use ironcurtain_admin::identity::{IdentityChangeError, suspended};
 use ironcurtain_admin::install::{ToolChange, Update};
 use ironcurtain_admin::limits::{Limit, ServerLimit, limits};
 use ironcurtain_admin::openings::{Opening, openings};
-use ironcurtain_admin::removal::{TakenOut, taken_out};
+use ironcurtain_admin::removal::{RemovedServer, removed_servers};
 use ironcurtain_config::ConfigError;
 use ironcurtain_config::FileView;
 use ironcurtain_config::Server;
@@ -24,33 +24,33 @@ use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The most characters of a description that are shown.
+/// Maximum length of a description, in characters.
 const DESCRIPTION: usize = 300;
 
 #[derive(Debug, Serialize)]
 pub(super) struct ServersView {
     servers: Vec<ServerRow>,
     catalog: Vec<CatalogRow>,
-    /// Those that were taken out and can be put back.
+    /// Servers that were removed and can be restored.
     removed: Vec<RemovedRow>,
     file: String,
 }
 
-/// A server that was taken out.
+/// Removed server.
 #[derive(Debug, Serialize)]
 struct RemovedRow {
     name: String,
     entry: String,
 }
 
-/// A host or folder that is open to a server for good.
+/// Host or folder that is permanently open to a server.
 #[derive(Debug, Serialize)]
 struct OpeningRow {
     opening: Opening,
     words: String,
 }
 
-/// A limit of a server's resources.
+/// Resource limit of a server.
 #[derive(Debug, Serialize)]
 struct LimitRow {
     limit: Limit,
@@ -60,7 +60,7 @@ struct LimitRow {
     default: Option<u64>,
 }
 
-/// Why the servers are not shown.
+/// Reason why the servers are not shown.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ServersError {
     #[error(transparent)]
@@ -82,7 +82,7 @@ struct ServerRow {
     description: Option<String>,
     command: String,
     sandboxed: bool,
-    /// It runs elsewhere.
+    /// The server is remote.
     remote: bool,
     reaches: Vec<String>,
     tools: Vec<ToolRow>,
@@ -90,21 +90,21 @@ struct ServerRow {
     problem: Option<String>,
     can_install: bool,
     live: Vec<LiveServer>,
-    /// The hosts and folders that are open to it for good, the worst first.
+    /// Hosts and folders permanently open to it, the worst first.
     openings: Vec<OpeningRow>,
     limits: Vec<LimitRow>,
-    /// The secrets that its entry names.
+    /// Names of the secrets that its entry uses.
     secrets: Vec<String>,
 }
 
-/// The process of a server in one session.
+/// Process of a server in one session.
 #[derive(Debug, Serialize)]
 struct LiveServer {
     session: String,
     client: String,
     started_ms: u64,
     restarts: u64,
-    /// Why it does not run.
+    /// Reason why it is not running.
     trouble: Option<String>,
 }
 
@@ -126,7 +126,7 @@ struct CatalogRow {
     package: bool,
 }
 
-/// The outcome of looking for an update.
+/// Result of checking for an update.
 #[derive(Debug, Serialize)]
 pub(super) struct FoundUpdate {
     from: String,
@@ -135,7 +135,7 @@ pub(super) struct FoundUpdate {
     tools: Vec<String>,
 }
 
-/// The meanings proposed for the tools of a server.
+/// Proposed annotations of a server's tools.
 #[derive(Debug, Serialize)]
 pub(super) struct ProposedTools {
     tools: Vec<ProposedTool>,
@@ -148,7 +148,7 @@ struct ProposedTool {
     name: String,
     left_out: Option<String>,
     change: &'static str,
-    /// The differences from what is written, in words.
+    /// Descriptions of the differences from the current annotation.
     differs: Vec<String>,
     arguments: Vec<ProposedMeaning>,
 }
@@ -176,7 +176,7 @@ impl ServersView {
         Ok(Self {
             servers: servers.iter().map(row).collect(),
             catalog: Catalog::shipped()?.iter().map(catalog_row).collect(),
-            removed: taken_out(home)?.into_iter().map(removed).collect(),
+            removed: removed_servers(home)?.into_iter().map(removed).collect(),
             file: home.config.join("mcp-servers.json").display().to_string(),
         })
     }
@@ -234,11 +234,11 @@ fn limited(one: ServerLimit) -> LimitRow {
     LimitRow { limit, name: limit.name(), unit: limit.unit(), own, default }
 }
 
-fn removed(one: TakenOut) -> RemovedRow {
+fn removed(one: RemovedServer) -> RemovedRow {
     RemovedRow { name: visible::line(&one.name), entry: visible::lines(&one.entry) }
 }
 
-/// The roles of a tool's arguments, each once.
+/// Returns the roles of a tool's arguments without duplicates.
 fn means(tool: &ToolAnnotation) -> String {
     let mut names: Vec<&str> = Vec::new();
     for role in tool.arguments.iter().flat_map(|(_, roles)| &roles.default) {
@@ -246,21 +246,21 @@ fn means(tool: &ToolAnnotation) -> String {
             names.push(role.name());
         }
     }
-    if names.is_empty() { "names nothing of yours".to_owned() } else { names.join(", ") }
+    if names.is_empty() { "no files or hosts".to_owned() } else { names.join(", ") }
 }
 
-/// The things that a server reaches, in words.
+/// Describes what a server can reach.
 pub(super) fn reaches(server: &Server) -> Vec<String> {
     if server.remote.is_some() {
-        return vec!["Files: none of yours by itself; it sees what it is sent".to_owned()];
+        return vec!["Files: none directly; it sees everything that is sent to it".to_owned()];
     }
     let Some(settings) = server.sandbox.settings() else {
-        return vec!["Files and network: everything that you can".to_owned()];
+        return vec!["Files and network: everything that you can reach".to_owned()];
     };
     let files = match view_of(settings) {
         FileView::Roots => "Files: what you granted, the session's own folder, and its own program",
         FileView::HostRead => {
-            "Files: reads this computer's files except keys and what is protected; writes only what you granted"
+            "Files: reads this computer's files except keys and protected folders; writes only what you granted"
         }
     };
     let mut told = vec![files.to_owned()];
@@ -270,7 +270,7 @@ pub(super) fn reaches(server: &Server) -> Vec<String> {
     let filesystem = &settings.filesystem;
     told.extend(listed("Always writes to", &filesystem.allow_write));
     told.extend(listed("Always reads", &filesystem.allow_read));
-    told.extend(listed("Works with, once you said yes for the agent", &server.works_with));
+    told.extend(listed("Works with, after you allow it for an agent", &server.works_with));
     told.push(match &settings.network {
         None => "Network: none".to_owned(),
         Some(network) if network.is_closed() => "Network: none".to_owned(),
@@ -315,7 +315,7 @@ impl FoundUpdate {
         Self {
             from: update.from.clone(),
             to: Some(update.to.clone()),
-            note: note.map(|problem| format!("Not compared, so look at each of its tools: {problem}")),
+            note: note.map(|problem| format!("Not compared, so review each of its tools: {problem}")),
             tools: update.tools.iter().map(change_in_words).collect(),
         }
     }
@@ -325,20 +325,20 @@ fn change_in_words(change: &ToolChange) -> String {
     let short = |text: &str| visible::line(&visible::head(text, DESCRIPTION));
     match change {
         ToolChange::New { name, description } => {
-            format!("{}: new, refused until you look at it: {}", short(name), short(description))
+            format!("{}: new, refused until you review it: {}", short(name), short(description))
         }
         ToolChange::Gone { name } => format!("{}: gone", short(name)),
         ToolChange::Other { name, description, arguments, hints } => {
             let mut parts = Vec::new();
             if let Some((before, after)) = description {
                 parts.push(format!(
-                    "was said to be \u{201c}{}\u{201d}, now \u{201c}{}\u{201d}",
+                    "description was \u{201c}{}\u{201d}, now \u{201c}{}\u{201d}",
                     short(before),
                     short(after)
                 ));
             }
             parts.extend(arguments.then(|| "takes other arguments".to_owned()));
-            parts.extend(hints.then(|| "says something else of what it changes or destroys".to_owned()));
+            parts.extend(hints.then(|| "changed its hints about what it modifies or destroys".to_owned()));
             format!("{}: {}", short(name), parts.join("; "))
         }
     }
@@ -375,17 +375,17 @@ impl ProposedTools {
     }
 }
 
-/// The differences between a tool as it was looked at and as it is now.
+/// Describes the differences between a tool's reviewed and current version.
 fn differences(change: &AnnotationChange) -> Vec<String> {
     let AnnotationChange::Other { schema_changed, arguments } = change else { return Vec::new() };
-    let schema = schema_changed.then(|| "its server describes its arguments in other words now".to_owned());
+    let schema = schema_changed.then(|| "its server describes its arguments differently now".to_owned());
     schema.into_iter().chain(arguments.iter().map(|words| visible::line(words))).collect()
 }
 
 fn change_word(change: &AnnotationChange) -> &'static str {
     match change {
         AnnotationChange::New => "new",
-        AnnotationChange::Same => "as it is",
+        AnnotationChange::Same => "unchanged",
         AnnotationChange::Other { .. } => "changed",
         AnnotationChange::LeftOut => "will be refused",
         AnnotationChange::StillLeftOut => "stays refused",

@@ -1,7 +1,10 @@
-//! The window as the trusted process has it: at most one, in a process of its own, whose page's commands are run here.
+//! The trusted process's side of the window: at most one window, in its own process, whose page's
+//! commands run here.
 //!
-//! - Whatever becomes of that process, nothing else is touched; what was on its way is done, and told to nobody.
-//! - A window that is asked for while one is closing opens: its process has to say that it is on the screen.
+//! - If that process dies, nothing else is affected; commands in flight complete, and their results
+//!   are dropped.
+//! - A request for a window opens a new one if the old one is just closing, because its process
+//!   must confirm that it is on the screen.
 
 use super::command_error::CommandError;
 use super::process::WindowProcess;
@@ -20,10 +23,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The most commands that are under way for one page.
+/// Maximum number of commands in flight from one page.
 const MOST_CALLS: usize = 64;
 
-/// The window, open or not.
+/// Handle to the window, open or not.
 #[derive(Clone)]
 pub(crate) struct Window(Arc<Parts>);
 
@@ -36,23 +39,23 @@ struct Parts {
 
 #[derive(Default)]
 struct Now {
-    /// A process that was started before the trusted process was.
+    /// Process that was started before the trusted process was ready.
     ahead: Option<WindowProcess>,
     open: Option<Open>,
 }
 
-/// The window that is open.
+/// Open window.
 struct Open {
     lines: Sender<Line>,
-    /// It is told of a change already, or about to be.
+    /// A change notification is already queued.
     told: Arc<AtomicBool>,
-    /// It was asked for, and has not said that it is on the screen.
+    /// The window was requested and has not confirmed that it is on the screen.
     wanted: bool,
-    /// It has been on the screen.
+    /// The window has been on the screen.
     shown: bool,
 }
 
-/// A line to the window's process; the room that its call took is free once it is written.
+/// Line to the window's process, and the permit of its call, released once the line is written.
 struct Line(ToWindow, Option<OwnedSemaphorePermit>);
 
 impl Window {
@@ -65,12 +68,12 @@ impl Window {
         Self(Arc::new(Parts { backend, desktop, home, now: Mutex::new(Now { ahead, open: None }) }))
     }
 
-    /// Opens the window, or brings the open one to the front.
+    /// Opens the window, or brings it to the front.
     pub(crate) fn open(&self) {
         self.open_in(&mut self.now());
     }
 
-    /// Tells the page that something changed, if it is open.
+    /// Notifies the page, if open, that something changed.
     pub(crate) fn notify_changed(&self) {
         if let Some(open) = &self.now().open
             && !open.told.swap(true, Ordering::Relaxed)
@@ -87,11 +90,11 @@ impl Window {
         let process = now.ahead.take().map_or_else(WindowProcess::start, Ok);
         match process.and_then(|process| self.serve(process)) {
             Ok(open) => now.open = Some(open),
-            Err(error) => tracing::error!(%error, "the window could not be opened"),
+            Err(error) => tracing::error!(%error, "failed to open the window"),
         }
     }
 
-    /// Answers a window's process from now on, on two threads that end with it.
+    /// Serves a window's process on two threads that end with it.
     fn serve(&self, window: WindowProcess) -> io::Result<Open> {
         let WindowProcess { process, channel: from } = window;
         let to = from.try_clone()?;
@@ -109,7 +112,7 @@ impl Window {
         Ok(open)
     }
 
-    /// Runs the commands of a page until its process ends.
+    /// Runs the commands of a page until its process exits.
     fn read(&self, from: UnixStream, lines: &Sender<Line>) -> FrameError {
         let Parts { backend, desktop, home, .. } = &*self.0;
         let state = Arc::new(AppState::new(backend.clone(), desktop.clone(), home.clone()));
@@ -139,8 +142,8 @@ impl Window {
     fn ended(&self, why: &FrameError) {
         let mut now = self.now();
         match now.open.take() {
-            Some(Open { shown: false, .. }) => tracing::error!(%why, "the window could not be opened"),
-            // It was closing when it was asked for.
+            Some(Open { shown: false, .. }) => tracing::error!(%why, "failed to open the window"),
+            // It was already closing when it was requested.
             Some(Open { wanted: true, .. }) => self.open_in(&mut now),
             Some(_) | None => tracing::debug!(%why, "the window is closed"),
         }
@@ -153,7 +156,7 @@ impl Window {
 
 impl Open {
     fn tell(&self, line: ToWindow) {
-        // One that is gone is told nothing.
+        // The process may have exited.
         let _ = self.lines.send(Line(line, None));
     }
 }
@@ -166,9 +169,9 @@ async fn run(
 ) {
     let outcome = match room {
         Some(_) => commands::run(&state, &command, arguments).await,
-        None => Err(CommandError::refused("too much is under way in this window; wait for it")),
+        None => Err(CommandError::refused("too many commands in progress in this window; try again")),
     };
-    // A window that was closed meanwhile hears nothing.
+    // The window may be closed by now.
     let _ = lines.send(Line(ToWindow::Answer { id, outcome }, room));
 }
 
@@ -185,7 +188,7 @@ fn write(queue: &Receiver<Line>, mut to: UnixStream, told: &AtomicBool) {
             (written, _) => written,
         };
         if written.is_err() {
-            // The other thread hears of it as well.
+            // The other thread notices the error too.
             return;
         }
     }

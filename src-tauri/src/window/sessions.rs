@@ -1,4 +1,5 @@
-//! Commands about sessions: ending one, what it left, and the question that waits.
+//! Commands about sessions: closing one, deciding about the files it left, and showing the pending
+//! question.
 
 use super::AppState;
 use super::command_error::CommandError;
@@ -17,7 +18,7 @@ pub(super) async fn restart_server(state: &AppState, session: String) -> Result<
     restarted.await.map_err(CommandError::refused)?.map_err(CommandError::refused)
 }
 
-pub(super) async fn decide_left(
+pub(super) async fn decide_file(
     state: &AppState,
     session: String,
     path: String,

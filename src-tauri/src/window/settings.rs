@@ -1,4 +1,4 @@
-//! Commands about settings: those of `config.json`, starting with the desktop, and how the window looks.
+//! Commands about settings: `config.json`, autostart, and the window's appearance.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -29,7 +29,7 @@ pub(super) struct SettingsView {
     file: String,
 }
 
-/// Settings to change; those that are absent stay.
+/// Settings to change; absent ones stay as they are.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SettingsChanges {
@@ -44,14 +44,14 @@ pub(super) struct SettingsChanges {
     appearance: Option<Appearance>,
 }
 
-/// Why the settings are not shown or changed.
+/// Reason why the settings are not shown or changed.
 #[derive(Debug, thiserror::Error)]
 enum SettingsFailed {
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
     Settings(#[from] ConfigChangeError),
-    #[error("it cannot be written: {0}")]
+    #[error("failed to write the settings: {0}")]
     Write(#[from] io::Error),
 }
 

@@ -1,4 +1,4 @@
-//! All that every page draws: what runs, what is granted, what waits.
+//! The state that every page draws: sessions, grants and pending questions.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -13,42 +13,43 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The number of the last calls that Home shows.
+/// Number of recent calls on the home page.
 const RECENT: usize = 6;
 
-/// All that every page draws.
+/// State that every page draws.
 #[derive(Debug, Serialize)]
 pub(crate) struct Snapshot {
     status: StatusView,
     sessions: Vec<SessionView>,
-    /// The records of live sessions, and of ended ones that left files which wait for the person's word.
+    /// Records of live sessions, and of closed ones whose autostart files await the user's
+    /// decision.
     records: Vec<SessionRecordView>,
-    /// Sessions of which files are in quarantine, with just those files.
+    /// Sessions with files in quarantine, reduced to those files.
     quarantine: Vec<SessionRecordView>,
     grants: Vec<GrantView>,
     /// The servers that are another program now, which the person has to decide about.
     changed_servers: Vec<String>,
     waiting: Vec<PendingQuestion>,
-    /// Those that nobody answered in time, and what is denied until a session ends.
+    /// Questions that expired unanswered, and denials that last until a session closes.
     questions: QuestionsView,
     clients: Vec<ClientRow>,
     recent: Vec<Call>,
     home: PathBuf,
-    /// The program that a client is to start.
+    /// Program that a client should start.
     shim: PathBuf,
     appearance: Appearance,
-    /// Nobody has been shown what to do first, and no client has connected.
+    /// The first steps were not shown yet, and no client has connected.
     first_run: bool,
 }
 
-/// A client that something can be granted to.
+/// Client that can receive grants.
 #[derive(Debug, Serialize)]
 struct ClientRow {
     key: String,
     name: String,
     servers: Vec<String>,
     live: Vec<String>,
-    /// The tools of its servers that can be given as they are.
+    /// Tools that can be granted as they are, by server.
     tools: BTreeMap<String, Vec<String>>,
 }
 
@@ -115,7 +116,7 @@ async fn records(state: &AppState, live: &[SessionView]) -> Result<Vec<SessionRe
     let reply = state.backend.request(Request::LeftBehind).await;
     let Reply::LeftBehind(mut records) = reply else { return Err(CommandError::of(reply)) };
     for SessionView { id, .. } in live {
-        // One that has ended meanwhile, or has just begun, may have none.
+        // A session that was just closed or just started may have none.
         if let Reply::Session(record) = state.backend.request(Request::Session { session: id.clone() }).await
         {
             records.push(record);

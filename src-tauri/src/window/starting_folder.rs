@@ -1,12 +1,13 @@
-//! The folder that a person lets every agent work in from the start: a rule before all that ask or allow, which the rules' page
-//! shows and takes away.
+//! The starting folder, in which every agent may work from the beginning: a rule before all others
+//! that ask or allow, shown and removable on the Rules page.
 //!
-//! - INVARIANT: the folder is what a picker of the system gave to this process. All of home, or what home is in, is refused.
+//! - INVARIANT: a system picker passed the folder to this process. The home directory and its
+//!   parents are refused.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
+use super::file_picker::Picked;
 use super::grants::trusted;
-use super::pick::Picked;
 use ironcurtain_admin::rules::{RulesError, rules_in_force, write_rules};
 use ironcurtain_config::home::Home;
 use ironcurtain_visible as visible;
@@ -17,12 +18,12 @@ use std::path::{Path, PathBuf};
 /// Name of the rule.
 const RULE: &str = "starting-folder";
 
-/// Why there is no starting folder.
+/// Reason why there is no starting folder.
 #[derive(Debug, thiserror::Error)]
 enum StartingFolderError {
-    #[error("`{0}` cannot be resolved: {1}")]
+    #[error("failed to resolve `{0}`: {1}")]
     Path(PathBuf, io::Error),
-    #[error("`{0}` is all of your home, or more; pick a folder in it")]
+    #[error("`{0}` contains your whole home folder; pick a folder in it")]
     TooMuch(PathBuf),
     #[error("your rules have no list `rules`; open them under Rules")]
     Shape,
@@ -55,7 +56,7 @@ fn open_folder(home: &Home, folder: &Path, write: bool) -> Result<String, Starti
     } else {
         ("reading", json!(["read-path"]))
     };
-    // Denials that stand before everything else stay there.
+    // Keep leading denials in front.
     let denies = |rule: &&Value| rule.get("then").and_then(Value::as_str) == Some("deny");
     let place = rules.iter().take_while(denies).count();
     rules.insert(
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_picked_folder_is_open_by_one_rule_and_home_itself_never_is() {
+    fn opens_a_picked_folder_with_one_rule_and_refuses_home() {
         let dir = tempfile::tempdir().unwrap();
         let person = dir.path().join("ada");
         let (notes, code) = (person.join("notes"), person.join("code"));

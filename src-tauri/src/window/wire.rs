@@ -1,31 +1,32 @@
-//! The lines between the window's process and the trusted one: commands of the page one way, their answers the other.
+//! The messages between the window's process and the trusted process: the page's commands one way,
+//! results the other.
 //!
-//! - They go over a pair of sockets that has no name: the one end was handed to the window's process as it began, and nothing
-//!   else can reach the other.
+//! - They use an unnamed socket pair. The window's process inherits one end, and nothing else can
+//!   reach the other.
 
 use super::command_error::CommandError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// A line of the window's process.
+/// Message from the window's process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum FromWindow {
     /// The page calls a command.
     Call { id: u64, command: String, arguments: Value },
-    /// The window is on the screen, as it was told, under this number; where screens have no numbers for windows, under none.
+    /// The window is on the screen as requested, with this id if the display server has window ids.
     Shown { number: Option<u64> },
 }
 
-/// A line to the window's process.
+/// Message to the window's process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum ToWindow {
-    /// The answer to the call of that number.
+    /// Result of the call with this id.
     Answer { id: u64, outcome: Result<Box<RawValue>, CommandError> },
-    /// Something changed; the page asks again.
+    /// Something changed: the page queries again.
     Changed,
-    /// The window is to be on the screen, before others.
+    /// Show the window in front of all others.
     Show,
 }

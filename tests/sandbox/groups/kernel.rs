@@ -1,4 +1,4 @@
-//! Interfaces that the kernel offers to everybody, or to whoever it takes for root.
+//! Kernel interfaces available to everyone, or to processes that appear to be root.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ pub(crate) const GROUP: Group =
 
 const OPEN: &str = "cat $R/secret";
 
-/// A call that is to be refused.
+/// Returns a row for a system call that must be refused.
 const fn call(name: &'static str, attack: &'static str, bare: crate::row::Bare) -> Row {
     Row::new(name, attack, OPEN, Said).bare(bare)
 }
@@ -74,7 +74,7 @@ const ROWS: &[Row] = &[
     Row::new("other terminals", "for t in /dev/pts/[0-9]*; do (exec 9<>$t) 2>/dev/null && echo $t >>$C; done", "$P terminal $R/secret", Said).in_terminal(),
 ];
 
-/// Opened for appending, and nothing written.
+/// Command that opens the file for appending and writes nothing.
 const OPENS_CORE_PATTERN: &str = "(: >>/proc/sys/kernel/core_pattern) && echo opened >$C";
 
 fn renamed(_: &Scene) -> Option<String> {

@@ -1,4 +1,4 @@
-//! Staying when the sandbox has ended: the host looks for processes by the scene's name in their arguments.
+//! Processes that outlive the sandbox. The host searches for processes with the scene's name in their arguments.
 
 use crate::row::{
     Bare::{Holds, Untried},

@@ -1,4 +1,4 @@
-//! Taking more than one's share: what was counted is in a file on the host.
+//! Excessive resource use. The measured amount is in a file on the host.
 
 use crate::{
     launch::LIMITS,
@@ -47,7 +47,7 @@ fn more_than(scene: &Scene, limit: Option<u64>) -> Option<String> {
 }
 
 fn too_many_processes(scene: &Scene) -> Option<String> {
-    // The kernel exempts root, so there a control group has to be there to count them.
+    // The kernel exempts root from this limit, so root needs a control group.
     if ironcurtain_testkit::programs::is_root() { None } else { more_than(scene, LIMITS.processes) }
 }
 

@@ -1,4 +1,4 @@
-//! Making, entering and rearranging what a sandbox is made of, and rights that would allow it.
+//! Creating, entering and rearranging namespaces and mounts, and the privileges that permit it.
 
 use crate::row::{
     Bare::{Breaks, Differs, Holds},
@@ -18,7 +18,7 @@ pub(crate) const GROUP: Group = Group {
 const OPEN: &str = "cat $R/secret";
 const FILES: &str = "$P call unshare-files /dev/null && cat $R/secret";
 
-/// A call that is to be refused.
+/// Returns a row for a system call that must be refused.
 const fn call(name: &'static str, attack: &'static str, bare: crate::row::Bare) -> Row {
     Row::new(name, attack, FILES, Said).bare(bare)
 }

@@ -1,4 +1,4 @@
-//! The internet's protocols, where nothing of the network was allowed.
+//! Internet protocols without any network permission.
 
 use crate::{
     row::{

@@ -1,7 +1,7 @@
-//! Leaving something that the person's own programs act upon later: start-up files, hooks, settings of editors and agents.
+//! Files that the user's own programs act on later: start-up files, hooks, settings of editors and agents.
 //!
-//! - The host looks when the sandbox has ended: what was closed is as it was, and what is new was moved away. In the view of
-//!   granted paths alone, what runs only when the person asks for it stays, and is told of.
+//! - The host checks after the sandbox has exited: protected files are unchanged and new ones were quarantined. In
+//!   the view with only granted paths, files that run only at the user's request stay and are reported.
 //! - The working directory is the home.
 
 use crate::row::{Group, Row, Sign::Wrote};
@@ -15,7 +15,7 @@ pub(crate) const GROUP: Group = Group {
     rows: ROWS,
 };
 
-/// So many of the names are nowhere in the scene yet, in any folder and in the home.
+/// Minimum number of names not yet in the scene, in any folder or in the home.
 const ANY: usize = 30;
 const ALL: usize = ANY + 40;
 

@@ -1,4 +1,4 @@
-//! Processes of the host's: reading, writing, signalling and hobbling them.
+//! Host processes: reading, writing, signalling and throttling them.
 
 use crate::row::{
     Bare::{Differs, Holds},

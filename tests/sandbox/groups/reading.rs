@@ -1,4 +1,4 @@
-//! Reading what was denied, by every other name it has.
+//! Reading denied files through all their other names.
 
 use crate::row::{
     Bare::Holds,
@@ -169,7 +169,7 @@ const ROWS: &[Row] = &[
         Said,
     ),
     Row::new("a mapping", "$P read map $D/secret", "$P read map $R/secret", Said),
-    // These two answer `EINVAL` for what may be read, too, and programs copy instead.
+    // These system calls return `EINVAL` for readable files as well, and programs then copy instead.
     Row::new("splicing", "$P read splice $D/secret", "cat $R/secret", Said),
     Row::new("sending", "$P read sendfile $D/secret", "cat $R/secret", Said),
     Row::new(

@@ -1,4 +1,4 @@
-//! Sockets that are not the internet's, and calls by other doors that would make them.
+//! Sockets other than internet sockets, and alternative system calls that create them.
 
 use crate::row::{
     Bare::{Differs, Holds},

@@ -1,4 +1,4 @@
-//! Writing where it was not allowed, by every way that leads there.
+//! Writing to denied places through every path that leads there.
 
 use std::fs;
 

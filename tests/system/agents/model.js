@@ -1,16 +1,16 @@
-// A model that asks for one tool call and then says what came of it, in the words of four makers' interfaces.
+// A model that requests one tool call and then reports the result, in the APIs of four makers.
 //
-// - Usage: node model.js TOOL ARGUMENTS LOG. Prints its port, and serves until standard input ends.
-// - TOOL is the end of a tool's name, since clients put names of their own before it; ARGUMENTS is a JSON object.
-// - LOG gets one JSON object for each conversation that was continued: the tools that were offered, and each result that came back.
-// - Requests without that tool (titles, summaries, warm-ups) are answered with a word.
+// - Usage: node model.js TOOL ARGUMENTS LOG. Prints its port, and serves until standard input is closed.
+// - TOOL is a suffix of the tool's name, since clients add prefixes; ARGUMENTS is a JSON object.
+// - LOG receives one JSON object per continued conversation: the offered tools and each returned result.
+// - Requests without that tool (titles, summaries, warm-ups) get a one-word answer.
 "use strict";
 const fs = require("node:fs");
 const http = require("node:http");
 
 const [wanted, args, log] = process.argv.slice(2);
 
-/** The text of whatever a maker has around it. */
+/** Returns the text inside an API's content value. */
 function text(value) {
   if (typeof value === "string") return value;
   if (Array.isArray(value)) return value.map(text).join("\n");
@@ -20,7 +20,7 @@ function text(value) {
   return "";
 }
 
-/** Each interface: what a request offers, what results it brings, and the answer in its own form. */
+/** For each API: the tools a request offers, the results it carries, and the response format. */
 const interfaces = {
   anthropic: {
     tools: (request) => (request.tools ?? []).map((tool) => tool.name),
@@ -113,7 +113,7 @@ function gemini(part) {
   return { events: [whole], whole };
 }
 
-/** The interface that a path belongs to. */
+/** Returns the API of a request path. */
 function spoken(path) {
   if (path.endsWith("/messages")) return interfaces.anthropic;
   if (path.endsWith("/responses")) return interfaces.responses;

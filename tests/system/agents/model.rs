@@ -1,11 +1,11 @@
-//! The model of the agent clients: a script that speaks as their makers do.
+//! A scripted model server that speaks the APIs of the agent clients.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// A model that asks for one call. It ends when this is dropped.
+/// A model that requests one tool call. Its process is terminated on drop.
 pub struct Model {
     script: Child,
     port: u16,
@@ -13,7 +13,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Starts one that asks for this tool with these arguments, as soon as it is offered.
+    /// Starts a model that calls `tool` with these arguments as soon as the tool is offered.
     pub fn start(tool: &str, arguments: &Value, log: &Path) -> Self {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/system/agents/model.js");
         let mut script = Command::new("node")
@@ -37,7 +37,7 @@ impl Model {
         std::fs::write(&self.log, "").unwrap();
     }
 
-    /// The results of its calls that it was told.
+    /// Returns the results of its calls that the model received.
     pub fn results(&self) -> Vec<String> {
         let log = std::fs::read_to_string(&self.log).unwrap();
         let told = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

@@ -1,4 +1,4 @@
-"""Serves a stdio server, started anew for each session, over HTTP on a free port of this machine, which it prints."""
+"""Serves a stdio server over HTTP on a free port, which it prints. Each session starts a new server process."""
 
 import json
 import queue
@@ -27,7 +27,7 @@ class Session:
         for line in self.process.stdout:
             message = json.loads(line)
             is_answer = "method" not in message
-            # What is no answer belongs to the request that was made last.
+            # Messages other than responses belong to the latest request.
             waiting = list(self.streams.values())
             stream = self.streams.get(json.dumps(message.get("id"))) if is_answer else (waiting or [None])[-1]
             if stream is not None:

@@ -1,4 +1,4 @@
-"""The server that the conformance suite wants: a tool, a resource or a prompt for each of its scenarios."""
+"""The server that the conformance suite requires, with a tool, resource or prompt for each scenario."""
 
 import json
 import sys

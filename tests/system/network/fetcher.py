@@ -1,5 +1,5 @@
-"""An MCP server that goes out by the variables it is given, and around them. `get` names an address that is judged; the other
-tools take `where`, which the policy takes for plain text.
+"""An MCP server that uses the network through the proxy variables and around them. The URL of `get` is judged; the other tools
+take `where`, which the policy treats as plain text.
 """
 
 import concurrent.futures
@@ -29,7 +29,7 @@ def many(where):
 
 
 def hold(where):
-    """A tunnel that stays open."""
+    """Opens a tunnel and keeps it open."""
     stream = socket.create_connection(("127.0.0.1", 3128), timeout=30)
     stream.sendall(f"CONNECT {where} HTTP/1.1\r\nHost: {where}\r\n\r\n".encode())
     head = b""
@@ -41,7 +41,7 @@ def hold(where):
 
 
 def alive(_):
-    """Which of them still are."""
+    """Returns which tunnels are still open."""
 
     def echoes(stream):
         try:
@@ -63,7 +63,7 @@ def direct(where):
 
 
 def ssh(where):
-    """What git's ssh would connect with."""
+    """Returns the command with which git's ssh would connect."""
     host, port = where.rsplit(":", 1)
     command = re.search(r"ProxyCommand='\\''(.*)'\\'' --connect", os.environ["GIT_SSH_COMMAND"])[1]
     done = subprocess.run([command, "--connect", host, port], input=b"hello", capture_output=True, timeout=30)

@@ -1,6 +1,6 @@
-"""What can be reached: pages on port 80, an echo on port 8443. Says `ready` once it listens.
+"""Reachable servers: pages on port 80 and an echo on port 8443. Prints `ready` once they listen.
 
-The argument is a file for the log: a line for each connection, with the address and the port that was reached.
+The argument is a log file, which receives a line with the local address and port of each connection.
 """
 
 import http.server

@@ -1,4 +1,4 @@
-//! Changing the files of the person's under a running world.
+//! Edits of the user's files in a running world.
 
 use super::POLICY;
 use crate::client::BOUND;
@@ -32,7 +32,7 @@ impl World {
         self.edit(POLICY, |policy| rules(policy).insert(0, rule));
     }
 
-    /// Does something, and waits until another policy is in force.
+    /// Runs a closure and waits until a new policy is in force.
     #[track_caller]
     pub(super) fn changes_policy(&self, change: impl FnOnce(&Self)) {
         let before = self.status();
@@ -43,14 +43,14 @@ impl World {
         });
     }
 
-    /// Waits for a trouble.
+    /// Waits for a reported problem.
     #[track_caller]
     pub(super) fn trouble(&self) -> String {
-        eventually("a trouble", BOUND, || self.status().troubles.len() == 1);
+        eventually("a problem is reported", BOUND, || self.status().troubles.len() == 1);
         self.status().troubles.remove(0)
     }
 
-    /// The roots of the only session, without its own folder.
+    /// Returns the roots of the only session, without its own folder.
     pub(super) fn roots(&self) -> Vec<PathBuf> {
         let roots = self.sessions().remove(0).roots;
         roots.iter().skip(1).map(|root| PathBuf::from(&root.path)).collect()

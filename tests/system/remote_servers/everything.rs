@@ -1,8 +1,8 @@
-//! The reference "everything" server by streamable HTTP, through the shim, beside itself alone: what differs is what differs
-//! for a server that runs here, and that a remote one is told of no roots.
+//! The reference "everything" server over streamable HTTP, through the shim and alone: the differences are those of
+//! the local server, except that a remote server gets no roots.
 
 use super::write_entry;
-use crate::comparing::{allow_all, allow_questions, different, documented, run, show_difference};
+use crate::comparison::{allow_all, allow_questions, different, documented_steps, format_difference, run};
 use crate::reference;
 use crate::servers;
 use crate::world::World;
@@ -12,8 +12,8 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
-/// Steps that differ beyond those: a server that is told of no roots lists no tool for them, and says nothing of them; one that is
-/// reached by HTTP names its session in the words of four answers.
+/// Additional steps that differ: a server without roots lists no tool for them and does not mention them, and one
+/// reached over HTTP names its session in the text of four responses.
 const BY_HTTP: [&str; 6] = [
     "listed get-roots-list",
     "notifications",
@@ -35,7 +35,7 @@ impl Everything {
         let mut child = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
         let mut lines = lines.skip_while(|line| !line.contains("listening on port"));
-        assert!(lines.next().is_some(), "it listens");
+        assert!(lines.next().is_some(), "the server does not listen");
         std::thread::spawn(move || lines.for_each(drop));
         Self(child)
     }
@@ -49,7 +49,7 @@ impl Drop for Everything {
 }
 
 #[test]
-fn the_everything_server_by_http_differs_from_itself_as_one_that_runs_here() {
+fn everything_server_over_http_differs_from_stdio_as_documented() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let _everything = Everything::start(port);
     let world = World::with(|prepared| {
@@ -64,9 +64,10 @@ fn the_everything_server_by_http_differs_from_itself_as_one_that_runs_here() {
     let mut shim = Command::new(world.programs.join("ironcurtain-shim"));
     let through = run(shim.args(["--server", "everything"]).env("IRONCURTAIN_HOME", world.ours()), false);
     let direct = direct.join().unwrap();
-    let expected: BTreeSet<String> = documented().into_iter().chain(BY_HTTP.map(str::to_owned)).collect();
+    let expected: BTreeSet<String> =
+        documented_steps().into_iter().chain(BY_HTTP.map(str::to_owned)).collect();
     let different = different(&direct, &through);
-    let shown = show_difference(&different, &expected, &direct, &through);
-    assert_eq!(different, expected, "other differences than expected{shown}");
+    let shown = format_difference(&different, &expected, &direct, &through);
+    assert_eq!(different, expected, "unexpected differences{shown}");
     assert!(world.audit().intact);
 }

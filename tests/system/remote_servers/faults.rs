@@ -1,7 +1,7 @@
-//! Faults of a remote server, each told with what to do, and gone when the fault is.
+//! Faults of a remote server: each is reported with advice, and the report disappears with the fault.
 
-use super::far::{Asked, Back, Far, said};
-use super::{recorded, world};
+use super::fake_server::{FakeServer, ReceivedRequest, Responder, said};
+use super::{audit_entries, world};
 use crate::client::BOUND;
 use crate::world::eventually;
 use serde_json::{Value, json};
@@ -9,16 +9,16 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-fn is_call(asked: &Asked) -> bool {
+fn is_call(asked: &ReceivedRequest) -> bool {
     asked.method() == "tools/call"
 }
 
-/// Answers calls with this, whole.
+/// Answers calls with this complete response.
 fn calls(
     status: &'static str,
     headers: &'static str,
     body: &'static str,
-) -> impl Fn(&Asked, &mut Back) -> bool {
+) -> impl Fn(&ReceivedRequest, &mut Responder) -> bool {
     move |asked, back| {
         if is_call(asked) {
             back.answer(status, headers, body);
@@ -28,8 +28,8 @@ fn calls(
 }
 
 #[test]
-fn each_refusal_of_a_server_is_told_with_what_to_do() {
-    let far = Far::start();
+fn remote_http_errors_are_reported_with_advice() {
+    let far = FakeServer::start();
     let world = world(&json!({ "url": far.url(), "headers": { "Authorization": "Bearer abc123def" } }));
     let mut client = world.connect("far");
     for (status, headers, body, told) in [
@@ -58,23 +58,23 @@ fn each_refusal_of_a_server_is_told_with_what_to_do() {
         ),
         ("202 Accepted", "", "", "refused the request (202)"),
     ] {
-        far.will(calls(status, headers, body));
+        far.set_behaviour(calls(status, headers, body));
         let text = client.say("x").refused(told).to_owned();
         assert!(!text.contains("abc123def"), "{text}");
-        far.is_good();
+        far.behave_correctly();
         client.say("y").ok();
     }
     assert!(!world.log().contains("abc123def"));
 }
 
 #[test]
-fn a_redirect_is_followed_nowhere() {
-    let (far, other) = (Far::start(), Far::start());
+fn redirects_are_not_followed() {
+    let (far, other) = (FakeServer::start(), FakeServer::start());
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
     for to in [other.url(), "http://169.254.169.254/latest/meta-data?x=1".to_owned()] {
         let shown = to.split('?').next().unwrap().to_owned();
-        far.will(move |asked, back| {
+        far.set_behaviour(move |asked, back| {
             if is_call(asked) {
                 back.answer("307 Temporary Redirect", &format!("Location: {to}\r\n"), "");
             }
@@ -83,14 +83,14 @@ fn a_redirect_is_followed_nowhere() {
         client.say("x").refused(&format!("has moved (307) to `{shown}`, and no redirect is followed"));
     }
     assert_eq!(other.methods(), Vec::<String>::new());
-    let hosts: Vec<_> = recorded(&world, "network").iter().map(|entry| entry["port"].clone()).collect();
+    let hosts: Vec<_> = audit_entries(&world, "network").iter().map(|entry| entry["port"].clone()).collect();
     assert!(hosts.iter().all(|port| port == &json!(far.port)), "{hosts:?}");
-    far.is_good();
+    far.behave_correctly();
     client.say("y").ok();
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told_to_the_clients_greeting() {
+fn unreachable_server_fails_initialize_with_a_reason() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let world = world(&json!({ "url": format!("http://{closed}/mcp") }));
     let mut client = world.start("far");
@@ -99,19 +99,19 @@ fn a_server_that_is_not_there_is_told_to_the_clients_greeting() {
     let told = answer["error"]["message"].as_str().unwrap();
     assert!(told.contains(&format!("`{closed}` cannot be reached")), "{told}");
 
-    let far = Far::start();
-    far.will(|_, back| {
+    let far = FakeServer::start();
+    far.set_behaviour(|_, back| {
         back.answer("401 Unauthorized", "", "");
         true
     });
-    // Another address under the name is another server, which is not given what the first one has.
+    // Another address under the same name is another server and does not receive the first one's state.
     super::write_entry(&world.home.config, "far", &json!({ "url": far.url() }));
     eventually("another address is suspended", BOUND, || {
         let answer = world.start("far").request("initialize", greeting.clone());
         let told = answer["error"]["message"].as_str().unwrap_or_default();
         told.contains("the server `far` is not the") && told.contains("Suspended: ")
     });
-    assert!(far.asked().is_empty(), "it was connected to");
+    assert!(far.asked().is_empty(), "a suspended address was connected to");
     super::write_entry(&world.home.config, "other", &json!({ "url": far.url() }));
     eventually("its entry is in force", BOUND, || {
         let mut client = world.start("other");
@@ -121,21 +121,21 @@ fn a_server_that_is_not_there_is_told_to_the_clients_greeting() {
             .unwrap_or_default()
             .contains("wants you to sign in (401); IronCurtain cannot sign in through a browser yet")
     });
-    far.is_good();
+    far.behave_correctly();
     world.connect("other");
 }
 
 #[test]
-fn a_call_that_may_have_arrived_is_not_sent_again() {
-    let far = Far::start();
+fn possibly_delivered_call_is_not_resent() {
+    let far = FakeServer::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
-    // It takes the call, and says nothing or half of something.
+    // The server accepts the call and sends nothing or a partial response.
     for half in
         [&b""[..], b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{\"json"]
     {
         let before = far.methods().iter().filter(|method| *method == "tools/call").count();
-        far.will(move |asked, back| {
+        far.set_behaviour(move |asked, back| {
             if is_call(asked) {
                 back.raw(half);
             }
@@ -145,26 +145,26 @@ fn a_call_that_may_have_arrived_is_not_sent_again() {
         let after = far.methods().iter().filter(|method| *method == "tools/call").count();
         assert_eq!(after, before + 1);
     }
-    // Its stream breaks, and it has named no event to go on from.
-    far.will(|asked, back| {
+    // The stream breaks without an event ID to resume from.
+    far.set_behaviour(|asked, back| {
         if is_call(asked) {
             back.begin_events();
         }
         is_call(asked)
     });
     client.say("once").refused("so that was not sent again");
-    far.is_good();
+    far.behave_correctly();
     client.say("again").ok();
 }
 
 #[test]
-fn a_server_that_has_forgotten_the_session_is_greeted_before_it_is_called() {
-    let far = Far::start();
+fn expired_remote_session_is_reinitialized_before_calls() {
+    let far = FakeServer::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
     client.request("logging/setLevel", json!({ "level": "debug" }));
     let forgot = Arc::new(AtomicUsize::new(1));
-    far.will(move |asked, back| {
+    far.set_behaviour(move |asked, back| {
         let forgets = is_call(asked) && forgot.swap(0, Ordering::Relaxed) == 1;
         if forgets {
             back.answer("404 Not Found", "", "");
@@ -174,9 +174,9 @@ fn a_server_that_has_forgotten_the_session_is_greeted_before_it_is_called() {
     client.say("lost").refused("has forgotten the session (404)");
     let before = far.methods().len();
     assert_eq!(client.say("found").ok(), r#"{"text":"found"}"#);
-    // Requests are sent beside each other, so this may arrive after the call.
+    // Requests are sent concurrently, so this one may arrive after the call.
     let told = || far.methods().split_off(before).contains(&"logging/setLevel".to_owned());
-    eventually("it is told the level of its log again", BOUND, told);
+    eventually("the server receives its log level again", BOUND, told);
     let methods = far.methods().split_off(before);
     let place =
         |method: &str| methods.iter().position(|m| m == method).unwrap_or_else(|| panic!("{methods:?}"));
@@ -192,12 +192,12 @@ fn a_server_that_has_forgotten_the_session_is_greeted_before_it_is_called() {
 }
 
 #[test]
-fn a_giant_message_fails_its_call_and_the_session_lives() {
-    let far = Far::start();
+fn oversized_remote_message_fails_its_call_only() {
+    let far = FakeServer::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
     for is_stream in [false, true] {
-        far.will(move |asked, back| {
+        far.set_behaviour(move |asked, back| {
             if !is_call(asked) {
                 return false;
             }
@@ -216,18 +216,18 @@ fn a_giant_message_fails_its_call_and_the_session_lives() {
             true
         });
         client.say("x").refused("the server's answer is larger than");
-        far.is_good();
+        far.behave_correctly();
         client.say("y").ok();
     }
     assert!(world.audit().intact);
 }
 
 #[test]
-fn a_page_as_an_answer_is_one_line_for_the_client() {
-    let far = Far::start();
+fn html_response_is_one_line_for_the_client() {
+    let far = FakeServer::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
-    far.will(|asked, back| {
+    far.set_behaviour(|asked, back| {
         if is_call(asked) {
             let body = serde_json::to_string_pretty(
                 &json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": said("a\nb") }),

@@ -1,6 +1,6 @@
-//! The streams of a remote server: answers, what it says unasked, and streams without an end.
+//! Streams of a remote server: responses, unsolicited messages, and endless streams.
 
-use super::far::{Asked, Back, Far, said};
+use super::fake_server::{FakeServer, ReceivedRequest, Responder, said};
 use super::world;
 use crate::client::BOUND;
 use crate::world::eventually;
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-fn is_call(asked: &Asked) -> bool {
+fn is_call(asked: &ReceivedRequest) -> bool {
     asked.method() == "tools/call"
 }
 
-fn result(asked: &Asked, text: &str) -> Value {
+fn result(asked: &ReceivedRequest, text: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": asked.body["id"], "result": said(text) })
 }
 
@@ -21,16 +21,16 @@ fn progress(n: u64) -> Value {
 }
 
 #[test]
-fn an_answer_comes_on_a_stream_after_what_was_said_before_it() {
-    let far = Far::start();
+fn stream_delivers_notifications_before_the_response() {
+    let far = FakeServer::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
-    far.will(|asked, back| {
+    far.set_behaviour(|asked, back| {
         if is_call(asked) {
             back.begin_events();
             back.raw(b": welcome\n\n");
             back.event("1", &progress(1));
-            // A message of several lines, as the standard has it.
+            // A message over several `data` lines, as the standard permits.
             back.raw(
                 b"data: {\"jsonrpc\":\"2.0\",\ndata: \"method\":\"notifications/tools/list_changed\"}\n\n",
             );
@@ -46,13 +46,13 @@ fn an_answer_comes_on_a_stream_after_what_was_said_before_it() {
 }
 
 #[test]
-fn a_token_that_the_server_repeats_does_not_reach_the_agent() {
-    let far = Far::start();
+fn token_echoed_by_server_is_redacted() {
+    let far = FakeServer::start();
     let token = "tok3n-of-the-remote-server";
     let headers = json!({ "Authorization": format!("Bearer {token}"), "X-Team": "blue" });
     let world = world(&json!({ "url": far.url(), "headers": headers }));
     let mut client = world.connect("far");
-    far.will(move |asked, back| {
+    far.set_behaviour(move |asked, back| {
         let got = asked.header("authorization").to_owned();
         if is_call(asked) && asked.body["params"]["arguments"]["text"] == "stream" {
             back.begin_events();
@@ -69,12 +69,12 @@ fn a_token_that_the_server_repeats_does_not_reach_the_agent() {
 }
 
 #[test]
-fn a_stream_that_breaks_goes_on_after_its_last_event() {
-    let far = Far::start();
+fn broken_stream_resumes_after_last_event_id() {
+    let far = FakeServer::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
     let call = Arc::new(std::sync::Mutex::new(Value::Null));
-    far.will(move |asked, back| {
+    far.set_behaviour(move |asked, back| {
         if is_call(asked) {
             *call.lock().unwrap() = result(asked, "done");
             back.begin_events();
@@ -99,13 +99,13 @@ fn a_stream_that_breaks_goes_on_after_its_last_event() {
 }
 
 #[test]
-fn what_a_server_says_unasked_is_heard() {
-    let far = Far::start();
-    far.will(|asked, back| {
+fn unsolicited_server_messages_are_received() {
+    let far = FakeServer::start();
+    far.set_behaviour(|asked, back| {
         if asked.verb == "GET" {
             back.begin_events();
             back.event("1", &json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
-            // Until the other side is gone.
+            // Until the other side closes the connection.
             while back.raw(b": still here\n\n") {
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
@@ -120,9 +120,9 @@ fn what_a_server_says_unasked_is_heard() {
 }
 
 #[test]
-fn what_a_server_asks_on_a_stream_is_answered() {
-    let far = Far::start();
-    far.will(|asked, back| {
+fn server_requests_on_a_stream_are_answered() {
+    let far = FakeServer::start();
+    far.set_behaviour(|asked, back| {
         if is_call(asked) {
             back.begin_events();
             back.event("1", &json!({ "jsonrpc": "2.0", "id": "a-1", "method": "ping" }));
@@ -138,15 +138,15 @@ fn what_a_server_asks_on_a_stream_is_answered() {
         |id: &str| far.asked().iter().find(|asked| asked.body["id"] == id).map(|asked| asked.body.clone());
     eventually("both are answered", BOUND, || answer("a-1").is_some() && answer("a-2").is_some());
     assert_eq!(answer("a-1").unwrap()["result"], json!({}));
-    assert_eq!(answer("a-2").unwrap()["result"], json!({ "roots": [] }), "no path of the person's is told");
+    assert_eq!(answer("a-2").unwrap()["result"], json!({ "roots": [] }), "the user's paths are not sent");
 }
 
 #[test]
-fn streams_without_an_end_hold_up_nobody_else() {
-    let far = Far::start();
+fn endless_streams_do_not_block_others() {
+    let far = FakeServer::start();
     let (open, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let (count, until) = (open.clone(), stop.clone());
-    far.will(move |asked, back| {
+    far.set_behaviour(move |asked, back| {
         let is_endless = asked.verb == "GET" || asked.body["params"]["arguments"]["text"] == "endless";
         if is_endless {
             back.begin_events();
@@ -158,9 +158,9 @@ fn streams_without_an_end_hold_up_nobody_else() {
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
     let calls: Vec<u64> = (0..20).map(|_| client.begin_call("say", json!({ "text": "endless" }))).collect();
-    eventually("all are open", BOUND, || open.load(Ordering::Relaxed) == 21);
+    eventually("all streams are open", BOUND, || open.load(Ordering::Relaxed) == 21);
     assert_eq!(client.say("beside").ok(), r#"{"text":"beside"}"#);
-    // Taken back, it is let go; nobody waits for it any more.
+    // A cancelled call is released, since nothing waits for it.
     for id in calls {
         client.send(
             &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }),
@@ -168,26 +168,26 @@ fn streams_without_an_end_hold_up_nobody_else() {
     }
     client.say("after").ok();
     let told = || far.methods().iter().filter(|method| *method == "notifications/cancelled").count();
-    eventually("the server is told", BOUND, || told() == 20);
+    eventually("the server receives the cancellations", BOUND, || told() == 20);
     client.hang_up();
-    eventually("the session is over", BOUND, || far.methods().contains(&"DELETE".to_owned()));
+    eventually("the session ends", BOUND, || far.methods().contains(&"DELETE".to_owned()));
     stop.store(true, Ordering::Relaxed);
 }
 
-fn endless(back: &mut Back, stop: &AtomicBool) {
+fn endless(back: &mut Responder, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) && back.raw(b": nothing\n\n") {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
 
 #[test]
-fn more_requests_than_a_server_may_hold_are_refused_one_by_one() {
-    let far = Far::start();
+fn requests_over_per_server_limit_are_refused() {
+    let far = FakeServer::start();
     let world = world(&json!({ "url": far.url() }));
     let mut client = world.connect("far");
     let stop = Arc::new(AtomicBool::new(false));
     let until = stop.clone();
-    far.will(move |asked, back| {
+    far.set_behaviour(move |asked, back| {
         if is_call(asked) {
             back.begin_events();
             endless(back, &until);
@@ -202,6 +202,6 @@ fn more_requests_than_a_server_may_hold_are_refused_one_by_one() {
     for _ in 0..128 {
         client.next_outcome().1.refused("before it was complete");
     }
-    far.is_good();
+    far.behave_correctly();
     client.say("y").ok();
 }

@@ -1,4 +1,4 @@
-"""Ends the encryption of connections, and passes them on: CERTIFICATE KEY PORT. Prints the port it listens on."""
+"""Terminates TLS and forwards connections: CERTIFICATE KEY PORT. Prints the port it listens on."""
 
 import select
 import socket
@@ -12,7 +12,7 @@ context.load_cert_chain(certificate, key)
 
 
 def relay(near, far):
-    """Passes on both ways until the far side ends: in one thread, since no two may use an encrypted connection at once."""
+    """Forwards both directions until the far side closes. Uses one thread, because a TLS connection is not thread-safe."""
     others = {near: far, far: near}
     while far in others:
         ready = [near] if near in others and near.pending() else select.select(list(others), [], [])[0]
@@ -32,7 +32,7 @@ def serve(plain):
             with socket.create_connection(("127.0.0.1", port)) as far:
                 relay(near, far)
     except OSError:
-        # Whoever ended it knows why.
+        # The side that closed the connection knows the reason.
         pass
 
 

@@ -1,13 +1,13 @@
-//! The server that shows every feature.
+//! The reference server with every protocol feature.
 
 use super::{allowed, free, world};
 use serde_json::json;
 
-/// A picture of one pixel would do as well: any bytes are compressed.
+/// Any bytes can be compressed, so no image is needed.
 const DATA: &str = "data:text/plain;base64,aGVsbG8gaGVsbG8gaGVsbG8=";
 
 #[test]
-fn it_adds_tells_its_roots_and_keeps_its_environment_to_itself() {
+fn everything_server_adds_reports_roots_and_hides_environment() {
     let world = world("everything");
     let mut client = world.connect("everything");
     let sum = free(&world, &mut client, "get-sum", json!({ "a": 1.5, "b": 2 }));
@@ -15,21 +15,21 @@ fn it_adds_tells_its_roots_and_keeps_its_environment_to_itself() {
     let roots = free(&world, &mut client, "get-roots-list", json!({}));
     assert!(roots.ok().contains(world.sandbox().to_str().unwrap()), "{}", roots.text);
     client.call("get-env", json!({})).refused("nobody has said yet what the tool `everything/get-env` does");
-    assert_eq!(world.person.asked().len(), 0);
+    assert_eq!(world.user.asked().len(), 0);
 }
 
 #[test]
-fn it_compresses_what_it_is_given_and_fetches_nothing() {
+fn everything_server_compresses_inline_data_and_fetches_nothing() {
     let world = world("everything");
     let mut client = world.connect("everything");
     let zipped = json!({ "name": "a.gz", "data": DATA, "outputType": "resource" });
     allowed(&world, &mut client, "gzip-file-as-resource", zipped).ok();
-    // No yes could give it a network, so nobody is asked.
+    // No approval could give the server a network, so there is no question.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/a", listener.local_addr().unwrap());
     let fetched = json!({ "name": "a.gz", "data": address, "outputType": "resource" });
     client.call("gzip-file-as-resource", fetched).refused("the server `everything` has no network");
-    assert_eq!(world.person.asked().len(), 0);
+    assert_eq!(world.user.asked().len(), 0);
     listener.set_nonblocking(true).unwrap();
     assert!(listener.accept().is_err(), "the server reached the host's network");
 }

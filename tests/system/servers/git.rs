@@ -1,26 +1,17 @@
-//! The git server, in Python, and the git that it runs.
+//! The Python git server and the git it runs.
 
 use super::{allowed, world};
+use crate::autostart::git;
 use crate::client::BOUND;
-use crate::consent::Next;
+use crate::scripted_user::Next;
 use crate::world::{World, eventually};
 use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-/// Runs git as the person does.
-fn git(world: &World, dir: &Path, args: &[&str]) -> String {
-    let mut git = Command::new("git");
-    git.current_dir(dir).args(args).env("HOME", &world.home.person).env("GIT_CONFIG_NOSYSTEM", "1");
-    let done = git.output().unwrap();
-    assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
-    String::from_utf8_lossy(&done.stdout).into_owned()
-}
-
-/// A repository of one commit, with a change that is not staged, and a second branch.
+/// Creates a repository with one commit, an unstaged change and a second branch.
 fn repository(world: &World, name: &str) -> PathBuf {
     let dir = world.path(name);
     fs::create_dir_all(&dir).unwrap();
@@ -46,7 +37,7 @@ fn with(repo: &Path, key: &str, value: Value) -> Value {
 }
 
 #[test]
-fn it_looks_stages_and_commits_in_a_repository_that_is_granted() {
+fn git_server_reads_stages_and_commits_in_granted_repository() {
     let world = world("git");
     let repo = repository(&world, "work");
     let mut client = world.connect("git");
@@ -63,7 +54,7 @@ fn it_looks_stages_and_commits_in_a_repository_that_is_granted() {
 }
 
 #[test]
-fn the_persons_name_comes_from_the_persons_configuration() {
+fn git_commit_author_comes_from_user_config() {
     let world = world("git");
     let repo = repository(&world, "work");
     git(&world, &repo, &["config", "--unset", "user.name"]);
@@ -75,41 +66,41 @@ fn the_persons_name_comes_from_the_persons_configuration() {
 }
 
 #[test]
-fn a_repository_that_is_not_granted_is_refused_and_out_of_sight() {
+fn ungranted_repository_is_refused_and_invisible() {
     let world = world("git");
     let (repo, secret) = (repository(&world, "work"), repository(&world, "secret"));
     let mut client = world.connect("git");
-    world.person.will(Next::Deny);
+    world.user.will(Next::Deny);
     client.call("git_log", at(&secret)).refused("the user denied this call");
-    // A folder that says its repository is the other one: what the kernel does not show, git does not find.
+    // The folder's `.git` points to the other repository, which is not mounted, so git does not find it.
     let linked = world.path("linked");
     fs::create_dir(&linked).unwrap();
     fs::write(linked.join(".git"), format!("gitdir: {}\n", secret.join(".git").display())).unwrap();
-    world.person.asked();
+    world.user.asked();
     allowed(&world, &mut client, "git_log", at(&linked)).refused(linked.to_str().unwrap());
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.call("git_log", at(&secret)).ok();
-    world.person.asked();
+    world.user.asked();
     let log = allowed(&world, &mut client, "git_log", at(&linked));
     assert!(log.ok().contains("first"), "{}", log.text);
     allowed(&world, &mut client, "git_log", at(&repo)).ok();
 }
 
 #[test]
-fn looking_at_a_repository_cannot_change_it() {
+fn read_granted_repository_cannot_be_changed() {
     let world = world("git");
     let repo = repository(&world, "work");
     let mut client = world.connect("git");
-    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     client.call("git_log", at(&repo)).ok();
-    assert_eq!(world.person.asked().len(), 1);
-    world.person.will(Next::Deny);
+    assert_eq!(world.user.asked().len(), 1);
+    world.user.will(Next::Deny);
     client.call("git_add", with(&repo, "files", json!(["text"]))).refused("the user denied this call");
     assert_eq!(git(&world, &repo, &["diff", "--cached", "--name-only"]), "");
 }
 
 #[test]
-fn a_hook_that_it_sets_off_changes_files_but_no_hooks_and_what_has_git_run_something_is_put_back() {
+fn hook_run_by_git_server_cannot_change_hooks_or_git_config() {
     let world = world("git");
     let repo = repository(&world, "work");
     git(&world, &repo, &["checkout", "-q", "text"]);
@@ -134,8 +125,8 @@ fn a_hook_that_it_sets_off_changes_files_but_no_hooks_and_what_has_git_run_somet
     assert_eq!(said.matches("busy").count(), 1, "{said}");
     assert!(!repo.join(".git/hooks/pre-push").exists() && !repo.join(".git/elsewhere").exists());
     assert_eq!(fs::read_to_string(&hook).unwrap(), script);
-    eventually("it is put back", BOUND, || {
+    eventually("the git configuration is restored", BOUND, || {
         fs::read_to_string(repo.join(".git/config")).unwrap() == configuration
     });
-    eventually("it is on record", BOUND, || world.log().contains("`core.pager`"));
+    eventually("the restoration is recorded", BOUND, || world.log().contains("`core.pager`"));
 }

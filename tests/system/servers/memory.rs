@@ -1,4 +1,4 @@
-//! The server that remembers.
+//! The memory server.
 
 use super::{free, install, world};
 use crate::client::Client;
@@ -12,7 +12,7 @@ fn remember(world: &World, client: &mut Client, name: &str) -> crate::client::Ou
 }
 
 #[test]
-fn what_it_remembers_outlives_the_session_and_the_trusted_process() {
+fn memory_server_data_survives_session_and_daemon_restart() {
     let mut world = world("memory");
     let file = world.home.server_data("memory").join("memory.jsonl");
     let mut client = world.connect("memory");
@@ -26,7 +26,7 @@ fn what_it_remembers_outlives_the_session_and_the_trusted_process() {
 }
 
 #[test]
-fn it_writes_to_its_own_folder_and_nowhere_else() {
+fn memory_server_writes_only_to_its_data_folder() {
     let elsewhere = |home: &Path| home.join("elsewhere/memory.jsonl");
     let world = World::with(|prepared| {
         install(prepared, "memory");

@@ -1,26 +1,26 @@
-//! The Playwright server with a browser of its own, in its sandbox.
+//! The Playwright server with its own browser in its sandbox.
 
 use super::world;
-use crate::consent::Next;
-use crate::network::ground::inside;
+use crate::network::test_network::inside;
+use crate::scripted_user::Next;
 use ironcurtain_consent::{Lifetime, Reach};
 use serde_json::json;
 
 #[test]
-fn it_opens_a_page_at_a_host_that_was_allowed_and_none_elsewhere() {
-    inside("servers::playwright::it_opens_a_page_at_a_host_that_was_allowed_and_none_elsewhere", |ground| {
+fn playwright_server_opens_pages_only_at_allowed_host() {
+    inside("servers::playwright::playwright_server_opens_pages_only_at_allowed_host", |ground| {
         let world = world("playwright");
         let mut client = world.connect("playwright");
         let page = |host: &str| json!({ "url": format!("http://{host}.example.test/page") });
-        world.person.will(Next::Allow(Reach::Host, Lifetime::Session));
+        world.user.will(Next::Allow(Reach::Host, Lifetime::Session));
         let opened = client.call("browser_navigate", page("files"));
         assert!(opened.ok().contains("Page Title: A page outside"), "{}", opened.text);
         assert!(ground.reached().contains(&"9.9.9.9 80".to_owned()));
         let reached = ground.reached().len();
         client.call("browser_navigate", page("evil")).refused("the user denied this call");
-        // Nor from within a page that is open.
+        // Scripts of an open page cannot reach it either.
         let script = "() => fetch('http://evil.example.test/page', { mode: 'no-cors' }).then(() => 'got it', e => 'refused')";
-        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
         let fetched = client.call("browser_evaluate", json!({ "function": script }));
         assert!(fetched.ok().contains("refused"), "{}", fetched.text);
         assert_eq!(ground.reached().len(), reached, "{:?}", ground.reached());

@@ -1,10 +1,10 @@
-//! The server for one SQLite database, which was written for the first version of the protocol's library.
+//! The server for one SQLite database, written for the first version of the Python SDK.
 
 use super::{allowed, world};
 use serde_json::json;
 
 #[test]
-fn it_keeps_its_database_in_the_folder_that_was_named_and_sees_no_other() {
+fn sqlite_server_stores_database_in_named_folder_only() {
     let world = world("sqlite");
     let other = world.file("other/secret.db", "x");
     let mut client = world.connect("sqlite");

@@ -1,10 +1,10 @@
-//! The server that keeps a train of thought.
+//! The sequential-thinking server.
 
 use super::{free, world};
 use serde_json::json;
 
 #[test]
-fn it_notes_thoughts_and_an_argument_nobody_knows_is_refused() {
+fn thinking_server_works_and_unknown_argument_is_refused() {
     let world = world("sequential-thinking");
     let mut client = world.connect("sequential-thinking");
     let thought = |n: u32| json!({ "thought": "hm", "nextThoughtNeeded": true, "thoughtNumber": n, "totalThoughts": 3 });
@@ -14,5 +14,5 @@ fn it_notes_thoughts_and_an_argument_nobody_knows_is_refused() {
     let mut odd = thought(3);
     odd["path"] = json!("/etc/passwd");
     client.call("sequentialthinking", odd).refused("`path`");
-    assert_eq!(world.person.asked().len(), 0);
+    assert_eq!(world.user.asked().len(), 0);
 }

@@ -1,10 +1,10 @@
-//! The server that tells the time, in Python.
+//! The Python time server.
 
 use super::{free, world};
 use serde_json::{Value, json};
 
 #[test]
-fn it_tells_and_converts_the_time_and_an_argument_that_is_no_text_is_refused() {
+fn time_server_works_and_non_string_argument_is_refused() {
     let world = world("time");
     let mut client = world.connect("time");
     let now = free(&world, &mut client, "get_current_time", json!({ "timezone": "Europe/Berlin" }));
@@ -15,5 +15,5 @@ fn it_tells_and_converts_the_time_and_an_argument_that_is_no_text_is_refused() {
     client
         .call("set_time", json!({ "time": "12:00" }))
         .refused("nobody has said yet what the tool `time/set_time` does");
-    assert_eq!(world.person.asked().len(), 0);
+    assert_eq!(world.user.asked().len(), 0);
 }

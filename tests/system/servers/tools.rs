@@ -1,4 +1,4 @@
-//! The catalog's tools, beside the tools that the real servers have.
+//! Tools in the catalog compared with those of the real servers.
 
 use super::{add_from, installed, python, world};
 use crate::client::Client;
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// Longer than a server takes.
+/// Timeout, longer than any server takes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Names of tools, each with the names of its arguments.
+/// Tool names with their argument names.
 type Tools = BTreeMap<String, BTreeSet<String>>;
 
-/// The tools that the server lists for a client that can do everything, once there are `count`: some servers add those that
-/// need a capability of the client's a moment after the greeting.
+/// Returns the tools listed for a client with all capabilities, once there are `count`. Some servers add tools that
+/// need a client capability shortly after initialization.
 fn real(world: &World, id: &str, count: usize) -> Tools {
     let mut client = world.start(id);
     let task = json!({ "sampling": { "createMessage": {} }, "elicitation": { "create": {} } });
@@ -45,7 +45,7 @@ fn keys(object: &Value) -> BTreeSet<String> {
     object.as_object().into_iter().flat_map(serde_json::Map::keys).cloned().collect()
 }
 
-/// The tools of a server in the catalog, and the names of those that are left out.
+/// Returns a server's tools in the catalog, and the names of those left out.
 fn said(catalog: &Catalog, id: &str) -> (Tools, BTreeSet<String>) {
     let known = catalog.find(id).unwrap();
     let said = known.annotations(id).unwrap().unwrap_or_default();
@@ -61,11 +61,11 @@ fn agrees(id: &str) {
         assert!(real.remove(tool).is_some(), "`{id}` has no `{tool}` to leave out");
         assert_eq!(said.remove(tool), None, "`{tool}` is both annotated and left out");
     }
-    assert_eq!(said, real, "`{id}`: annotated, and real");
+    assert_eq!(said, real, "`{id}`: the annotated tools differ from the real ones");
 }
 
 #[test]
-fn every_tool_of_an_installed_server_is_annotated_with_its_arguments_or_left_out() {
+fn installed_server_tools_are_annotated_or_left_out() {
     for id in
         ["filesystem", "filesystem-reference", "everything", "memory", "sequential-thinking", "git", "time"]
     {
@@ -74,7 +74,7 @@ fn every_tool_of_an_installed_server_is_annotated_with_its_arguments_or_left_out
 }
 
 #[test]
-fn so_is_every_tool_of_the_servers_that_others_make() {
+fn third_party_server_tools_are_annotated_or_left_out() {
     for id in [
         "fetch",
         "sqlite",
@@ -93,7 +93,7 @@ fn so_is_every_tool_of_the_servers_that_others_make() {
 }
 
 #[test]
-fn there_are_twenty_known_servers_and_the_tools_of_each_are_annotated() {
+fn catalog_has_twenty_servers_with_annotated_tools() {
     let catalog = Catalog::shipped().unwrap();
     assert_eq!(catalog.iter().count(), 20);
     for known in catalog.iter() {
@@ -102,8 +102,8 @@ fn there_are_twenty_known_servers_and_the_tools_of_each_are_annotated() {
 }
 
 #[test]
-fn the_version_that_is_named_is_the_one_that_was_looked_at() {
-    // Too much to install for a test: looked at by hand, at this version.
+fn catalog_pins_the_reviewed_version() {
+    // Too large to install in a test; reviewed by hand at this version.
     let by_hand = ["desktop-commander", "markitdown"];
     for known in Catalog::shipped().unwrap().iter() {
         if by_hand.contains(&&*known.id) {
@@ -125,12 +125,12 @@ fn the_version_that_is_named_is_the_one_that_was_looked_at() {
             }
             Source::Own { .. } => true,
         };
-        assert!(there, "`{}` is not what the tests have installed", known.id);
+        assert!(there, "`{}` differs from the version installed for the tests", known.id);
     }
 }
 
 #[test]
-fn several_are_added_beside_each_other() {
+fn several_catalog_servers_can_be_added() {
     let catalog = Catalog::shipped().unwrap();
     let world = World::with(|prepared| {
         for id in ["everything", "sequential-thinking", "time"] {

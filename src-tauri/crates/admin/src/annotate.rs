@@ -1,8 +1,8 @@
-//! Putting the annotations of one server into `tool-annotations.json`.
+//! Writes the annotations of one server to `tool-annotations.json`.
 //!
-//! - What belongs to other servers keeps its bytes.
-//! - The new file is read by the strict loader before it replaces the old one, at once and as a whole.
-//! - A file that changed since it was read is not overwritten.
+//! - Keeps the bytes of all other servers' annotations.
+//! - Validates the new file with the strict loader before it atomically replaces the old one.
+//! - Does not overwrite a file that changed since it was read.
 
 mod compare;
 mod declared;
@@ -21,37 +21,37 @@ use serde_json::Value;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why annotations are not written.
+/// Failure to write annotations.
 #[derive(Debug, thiserror::Error)]
 pub enum AnnotateError {
-    /// The file cannot be read.
+    /// The file could not be read.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// The file, or what it would become, is refused by the loader.
+    /// The old or new file is invalid.
     #[error("{0}")]
     Load(#[from] LoadError),
-    /// The file has no place for annotations.
+    /// The annotations could not be inserted into the file.
     #[error("`{file}`: {problem}")]
     Shape {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The reason it has none.
+        /// Reason for the failure.
         problem: String,
     },
-    /// Somebody else wrote the file.
-    #[error("`{0}` changed in the meantime; nothing was written, try again")]
+    /// The file changed after it was read.
+    #[error("`{0}` was changed meanwhile; nothing was written; try again")]
     Changed(PathBuf),
-    /// The file cannot be written.
-    #[error("`{file}` cannot be written: {source}")]
+    /// The file could not be written.
+    #[error("failed to write `{file}`: {source}")]
     Write {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The operating system's answer.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
-/// The annotations file as it was read; without one, what ships, which a file would replace.
+/// Annotations file as it was read, or the shipped annotations if there is no file.
 #[derive(Debug)]
 pub struct AnnotationsFile {
     path: PathBuf,
@@ -63,7 +63,7 @@ impl AnnotationsFile {
     /// Reads the file.
     ///
     /// # Errors
-    /// [`AnnotateError`], when it cannot be read or is not understood.
+    /// [`AnnotateError`] if the file cannot be read or is invalid.
     pub fn open(home: &Home) -> Result<Self, AnnotateError> {
         let path = home.policy().join("tool-annotations.json");
         let found = read(&path)?;
@@ -72,25 +72,25 @@ impl AnnotationsFile {
         Ok(Self { path, found, annotations })
     }
 
-    /// Path of the file.
+    /// Returns the path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The default for the `config` of a server's git repositories: it applies where the server's entry does not say.
+    /// Returns the default protection of git configuration for a server whose entry does not set it.
     #[must_use]
     pub fn git_config(&self, server: &str) -> GitConfigSettings {
         default_git_config(server, &self.annotations)
     }
 
-    /// The number of tools of a server that are annotated.
+    /// Returns the number of annotated tools of a server.
     #[must_use]
     pub fn tools(&self, server: &str) -> usize {
         self.annotations.tools(server).count()
     }
 
-    /// Has a draft keep the annotations of tools that the server does not list this time: it may list them again.
+    /// Keeps the annotations of tools that the server no longer lists in a draft, because it may list them again.
     pub fn keep_unseen(&self, draft: &mut Draft) {
         let stored = self.stored(&draft.server).and_then(|mut stored| Some(stored.get_mut("tools")?.take()));
         let Some(Value::Array(stored)) = stored else { return };
@@ -102,16 +102,16 @@ impl AnnotationsFile {
         draft.unseen = unseen;
     }
 
-    /// The changes that a draft makes.
+    /// Returns the changes that a draft makes.
     ///
     /// # Errors
-    /// [`AnnotateError`], when the file would not be understood with the draft in it.
+    /// [`AnnotateError`] if the file would be invalid with the draft.
     pub fn compare(&self, draft: &Draft) -> Result<AnnotationChanges, AnnotateError> {
         let (_, new) = self.with(draft)?;
         Ok(compare::changes(&self.annotations, &new, self.stored(&draft.server).as_ref(), draft))
     }
 
-    /// The file's text with the annotations of one server replaced by a draft, as the loader reads it.
+    /// Returns the file's text with the annotations of one server replaced by a draft, and the parsed result.
     fn with(&self, draft: &Draft) -> Result<(String, Annotations), AnnotateError> {
         let shape = |problem: String| AnnotateError::Shape { file: self.path.clone(), problem };
         let text = json_edit::set(self.text(), &["servers", &draft.server], &draft.to_json());
@@ -128,7 +128,7 @@ impl AnnotationsFile {
     /// Writes a draft.
     ///
     /// # Errors
-    /// [`AnnotateError`]: the old file is still there, whole.
+    /// [`AnnotateError`], in which case the old file is unchanged.
     pub fn write(&self, draft: &Draft) -> Result<(), AnnotateError> {
         let (new, _) = self.with(draft)?;
         if read(&self.path)? != self.found {
@@ -142,7 +142,7 @@ impl AnnotationsFile {
         self.found.as_deref().unwrap_or(defaults::ANNOTATIONS_JSON)
     }
 
-    /// The server's part of the file, as it is written.
+    /// Returns the server's part of the file.
     fn stored(&self, server: &str) -> Option<Value> {
         let mut file: Value = serde_json::from_str(self.text()).ok()?;
         file.get_mut("servers")?.get_mut(server).map(Value::take)

@@ -1,9 +1,8 @@
-//! Known servers: what each is, where it comes from, an entry of `mcp-servers.json` that lets it do its work and no
-//! more, and what its tools mean. Shipped inside of the program.
+//! Catalog of known servers, embedded in the program: description, source, minimal `mcp-servers.json` entry and tool annotations of each.
 //!
-//! - Plain data and pure functions: nothing is looked up or installed here, and only `add` and [`Bundle::open`] write.
-//! - A key that is not known refuses the whole catalog, so no template means less than it says.
-//! - What is filled in for a person is what is tested against the real servers.
+//! - Plain data and pure functions. Looks up and installs nothing; only `add` and [`Bundle::open`] write files.
+//! - An unknown key makes the whole catalog invalid, so that no setting of a template is ignored.
+//! - The generated entries are the ones tested against the real servers.
 
 mod add;
 mod addition;
@@ -50,52 +49,52 @@ const SHIPPED: &[(&str, &str)] = &[
     ("duckduckgo", include_str!("../catalog/duckduckgo.json")),
 ];
 
-/// Why a known server cannot be had as asked.
+/// Failure to use a known server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CatalogError {
-    /// An entry that ships with the program is damaged.
-    #[error("the catalog's entry `{id}` is not understood: {problem}")]
+    /// An embedded entry is invalid.
+    #[error("invalid catalog entry `{id}`: {problem}")]
     Damaged {
-        /// Which entry.
+        /// Id of the entry.
         id: String,
-        /// The error in it.
+        /// Error in the entry.
         problem: String,
     },
-    /// It needs to be told something.
-    #[error("`{id}` needs `--set {name}=...`: {about}")]
+    /// A required setting is missing.
+    #[error("`{id}` requires `--set {name}=...`: {about}")]
     Unset {
-        /// Which entry.
+        /// Id of the entry.
         id: String,
-        /// The setting that is missing.
+        /// Missing setting.
         name: String,
-        /// Its meaning, for people.
+        /// Description of the setting.
         about: String,
     },
-    /// It was told something it does not take.
-    #[error("`{id}` has no setting `{name}`")]
+    /// The server does not have this setting.
+    #[error("unknown setting `{name}` of `{id}`")]
     NoSetting {
-        /// Which entry.
+        /// Id of the entry.
         id: String,
-        /// The setting that was given.
+        /// Unknown setting.
         name: String,
     },
-    /// It comes with no package that could be in a folder.
-    #[error("`{id}` comes with no package, so there is no folder to take it from")]
+    /// A folder was given for a server that has no package.
+    #[error("`{id}` is not installed from a package; leave out `--from`")]
     NoPackage {
-        /// Which entry.
+        /// Id of the entry.
         id: String,
     },
-    /// A path cannot be written into a JSON file.
-    #[error("`{0}` is not UTF-8")]
+    /// A path cannot be written to a JSON file.
+    #[error("`{0}` is not valid UTF-8")]
     Path(String),
 }
 
-/// All known servers, in the order they are shown.
+/// All known servers, in display order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Catalog(Vec<KnownServer>);
 
 impl Catalog {
-    /// The catalog that ships with the program.
+    /// Returns the catalog embedded in the program.
     ///
     /// # Errors
     /// [`CatalogError::Damaged`].
@@ -103,19 +102,19 @@ impl Catalog {
         SHIPPED.iter().map(|(id, text)| KnownServer::read(id, text)).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The known server of this id.
+    /// Returns the known server with this id.
     #[must_use]
     pub fn find(&self, id: &str) -> Option<&KnownServer> {
         self.0.iter().find(|known| known.id == id)
     }
 
-    /// All of them.
+    /// Returns all known servers.
     pub fn iter(&self) -> impl Iterator<Item = &KnownServer> {
         self.0.iter()
     }
 }
 
-/// One known server.
+/// Known server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -123,94 +122,94 @@ pub struct KnownServer {
     /// Version of the format; 1.
     #[cfg_attr(test, schemars(extend("const" = 1)))]
     schema_version: u32,
-    /// Its name in commands.
+    /// Name in commands.
     pub id: String,
-    /// Its name for people.
+    /// Display name.
     pub title: String,
-    /// Its purpose, in a sentence.
+    /// Purpose, in one sentence.
     pub about: String,
-    /// Its origin.
+    /// Origin of the server.
     pub source: Source,
-    /// The things that must be there before, for people.
+    /// Prerequisites, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
-    /// The oldest version of Node.js whose requests use the sandbox's proxy, for a server that needs the network.
+    /// Oldest version of Node.js whose requests use the sandbox's proxy, for a server that needs the network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs_node: Option<u32>,
-    /// The settings that must be given when it is added, each with its meaning.
+    /// Required settings, with their descriptions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
-    /// Its entry in `mcp-servers.json`, but for the command. `{data}` is a folder of its own, `{NAME}` a setting.
+    /// Entry in `mcp-servers.json` without the command. `{data}` stands for its own data folder, `{NAME}` for a setting.
     entry: Template,
-    /// Why its sandbox is as it is.
+    /// Reason for its sandbox settings.
     pub why: String,
-    /// The server whose shipped annotations are its own, too.
+    /// Server whose shipped annotations also apply to this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tools_of: Option<String>,
-    /// The meaning of its tools, as in `tool-annotations.json`; empty where nobody has looked.
+    /// Annotations of its tools, as in `tool-annotations.json`; empty if nobody has reviewed them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(test, schemars(with = "Vec<Map<String, Value>>"))]
     tools: Vec<Map<String, Value>>,
-    /// Tools that are not annotated on purpose, each with the reason.
+    /// Tools that are deliberately not annotated, with the reasons.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub left_out: BTreeMap<String, String>,
 }
 
-/// The origin of a server.
+/// Origin of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "registry", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Source {
-    /// With IronCurtain.
+    /// Included in IronCurtain.
     Own {
-        /// Its program.
+        /// Name of the program.
         program: String,
     },
-    /// From npm.
+    /// Package on npm.
     Npm {
-        /// The package.
+        /// Name of the package.
         package: String,
-        /// The version that was looked at.
+        /// Reviewed version.
         version: String,
-        /// The script in the package.
+        /// Script in the package.
         program: String,
     },
-    /// From `PyPI`.
+    /// Package on `PyPI`.
     Pypi {
-        /// The package.
+        /// Name of the package.
         package: String,
-        /// The version that was looked at.
+        /// Reviewed version.
         version: String,
-        /// The module that is run where it lies in a folder.
+        /// Module to run if the package is already installed in a folder.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         module: Option<String>,
-        /// The script that is run there, of a package without such a module.
+        /// Script to run there, for a package without such a module.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         script: Option<String>,
-        /// Packages that it needs in versions that it does not name.
+        /// Version constraints that the package itself lacks.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         with: Vec<String>,
     },
 }
 
-/// The entry of a known server, but for the command.
+/// Entry of a known server without the command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Template {
-    /// Its arguments.
+    /// Arguments after those of the command.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     args: Vec<String>,
-    /// Variables it is given.
+    /// Environment variables.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     env: BTreeMap<String, String>,
-    /// Variables of the person's that it is given, secrets among them.
+    /// Variables passed from the user's environment, including secrets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pass_env: Vec<String>,
     /// `replace` for a server that writes a new file and renames it over the old one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     file_writes: Option<String>,
-    /// Its containment.
+    /// Sandbox settings.
     #[cfg_attr(test, schemars(with = "tests::SandboxSchema"))]
     sandbox: Map<String, Value>,
 }
@@ -223,13 +222,12 @@ impl KnownServer {
         serde_json::from_value::<SandboxSettings>(sandbox).map_err(|e| damaged(e.to_string()))?;
         match (known.schema_version, known.id == id) {
             (1, true) => Ok(known),
-            (1, false) => Err(damaged(format!("its id is `{}`", known.id))),
-            (n, _) => Err(damaged(format!("`schemaVersion` is {n}; this program knows 1"))),
+            (1, false) => Err(damaged(format!("expected the id `{id}`, found `{}`", known.id))),
+            (n, _) => Err(damaged(format!("unsupported `schemaVersion` {n}, expected 1"))),
         }
     }
 
-    /// The meaning of its tools, as the part of `tool-annotations.json` for a server of this name; nothing where that is not
-    /// known.
+    /// Returns the annotations of its tools for `tool-annotations.json`, under the given server name; `None` if there are none.
     ///
     /// # Errors
     /// [`CatalogError::Damaged`].
@@ -270,7 +268,7 @@ mod tests {
     use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
     use std::borrow::Cow;
 
-    /// The schema of an entry's `sandbox`, which stands in that of `mcp-servers.json`.
+    /// Schema of an entry's `sandbox`, which refers to the schema of `mcp-servers.json`.
     pub(super) struct SandboxSchema;
 
     impl JsonSchema for SandboxSchema {
@@ -288,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shipped_schema_is_that_of_the_type() {
+    fn shipped_schema_is_up_to_date() {
         let schemas = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/schemas");
         let file = format!("{schemas}/catalog.schema.json");
         let text = serde_json::to_string_pretty(&schema_for!(KnownServer)).unwrap() + "\n";
@@ -305,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_changes_repositories_writes_their_configuration_guarded() {
+    fn git_config_is_guarded_for_servers_that_change_repositories() {
         let catalog = Catalog::shipped().unwrap();
         let default = |id: &str| {
             let known = catalog.find(id).unwrap().annotations(id).unwrap().unwrap();
@@ -317,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn every_entry_is_read_and_its_annotations_load() {
+    fn every_entry_and_its_annotations_load() {
         let catalog = Catalog::shipped().unwrap();
         assert_eq!(catalog.iter().count(), SHIPPED.len());
         for known in catalog.iter() {
@@ -335,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_refuses_the_entry() {
+    fn invalid_entries_are_rejected() {
         let time = SHIPPED.iter().find(|(id, _)| *id == "time").unwrap().1;
         assert!(KnownServer::read("time", time).is_ok());
         for (from, to, problem) in [
@@ -343,8 +341,8 @@ mod tests {
             ("\"module\"", "\"modul\"", "unknown field `modul`"),
             ("\"pypi\"", "\"pipy\"", "unknown variant `pipy`"),
             ("\"view\"", "\"vista\"", "unknown field `vista`"),
-            ("\"id\": \"time\"", "\"id\": \"thyme\"", "its id is `thyme`"),
-            ("\"schemaVersion\": 1", "\"schemaVersion\": 2", "`schemaVersion` is 2"),
+            ("\"id\": \"time\"", "\"id\": \"thyme\"", "found `thyme`"),
+            ("\"schemaVersion\": 1", "\"schemaVersion\": 2", "unsupported `schemaVersion` 2"),
         ] {
             let error = KnownServer::read("time", &time.replacen(from, to, 1)).unwrap_err().to_string();
             assert!(error.contains(problem), "{error}");

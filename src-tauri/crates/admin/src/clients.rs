@@ -1,9 +1,7 @@
-//! Agent clients on this machine: which are there, which start our shim, and connecting them or giving them back.
+//! Agent clients on this machine: lists them, connects them to IronCurtain and disconnects them.
 //!
-//! - A change is a value ([`ClientChange`]) that is shown before it is written; it is written only onto the text that it was made
-//!   for.
-//! - What a client had is kept: disconnecting gives back the same bytes where nobody changed the file since, and
-//!   else the entries that were replaced.
+//! - A change is a value ([`ClientChange`]) that is shown before it is written. It is not written if the file has changed meanwhile.
+//! - Disconnecting restores the exact file if nobody has changed it since, and otherwise the entries that were replaced.
 
 mod connect;
 mod own_command;
@@ -26,130 +24,128 @@ use std::collections::BTreeMap;
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// The clients of one person.
+/// Agent clients of one user.
 #[derive(Debug, Clone)]
 pub struct Clients {
     home: Home,
     places: Places,
-    /// The absolute path of our shim.
+    /// Absolute path of the shim.
     shim: PathBuf,
-    /// The variables that the shim needs: clients hand on few of theirs, or none.
+    /// Variables that the shim needs. Clients pass on few of their own variables, or none.
     environment: BTreeMap<String, String>,
 }
 
-/// Why a client is not connected or disconnected.
+/// Failure to connect or disconnect a client.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// There is no client of this name in the table.
-    #[error("no client is called `{0}`; `ironcurtain clients list` names them")]
+    /// The client is not supported.
+    #[error("unknown client `{0}`; run `ironcurtain clients list --all` to list the supported ones")]
     Unknown(String),
-    /// It has no settings of a project.
-    #[error("{0} has no settings of a project")]
+    /// The client has no project settings.
+    #[error("{0} does not support project settings")]
     NoProject(&'static str),
-    /// The settings of a project are a link out of it.
+    /// The project settings are a symlink that leaves the project.
     #[error(
-        "`{file}` is a link to `{target}`, outside the project; replace it by a file, or change that file yourself"
+        "`{file}` is a symlink to `{target}`, outside the project; replace it with a file, or edit the target yourself"
     )]
     LeavesProject {
-        /// The settings, or the folder that they are in.
+        /// Settings file, or a folder on the way to it.
         file: PathBuf,
-        /// The target of the link.
+        /// Target of the symlink.
         target: PathBuf,
     },
-    /// Nothing of it is on this machine.
-    #[error("{client} was not found; it would have `{file}`")]
+    /// The client is not installed.
+    #[error("{client} is not installed; its settings file would be `{file}`")]
     Missing {
-        /// Its name.
+        /// Display name of the client.
         client: &'static str,
-        /// The settings that it would have.
+        /// Settings file that the client would use.
         file: PathBuf,
     },
-    /// Its settings cannot be read or changed.
+    /// The settings could not be parsed or changed.
     #[error("`{file}`, {problem}")]
     Document {
-        /// The file.
+        /// Path of the settings file.
         file: PathBuf,
-        /// The problem, with its line.
+        /// Error with its line.
         problem: DocumentError,
     },
-    /// A file is not changed.
+    /// A file could not be changed.
     #[error(transparent)]
     File(#[from] FileEditError),
-    /// Somebody else wrote it meanwhile.
-    #[error("`{0}` was changed meanwhile; nothing was written: try again")]
+    /// The file changed after it was read.
+    #[error("`{0}` was changed meanwhile; nothing was written; try again")]
     Changed(PathBuf),
-    /// A file cannot be read, or our servers would be refused.
+    /// A file could not be read, or the servers would be invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The file of our servers is refused, as it is or as it would be.
+    /// The old or new servers file is invalid.
     #[error(transparent)]
     Servers(#[from] ServerChangeError),
-    /// A folder of ours cannot be used.
+    /// One of IronCurtain's folders could not be used.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// The shim is not beside this program.
-    #[error("`{0}` is missing, which clients are to start: install IronCurtain whole")]
+    /// The shim is not next to this program.
+    #[error("`{0}` is not installed; reinstall IronCurtain")]
     NoShim(PathBuf),
-    /// None of our servers has this name.
-    #[error("no server is called `{0}`; `ironcurtain servers list` names them")]
+    /// The server does not exist.
+    #[error("unknown server `{0}`; run `ironcurtain servers list` to list them")]
     NoServer(String),
-    /// There is no such profile.
-    #[error("no profile is called `{0}`; `ironcurtain profiles` names them")]
+    /// The profile does not exist.
+    #[error("unknown profile `{0}`; run `ironcurtain profiles` to list them")]
     NoProfile(String),
-    /// The client starts no such server itself.
-    #[error("{client} starts no server `{name}` itself that could be moved")]
+    /// The client does not start this server directly.
+    #[error("{client} does not start a server `{name}` directly, so there is nothing to move")]
     NothingToMove {
-        /// The client.
+        /// Display name of the client.
         client: &'static str,
-        /// The name.
+        /// Name of the server.
         name: String,
     },
-    /// An entry of the client's has the name.
+    /// The client has another entry of this name.
     #[error(
-        "{client} has an entry `{name}` already, which starts `{starts}`; move it behind the shield with `--move`"
+        "{client} already has an entry `{name}`, which starts `{starts}`; to run it through IronCurtain, use `--move`"
     )]
     Taken {
-        /// The client.
+        /// Display name of the client.
         client: &'static str,
-        /// The entry.
+        /// Name of the entry.
         name: String,
-        /// Its command line or address.
+        /// Command line or address of the entry.
         starts: String,
     },
-    /// No entry of the client's starts our shim.
+    /// No entry of the client starts the shim.
     #[error("{0} is not connected")]
     NotConnected(&'static str),
-    /// Its own command does not write its settings.
-    #[error(
-        "`{command}` did not do it: {said}; its settings are as they were, or see `ironcurtain clients list`"
-    )]
+    /// The client's own command failed to write its settings.
+    #[error("`{command}` failed: {said}; check its settings with `ironcurtain clients list`")]
     OwnCommand {
         /// The command.
         command: String,
-        /// The end of what it said.
+        /// Last line of its output.
         said: String,
     },
-    /// The record of the settings as they were cannot be read.
-    #[error("`{file}` is damaged: {problem}")]
+    /// The record of the original settings is invalid.
+    #[error("failed to read `{file}`: {problem}")]
     Record {
-        /// The file.
+        /// Path of the record.
         file: PathBuf,
-        /// The problem.
+        /// Error of the parser.
         problem: String,
     },
 }
 
-/// The settings of a client that are meant.
+/// Client settings to change.
 #[derive(Debug, Clone, Copy)]
 pub struct ClientTarget<'a> {
-    /// Its name in the table.
+    /// Id of the client.
     pub id: &'a str,
-    /// The project whose settings are meant, in place of the person's.
+    /// Project whose settings to change, instead of the user's.
     pub project: Option<&'a Path>,
 }
 
 impl Clients {
-    /// The clients of this process's person. `programs` is the folder of our programs.
+    /// Creates the clients of this process's user. `programs` is the folder with IronCurtain's programs.
     ///
     /// # Errors
     /// [`ClientError::NoShim`].
@@ -164,12 +160,12 @@ impl Clients {
         Ok(Self { home, places, shim, environment })
     }
 
-    /// Our shim, for these servers.
+    /// Returns the command that starts the shim for these servers.
     fn shim(&self, selection: ShimSelection<'_>) -> StartCommand {
         StartCommand { env: self.environment.clone(), ..StartCommand::of_shim(&self.shim, selection) }
     }
 
-    /// The client that is meant, and the file of its settings.
+    /// Returns the client and its settings file.
     fn find(&self, target: ClientTarget<'_>) -> Result<(&'static KnownClient, FoundClient), ClientError> {
         let client =
             KnownClient::named(target.id).ok_or_else(|| ClientError::Unknown(target.id.to_owned()))?;
@@ -191,7 +187,7 @@ impl Clients {
     }
 }
 
-/// Refuses a link in a project that leads out of it, or nowhere: who made the project does not choose what is read and written.
+/// Rejects a symlink that leads out of the project, or nowhere, so that a project cannot choose other files to read and write.
 fn check_stays_inside(project: &Path, file: &str) -> Result<(), ClientError> {
     let whole = project.canonicalize().unwrap_or_else(|_| project.to_path_buf());
     let mut part = project.to_path_buf();
@@ -210,7 +206,7 @@ fn has_program(name: &str) -> bool {
     program(name).is_some()
 }
 
-/// A program on the path.
+/// Searches for a program on the search path.
 fn program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())

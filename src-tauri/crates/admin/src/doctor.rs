@@ -1,8 +1,7 @@
-//! A look at everything that IronCurtain needs: each thing in order, worth a warning or in the way, with the command that mends
-//! it.
+//! Checks everything that IronCurtain needs, and suggests a fix for each warning and problem.
 //!
-//! - Changes nothing. A server is started in its sandbox for a moment, as `servers annotate` does, and is gone afterwards.
-//! - Every wait has a bound.
+//! - Changes nothing. Starts each server briefly in its sandbox, like `servers annotate`.
+//! - Every wait has a timeout.
 
 mod checks;
 
@@ -17,66 +16,66 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The time that one server has to list its tools.
+/// Timeout for a server to list its tools.
 const SERVER_PATIENCE: Duration = Duration::from_secs(20);
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Diagnosis {
-    /// The thing, in a word or two.
+    /// Checked component, in a word or two.
     pub about: String,
-    /// Its state.
+    /// Condition of the component.
     pub condition: Condition,
-    /// Its state in a sentence.
+    /// Description of the condition.
     pub says: String,
-    /// The command that mends it, or what to do.
+    /// Command that fixes it, or other advice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mend: Option<String>,
 }
 
-/// The state of a thing, the worst last.
+/// Condition of a component, from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Condition {
-    /// In order.
+    /// Works.
     Ok,
-    /// It works, but not as well as it should.
+    /// Works, but not as well as it should.
     Warning,
-    /// It does not work.
+    /// Does not work.
     Problem,
 }
 
-/// The trusted process, as the command line found it.
+/// State of the trusted process, as found by the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Running {
-    /// It does not run.
+    /// Not running.
     No,
-    /// It runs and tells its troubles.
+    /// Running.
     Yes {
-        /// Its process id.
+        /// Process id.
         pid: u32,
-        /// In sentences.
+        /// Current problems, as sentences.
         troubles: Vec<String>,
-        /// The place at which it asks the user.
+        /// Place where it asks the user.
         asked_on: AskedOn,
-        /// Somebody has typed the passphrase of the encrypted file of secrets.
+        /// True if the encrypted file of secrets is unlocked.
         has_secrets: bool,
     },
-    /// It runs and does not answer, or its socket cannot be used.
+    /// Running but not answering, or its socket cannot be used.
     Silent(String),
 }
 
-/// The places that are looked at.
+/// Environment of the checks.
 #[derive(Debug, Clone)]
 pub struct Doctor {
-    /// The folders of IronCurtain.
+    /// Folders of IronCurtain.
     pub home: Home,
-    /// The folder of our programs.
+    /// Folder with IronCurtain's programs.
     pub programs: PathBuf,
-    /// Sandboxes may be made by uid 0.
+    /// True to create sandboxes even as root.
     pub allow_root: bool,
-    /// A program can show something on a screen from here.
+    /// True if a display is available.
     pub has_display: bool,
 }
 
@@ -97,21 +96,21 @@ impl Diagnosis {
         Self::new(about, Condition::Problem, says)
     }
 
-    fn mended_by(self, mend: impl Into<String>) -> Self {
+    fn with_fix(self, mend: impl Into<String>) -> Self {
         Self { mend: Some(mend.into()), ..self }
     }
 }
 
 impl Doctor {
-    /// Looks at everything, and tells `progress` what it looks at.
-    pub async fn look(&self, running: &Running, progress: impl Fn(&str)) -> Vec<Diagnosis> {
+    /// Runs all checks, and calls `progress` with the name of each slow one.
+    pub async fn check(&self, running: &Running, progress: impl Fn(&str)) -> Vec<Diagnosis> {
         let mut found = checks::programs(&self.programs);
         progress("the sandbox");
         found.push(checks::sandbox(self));
         found.push(checks::running(running));
         found.push(checks::questions(self, running));
         found.push(match Config::load(&self.home) {
-            Ok(_) => Diagnosis::ok("settings", "`config.json` is understood"),
+            Ok(_) => Diagnosis::ok("settings", "`config.json` is valid"),
             Err(problem) => Diagnosis::problem("settings", problem.to_string()),
         });
         found.push(checks::grants(&self.home));
@@ -121,9 +120,9 @@ impl Doctor {
                 progress("the secrets");
                 found.push(checks::secrets(&self.secrets(), &servers, running).await);
                 found.push(match PolicySnapshot::load(&self.home, &servers) {
-                    Ok(_) => Diagnosis::ok("policy", "the policy and the annotations are understood"),
+                    Ok(_) => Diagnosis::ok("policy", "the policy and the annotations are valid"),
                     Err(problem) => Diagnosis::problem("policy", problem.to_string())
-                        .mended_by("`ironcurtain policy check` says where"),
+                        .with_fix("run `ironcurtain policy check` to see where"),
                 });
                 for server in servers.iter() {
                     progress(&server.name);
@@ -131,7 +130,7 @@ impl Doctor {
                 }
             }
         }
-        // A shim that is missing is told among the programs.
+        // A missing shim has already been reported among the programs.
         if let Ok(clients) = Clients::new(self.home.clone(), &self.programs) {
             found.extend(checks::clients(&clients.survey()));
         }
@@ -151,9 +150,9 @@ impl Doctor {
         let about = format!("server {name}");
         if !server.secret_names().is_empty() && matches!(secrets.file_is_locked(), Ok(Some(true))) {
             let says =
-                "not started for a look: its secrets are in the encrypted file, which is not opened for that";
+                "not started for this check, because its secrets are in the encrypted file, which is locked";
             return Diagnosis::warning(&about, says)
-                .mended_by(format!("`ironcurtain servers annotate {name}` asks for its passphrase"));
+                .with_fix(format!("`ironcurtain servers annotate {name}` asks for its passphrase"));
         }
         let inspection = Inspection {
             home: self.home.clone(),
@@ -163,7 +162,7 @@ impl Doctor {
             secrets,
         };
         match inspect(&inspection, name).await.and_then(|look| look.listed) {
-            Ok(tools) => Diagnosis::ok(&about, format!("it starts, and lists {} tools", tools.len())),
+            Ok(tools) => Diagnosis::ok(&about, format!("starts and lists {} tools", tools.len())),
             // Reported by an earlier check.
             Err(InspectError::Grants(_)) => {
                 Diagnosis::warning(&about, "not started for a check: the grants cannot be read")

@@ -1,7 +1,7 @@
-//! Entries of the record as they are, for other programs.
+//! Exports entries of the audit log for other programs.
 //!
-//! - What a log's line leaves out because another line says it is filled in, so each is complete by itself.
-//! - In a table, nothing that an agent wrote begins as a formula does.
+//! - Completes each entry with values that the log stores only once, so that every line stands alone.
+//! - In a CSV table, no text from an agent starts like a spreadsheet formula.
 
 use ironcurtain_audit::{self as audit, Entry, Filter};
 use ironcurtain_config::home::Home;
@@ -9,7 +9,7 @@ use ironcurtain_daemon::time_of_day;
 use serde_json::Value;
 use std::io::{self, Write};
 
-/// The columns of a table: of an entry's fields, and how they are called in the log.
+/// Columns of a table, named like the fields in the log.
 const COLUMNS: [&str; 18] = [
     "seq",
     "timestamp",
@@ -31,33 +31,33 @@ const COLUMNS: [&str; 18] = [
     "summary",
 ];
 
-/// The form of what is written.
+/// Format of the exported entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExportForm {
-    /// A line of JSON for each entry.
+    /// One JSON object per line.
     JsonLines,
-    /// A table with commas.
+    /// Comma-separated table.
     Table,
 }
 
-/// Why not everything was written.
+/// Failure to export all entries.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The log cannot be read.
-    #[error("the audit log cannot be read: {0}")]
+    /// The log could not be read.
+    #[error("failed to read the audit log: {0}")]
     Log(io::Error),
-    /// An entry cannot be written as text.
-    #[error("an entry cannot be written as text: {0}")]
+    /// An entry could not be serialized.
+    #[error("failed to serialize an entry: {0}")]
     Entry(#[from] serde_json::Error),
-    /// The file or the pipe does not take it.
-    #[error("it cannot be written: {0}")]
+    /// The output could not be written.
+    #[error("failed to write the export: {0}")]
     Write(io::Error),
 }
 
-/// Writes the entries that match, oldest first, each line as `line` has it; the answer is their number.
+/// Writes the matching entries, oldest first, and returns their number. `line` converts each line before it is written.
 ///
 /// # Errors
-/// [`ExportError`]: a part may be written.
+/// [`ExportError`]. Some entries may have been written.
 pub fn export(
     home: &Home,
     filter: &Filter,
@@ -88,7 +88,7 @@ fn written(entry: &Entry, form: ExportForm) -> Result<String, serde_json::Error>
     }
 }
 
-/// An entry as a line of a table.
+/// Formats an entry as a table row.
 fn row(entry: &Value) -> String {
     let cell = |column: &&str| {
         let value = match *column {
@@ -108,7 +108,7 @@ fn row(entry: &Value) -> String {
     COLUMNS.iter().map(cell).collect::<Vec<_>>().join(",")
 }
 
-/// A text as a cell. One that a spreadsheet would take for a formula begins with an apostrophe.
+/// Formats a text as a cell. A text that a spreadsheet would treat as a formula gets a leading apostrophe.
 fn quoted(text: &str) -> String {
     let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let text = if formula { format!("'{text}") } else { text.to_owned() };
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_is_one_cell_and_no_formula() {
+    fn text_stays_in_one_cell_and_is_never_a_formula() {
         assert_eq!(quoted("plain"), "plain");
         assert_eq!(quoted("a,b \"c\"\nd"), "\"a,b \"\"c\"\"\nd\"");
         assert_eq!(quoted("=HYPERLINK(1,2)"), "\"'=HYPERLINK(1,2)\"");

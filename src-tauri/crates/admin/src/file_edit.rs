@@ -1,4 +1,4 @@
-//! Changing one place of a file of the person's, and replacing the file in one step.
+//! Changes one value in a JSON file of the user, and replaces the file atomically.
 
 use crate::json_edit::{self, JsonEditError};
 use ironcurtain_paths::atomic_file;
@@ -6,23 +6,23 @@ use serde_json::Value;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a file is not changed.
+/// Failure to change a file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileEditError {
-    /// It cannot be changed in this place.
-    #[error("`{file}` cannot be changed: {problem}")]
+    /// The text could not be changed.
+    #[error("failed to change `{file}`: {problem}")]
     Edit {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Why not.
+        /// Reason for the failure.
         problem: JsonEditError,
     },
-    /// It cannot be written.
-    #[error("`{file}` cannot be written: {source}")]
+    /// The file could not be written.
+    #[error("failed to write `{file}`: {source}")]
     Write {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The operating system's answer.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
@@ -33,7 +33,7 @@ impl FileEditError {
     }
 }
 
-/// The text of `file` with `value` at `path` ([`json_edit::set`]).
+/// Returns the text of `file` with `value` at `path` ([`json_edit::set`]).
 ///
 /// # Errors
 /// [`FileEditError::Edit`].
@@ -42,7 +42,7 @@ pub(crate) fn set(file: &Path, text: &str, path: &[&str], value: &Value) -> Resu
         .map_err(|problem| FileEditError::Edit { file: file.to_path_buf(), problem })
 }
 
-/// The text of `file` without what is at `path` ([`json_edit::remove`]).
+/// Returns the text of `file` without the value at `path` ([`json_edit::remove`]).
 ///
 /// # Errors
 /// [`FileEditError::Edit`].
@@ -50,10 +50,10 @@ pub(crate) fn remove(file: &Path, text: &str, path: &[&str]) -> Result<String, F
     json_edit::remove(text, path).map_err(|problem| FileEditError::Edit { file: file.to_path_buf(), problem })
 }
 
-/// Replaces the file.
+/// Replaces the file atomically.
 ///
 /// # Errors
-/// [`FileEditError::Write`]; then it is as it was.
+/// [`FileEditError::Write`], in which case the file is unchanged.
 pub(crate) fn replace(file: &Path, text: &str) -> Result<(), FileEditError> {
     atomic_file::replace(file, text).map_err(|source| FileEditError::write(file, source))
 }

@@ -1,8 +1,8 @@
-//! Deciding about what is kept under the name of a server that is another program now.
+//! Decides about the grants, data, annotations and secrets of a server name that now starts another program.
 //!
-//! - The user's own programs decide, in the database: nothing on the socket can.
-//! - A decision applies to the program that was shown. If the program changed since, the user has to decide again.
-//! - Starting afresh deletes nothing. What is put aside is noted in a file before anything is moved.
+//! - Only the user's own programs can decide, by writing to the database; no request on the socket can.
+//! - A decision applies to the program that was shown. If the program has changed since, the user has to decide again.
+//! - Starting afresh deletes nothing. Everything set aside is noted in a file before anything is moved.
 
 mod put_aside;
 
@@ -23,79 +23,79 @@ use ironcurtain_grants::StoreError;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why nothing is decided.
+/// Failure to decide.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityChangeError {
-    /// The stored identities or grants cannot be used.
+    /// The stored identities or grants could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The configuration is refused.
+    /// The configuration is invalid.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// The policy or the annotations are refused.
+    /// The policy or the annotations are invalid.
     #[error("{0}")]
     Snapshot(#[from] SnapshotError),
-    /// The program cannot be identified.
+    /// The program could not be identified.
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    /// The file of servers is not changed.
+    /// The servers file could not be changed.
     #[error(transparent)]
     Servers(#[from] ServerChangeError),
-    /// Another file is not changed.
+    /// Another file could not be changed.
     #[error(transparent)]
     File(#[from] FileEditError),
-    /// A folder cannot be made.
+    /// A folder could not be created.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// The data folder cannot be moved.
+    /// The data folder could not be moved.
     #[error("failed to move `{path}`: {source}")]
     Move {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// The operating system's answer.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The note of what was put aside before cannot be read.
+    /// The file that lists everything set aside before is invalid.
     #[error("failed to read `{file}`: {source}; repair it, or move it away")]
     Note {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// Why not.
+        /// Error of the parser.
         source: serde_json::Error,
     },
     /// Nothing is suspended.
     #[error("nothing is suspended under the name `{0}`")]
     NothingSuspended(String),
-    /// Somebody decided already, or the program changed again.
+    /// The decision was already made, or the program changed again.
     #[error(
-        "the server `{0}` changed again, or somebody decided already; nothing was changed; run the command again"
+        "the server `{0}` has changed again, or this was already decided; nothing was changed; run the command again"
     )]
     Changed(String),
-    /// Grants are left.
-    #[error("{count} of the grants of `{server}` are still in force; revoke them first")]
+    /// The server still has grants.
+    #[error("{count} grants of `{server}` are still in effect; revoke them first")]
     GrantsLeft {
-        /// The server.
+        /// Name of the server.
         server: String,
-        /// Their number.
+        /// Number of grants.
         count: usize,
     },
 }
 
-/// A server that is another program than what is kept under its name belongs to.
+/// Server that is another program than the owner of the state stored under its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SuspendedServer {
-    /// Its name.
+    /// Name of the server.
     pub name: String,
-    /// The difference, in words.
+    /// Difference between the programs, in words.
     pub change: String,
-    /// The things that are suspended.
+    /// Suspended state.
     pub kept: KeptUnderName,
     home: Home,
     owner: Option<String>,
     found: String,
 }
 
-/// All servers of which something is suspended.
+/// Returns all servers with suspended state.
 ///
 /// # Errors
 /// [`IdentityChangeError`].
@@ -109,7 +109,7 @@ pub fn suspended(home: &Home) -> Result<Vec<SuspendedServer>, IdentityChangeErro
     Ok(all.into_iter().filter_map(|binding| SuspendedServer::of(home, &under, binding)).collect())
 }
 
-/// Returns everything that is kept under a name.
+/// Returns everything stored under a server name.
 ///
 /// # Errors
 /// [`IdentityChangeError`].
@@ -117,10 +117,10 @@ pub fn kept(home: &Home, name: &str) -> Result<KeptUnderName, IdentityChangeErro
     Ok(UnderNames::read(home)?.kept(home, name))
 }
 
-/// Refuses a configured server that is another program than what is kept under its name belongs to.
+/// Rejects a configured server that is another program than the owner of the state stored under its name.
 ///
 /// # Errors
-/// [`IdentityError::Suspended`] for such a server, and when its program cannot be identified.
+/// [`IdentityError::Suspended`] for such a server, or another [`IdentityError`] if its program cannot be identified.
 pub fn verify(home: &Home, ours: &Path, server: &Server) -> Result<(), IdentityChangeError> {
     let Some(binding) = Bindings::of(&home.database()).get(&server.name)? else { return Ok(()) };
     let found = now(home, ours, server)?;
@@ -133,16 +133,16 @@ pub fn verify(home: &Home, ours: &Path, server: &Server) -> Result<(), IdentityC
     Err(IdentityError::from(suspension).into())
 }
 
-/// The identity of a configured server as it is now.
+/// Returns the current identity of a configured server.
 ///
 /// # Errors
-/// [`IdentityError`], when its program cannot be identified.
+/// [`IdentityError`] if its program cannot be identified.
 pub(crate) fn now(home: &Home, ours: &Path, server: &Server) -> Result<ServerIdentity, IdentityError> {
     let package = Packages::of(home).ready(server).ok().flatten().map(|ready| ready.identity);
     Ok(ServerIdentity::of(server, package.as_ref(), ours, &Digests::default())?.identity)
 }
 
-/// Gives what is kept under a name to an approved update of its owner.
+/// Transfers everything stored under a name to an approved update of its owner.
 pub(crate) fn carry_over(home: &Home, from: &ServerIdentity, to: &ServerIdentity) -> Result<(), StoreError> {
     let bindings = Bindings::of(&home.database());
     let Some(owner) = bindings.get(&from.name)?.and_then(|binding| binding.owner) else { return Ok(()) };
@@ -153,7 +153,7 @@ pub(crate) fn carry_over(home: &Home, from: &ServerIdentity, to: &ServerIdentity
 }
 
 impl SuspendedServer {
-    /// The server of this name.
+    /// Returns the suspended server with this name.
     ///
     /// # Errors
     /// [`IdentityChangeError::NothingSuspended`].
@@ -176,25 +176,25 @@ impl SuspendedServer {
         })
     }
 
-    /// The identity of the new program, by which a decision names what was shown.
+    /// Returns the identity of the new program, which identifies the decision that was shown.
     #[must_use]
     pub fn found(&self) -> &str {
         &self.found
     }
 
-    /// The program that had the name before. Nothing, where that is not known.
+    /// Returns the program that had the name before, if it is known.
     #[must_use]
     pub fn before(&self) -> Option<String> {
         Some(ServerIdentity::read(self.owner.as_deref()?)?.program.shown())
     }
 
-    /// The program that has the name now.
+    /// Returns the program that has the name now.
     #[must_use]
     pub fn now(&self) -> String {
         ServerIdentity::read(&self.found).map(|found| found.program.shown()).unwrap_or_default()
     }
 
-    /// Gives all of it to the new program.
+    /// Gives the suspended state to the new program.
     ///
     /// # Errors
     /// [`IdentityChangeError::Changed`].
@@ -202,7 +202,8 @@ impl SuspendedServer {
         self.decide(IdentityDecision::Keep)
     }
 
-    /// Notes what is put aside; the file. Then the grants are to be revoked, and [`SuspendedServer::start_afresh`] does the rest.
+    /// Notes everything to set aside, and returns the path of the note. Next, the caller must revoke the grants and call
+    /// [`SuspendedServer::start_afresh`].
     ///
     /// # Errors
     /// [`IdentityChangeError`].
@@ -210,10 +211,10 @@ impl SuspendedServer {
         put_aside::note(self)
     }
 
-    /// Puts aside the annotations, the secrets that the entry names and the data folder, and lets the server start without them.
+    /// Sets the annotations, the entry's references to secrets and the data folder aside, and lets the server start without them.
     ///
     /// # Errors
-    /// [`IdentityChangeError::GrantsLeft`] while grants are in force. Until all is done, all stays suspended.
+    /// [`IdentityChangeError::GrantsLeft`] while the server has grants. After any error, everything stays suspended.
     pub fn start_afresh(&self) -> Result<(), IdentityChangeError> {
         let is_its = |grant: &&StandingGrant| grant.subject.server == self.name;
         let count = StandingGrant::on_disk(&self.home.database())?.iter().filter(is_its).count();
@@ -232,7 +233,7 @@ impl SuspendedServer {
     }
 }
 
-/// Everything that is kept under names.
+/// State stored under server names.
 struct UnderNames {
     servers: Servers,
     snapshot: PolicySnapshot,

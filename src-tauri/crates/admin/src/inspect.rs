@@ -1,21 +1,22 @@
-//! Asking a server for its tools without a client, before anything of it is trusted.
+//! Lists a server's tools without a client, before the server is trusted.
 //!
-//! - It is started as it is configured, with what its entry opens and nothing granted, in a folder that is gone afterwards.
-//!   Nobody is asked about hosts: those that are not open are refused, and told.
-//! - Some do not start without the files that they work with: it sees those, changes none, and reaches no host meanwhile.
-//! - It is offered everything that a client can, and given nothing of it.
-//! - Time, messages, pages and tools are bounded; whatever it does ends in a list or in an error that says what it did.
-//! - Names are checked: a name that does not show as itself is no name.
+//! - Starts the server with the access that its entry allows and no grants, in a temporary folder. Does not ask about other hosts:
+//!   refuses them, and reports them.
+//! - Some servers do not start without the files that they work with. Such a server can read these files, but not change them, and
+//!   reaches no host.
+//! - Offers all client capabilities, and declines every request that uses them.
+//! - Limits time, message size, pages and tools, so that every inspection ends with a list or an error.
+//! - Rejects tool names that cannot be displayed unambiguously.
 
 mod conversation;
 mod fault;
+mod folder_listing;
 mod scratch;
-mod sight;
 mod tools;
 mod wants;
 
 pub use fault::ServerFault;
-pub use sight::{Sight, sight};
+pub use folder_listing::{FolderListing, list_folder};
 pub use tools::{ListedTool, fingerprint};
 pub use wants::Wants;
 
@@ -43,95 +44,95 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wants::TrialNetwork;
 
-/// The settings for asking a server for its tools.
+/// Settings for inspecting a server.
 #[derive(Debug, Clone)]
 pub struct Inspection {
-    /// The directories of IronCurtain.
+    /// Directories of IronCurtain.
     pub home: Home,
-    /// The directory that has `ironcurtain-sandbox` and `ironcurtain-filesystem`.
+    /// Directory with `ironcurtain-sandbox` and `ironcurtain-filesystem`.
     pub programs: PathBuf,
-    /// A sandbox may be made by uid 0.
+    /// True to create sandboxes even as root.
     pub allow_root: bool,
-    /// The time that the server may take for everything.
+    /// Timeout for starting, and for listing the tools.
     pub patience: Duration,
-    /// The secrets that its entry may name.
+    /// Store of the secrets that the entry may refer to.
     pub secrets: SecretStore,
 }
 
-/// Why there is no list of tools.
+/// Failure to list a server's tools.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
-    /// Our directories cannot be used.
+    /// IronCurtain's directories could not be used.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// The configuration is refused.
+    /// The configuration is invalid.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// The home directory, or a folder of ours, cannot be resolved.
+    /// The home directory, or one of IronCurtain's folders, could not be resolved.
     #[error(transparent)]
     Path(#[from] UnresolvedPath),
-    /// The grants cannot be read, by which another server may change the program.
+    /// The grants, which may let another server change the program, could not be read.
     #[error(transparent)]
     Grants(#[from] StoreError),
-    /// It is another program than what is kept under its name belongs to.
+    /// The server is another program than the owner of the state stored under its name.
     #[error(transparent)]
     Identity(#[from] Box<IdentityChangeError>),
-    /// A host in its entry is not understood.
+    /// A host in its entry is invalid.
     #[error(transparent)]
     Hosts(#[from] RuleError),
-    /// There is no such server.
+    /// The server does not exist.
     #[error(transparent)]
     Unknown(#[from] UnknownServer),
-    /// Its folder cannot be made.
-    #[error("a folder for the server cannot be made: {0}")]
+    /// The temporary folder could not be created.
+    #[error("failed to create a folder for the server: {0}")]
     Scratch(#[from] io::Error),
-    /// It did not start.
-    #[error("the server `{server}` cannot be started: {reason}")]
+    /// The server did not start.
+    #[error("failed to start the server `{server}`: {reason}")]
     NotStarted {
-        /// Its name.
+        /// Name of the server.
         server: String,
-        /// Why.
+        /// Reason for the failure.
         reason: Box<ServerStartError>,
     },
-    /// It did not get to the end of its list in time.
+    /// The server did not list all its tools in time.
     #[error("the server `{server}` did not list its tools within {seconds} s{said}")]
     Slow {
-        /// Its name.
+        /// Name of the server.
         server: String,
-        /// The bound.
+        /// Timeout in seconds.
         seconds: u64,
-        /// The last of its standard error.
+        /// End of its standard error.
         said: String,
     },
     /// A remote server did not answer.
     #[error("{0}")]
     Unanswered(String),
-    /// It did something that a server does not do.
+    /// The server violated the protocol or a limit.
     #[error("the server `{server}` {fault}{said}")]
     Misbehaved {
-        /// Its name.
+        /// Name of the server.
         server: String,
-        /// The fault.
+        /// Violation.
         fault: ServerFault,
-        /// The last of its standard error.
+        /// End of its standard error.
         said: String,
     },
 }
 
-/// A look at a server.
+/// Result of inspecting a server.
 #[derive(Debug)]
-pub struct Look {
-    /// The tools that it lists, or why there is no list.
+pub struct InspectionResult {
+    /// Tools that it lists, or the reason why there is no list.
     pub listed: Result<Vec<ListedTool>, InspectError>,
-    /// The things that it reached for and did not get.
+    /// Hosts and files that it tried to reach and was refused.
     pub wants: Wants,
 }
 
-/// Starts a configured server, with the secrets that its entry names, and lists its tools.
+/// Starts a configured server with the secrets that its entry refers to, lists its tools and kills it.
 ///
 /// # Errors
-/// [`InspectError`], when it cannot be started. The server is killed in any case.
-pub async fn inspect(inspection: &Inspection, name: &str) -> Result<Look, InspectError> {
+/// [`InspectError`] if it cannot be started.
+pub async fn inspect(inspection: &Inspection, name: &str) -> Result<InspectionResult, InspectError> {
     inspection.home.prepare()?;
     let servers = Servers::load(&inspection.home)?;
     let server = named_server(&servers, name)?;
@@ -139,7 +140,7 @@ pub async fn inspect(inspection: &Inspection, name: &str) -> Result<Look, Inspec
     inspect_server(inspection, &servers, server).await
 }
 
-/// Checks that what is kept under the name of a server is its own.
+/// Checks that the server owns the state stored under its name.
 async fn verified(
     inspection: &Inspection,
     server: &Server,
@@ -148,33 +149,34 @@ async fn verified(
     Ok(tokio::task::spawn_blocking(move || verify(&home, &ours, &server)).await.map_err(io::Error::other)?)
 }
 
-/// Starts one of these servers without the user's secrets, and lists its tools: for one that they have not accepted yet, which
-/// may not be written down.
+/// Starts one of these servers without the user's secrets, and lists its tools.
+///
+/// Used for a server that the user has not accepted yet, and that may not be in the configuration.
 ///
 /// # Errors
-/// As [`inspect`].
+/// As for [`inspect`].
 pub async fn inspect_without_secrets(
     inspection: &Inspection,
     servers: &Servers,
     name: &str,
-) -> Result<Look, InspectError> {
+) -> Result<InspectionResult, InspectError> {
     inspection.home.prepare()?;
     let mut server = named_server(servers, name)?.without_secrets();
     if verified(inspection, &server).await?.is_err() {
-        // The folder is another program's.
+        // The data folder belongs to another program.
         server = server.without_folder(&inspection.home.server_data(name));
     }
     inspect_server(inspection, servers, &server).await
 }
 
-/// A server that was started by itself, and what it was started with.
+/// Server started without a session, and its resources.
 struct StartedAlone {
     lone: LoneProcess,
     scratch: Scratch,
     network: TrialNetwork,
 }
 
-async fn start_by_itself(
+async fn start_alone(
     inspection: &Inspection,
     servers: &Servers,
     server: &Server,
@@ -208,18 +210,18 @@ async fn start_by_itself(
     }
 }
 
-/// Starts a server by this entry, beside others that may run meanwhile, and lists its tools.
+/// Starts a server with this entry, lists its tools and kills it. `servers` are the others that may be running.
 ///
 /// # Errors
-/// [`InspectError`], when it cannot be started. The server is killed in any case.
+/// [`InspectError`] if it cannot be started.
 pub(crate) async fn inspect_server(
     inspection: &Inspection,
     servers: &Servers,
     server: &Server,
-) -> Result<Look, InspectError> {
-    let StartedAlone { lone, scratch, network } = start_by_itself(inspection, servers, server).await?;
+) -> Result<InspectionResult, InspectError> {
+    let StartedAlone { lone, scratch, network } = start_alone(inspection, servers, server).await?;
     let LoneProcess { process, watch } = lone;
-    // One that runs elsewhere is told of no folder here.
+    // A remote server must not learn about local folders.
     let folder = server.remote.is_none().then_some(scratch.folder());
     let mut conversation = Conversation::new(process, folder);
     let listed = tokio::time::timeout(inspection.patience, tools::list(&mut conversation)).await;
@@ -233,10 +235,10 @@ pub(crate) async fn inspect_server(
         Ok(Err(fault)) => Err(InspectError::Misbehaved { server: server.name.clone(), fault, said }),
         Err(_) => Err(slow(inspection, &server.name, said)),
     };
-    Ok(Look { listed, wants })
+    Ok(InspectionResult { listed, wants })
 }
 
-/// A hint, where a server complains about a file of its arguments that its sandbox does not show it.
+/// Returns a hint if a server reports an error about a file in its arguments that is not visible in its sandbox.
 fn hidden(server: &Server, person: &Path, said: &str) -> Option<String> {
     let shown = &server.sandbox.settings()?.filesystem.allow_read;
     let shown = shown.iter().chain(&server.works_with).map(|path| match path.strip_prefix("~/") {
@@ -249,7 +251,7 @@ fn hidden(server: &Server, person: &Path, said: &str) -> Option<String> {
     };
     let file = server.args.iter().find(|word| said.contains(word.as_str()) && is_hidden(Path::new(word)))?;
     Some(format!(
-        "; its sandbox may hide `{}` from it: name its folder in `sandbox.filesystem.allowRead` in `mcp-servers.json`",
+        "; its sandbox may hide `{}`; to allow it, add its folder to `sandbox.filesystem.allowRead` in `mcp-servers.json`",
         visible::line(file)
     ))
 }
@@ -258,7 +260,7 @@ fn slow(inspection: &Inspection, name: &str, said: String) -> InspectError {
     InspectError::Slow { server: name.to_owned(), seconds: inspection.patience.as_secs(), said }
 }
 
-/// In a sandbox of ours, whatever runs it later. One that opted out of the sandbox stays as it is.
+/// Returns IronCurtain's own sandbox for the server, unless its entry opts out of sandboxing.
 fn containment(server: &Server, around: &Surroundings) -> Containment {
     if server.remote.is_some() {
         return Containment::Remote;

@@ -1,13 +1,12 @@
-//! Packages that servers come from: installed once, at one version, and started from there without any network.
+//! Installs packages of servers at a fixed version, so that the servers start without network.
 //!
-//! An entry that names a package runner (`npx`, `uvx`) stays as the person wrote it. What is started is what a record of
-//! ours says was installed for it.
+//! A server entry with a package runner (`npx`, `uvx`) is not changed. A record determines which installed package is started for it.
 //!
-//! - A package is installed in a sandbox that reaches its registry and writes to a folder of its own; nothing of the
-//!   package runs meanwhile.
-//! - It is put in its place as a whole, closed for writing, and then recorded with the hash of everything in it. Without a
-//!   record there is nothing to start.
-//! - A folder that a server was started from is not removed before that server has ended.
+//! - A package is installed in a sandbox that reaches only its registry and writes only to its own folder. None of the package's code
+//!   runs.
+//! - The installed folder is moved into place atomically, made read-only, and recorded with a hash of its content. Without a record,
+//!   the server cannot start.
+//! - A folder is not removed while a server that was started from it is running.
 
 mod build_error;
 mod build_sandbox;
@@ -21,7 +20,7 @@ mod update;
 
 pub use build_error::BuildError;
 pub use fetch::{Installed, install, install_among, is_packaged, sweep};
-pub use update::{ToolChange, Update, Updated, look_for_update};
+pub use update::{ToolChange, Update, UpdateCheck, check_for_update};
 
 use crate::inspect::InspectError;
 use crate::named_server::UnknownServer;
@@ -37,104 +36,105 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The settings for installing packages.
+/// Settings for installing packages.
 #[derive(Debug, Clone)]
 pub struct Installer {
-    /// The directories of IronCurtain.
+    /// Directories of IronCurtain.
     pub home: Home,
-    /// The directory that has `ironcurtain-sandbox`.
+    /// Directory with `ironcurtain-sandbox`.
     pub programs: PathBuf,
-    /// A sandbox may be made by uid 0.
+    /// True to create sandboxes even as root.
     pub allow_root: bool,
-    /// The time that each run of a package manager, and each look at a server, may take.
+    /// Timeout for each run of a package manager and each inspection of a server.
     pub patience: Duration,
-    /// The secrets that entries of servers may name.
+    /// Store of the secrets that server entries may refer to.
     pub secrets: SecretStore,
-    /// Called with the server for which another installation runs, before that is waited for. Without it, nothing is waited for.
+    /// Callback before waiting for another installation, with the name of its server. Without it, the installation fails instead of
+    /// waiting.
     pub waiting: Option<fn(&str)>,
 }
 
-/// Why nothing was installed.
+/// Failure to install or update a package.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    /// Our directories cannot be used.
+    /// IronCurtain's directories could not be used.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// The configuration is refused.
+    /// The configuration is invalid.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// The home directory, or a folder of ours, cannot be resolved.
+    /// The home directory, or one of IronCurtain's folders, could not be resolved.
     #[error(transparent)]
     Path(#[from] UnresolvedPath),
-    /// Its program cannot be identified.
+    /// The server's program could not be identified.
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    /// The things that are kept under its name cannot be given to the new version.
-    #[error("the new version is installed, and what is kept under the server's name is not its yet: {0}")]
+    /// The state stored under the server's name could not be transferred to the new version.
+    #[error(
+        "the new version is installed, but the server's grants and data could not be transferred to it: {0}"
+    )]
     NotCarriedOver(#[from] StoreError),
-    /// There is no such server.
+    /// The server does not exist.
     #[error(transparent)]
     Unknown(#[from] UnknownServer),
-    /// It does not come from a package.
-    #[error(
-        "the server `{0}` is started by no package runner (`npx` or `uvx`), so there is nothing to install"
-    )]
+    /// The server does not come from a package.
+    #[error("the server `{0}` is not started by `npx` or `uvx`, so there is nothing to install")]
     NoPackage(String),
-    /// Its entry is not understood.
-    #[error("the server `{server}` cannot be installed: {problem}")]
+    /// The server's entry is invalid.
+    #[error("failed to install the server `{server}`: {problem}")]
     NotUnderstood {
-        /// The server.
+        /// Name of the server.
         server: String,
-        /// The error in its entry.
+        /// Error in its entry.
         problem: String,
     },
-    /// It is to be updated, and is not there.
-    #[error("the server `{server}` cannot be updated: {problem}")]
+    /// The package to update is not installed or not usable.
+    #[error("failed to update the server `{server}`: {problem}")]
     NotReady {
-        /// The server.
+        /// Name of the server.
         server: String,
-        /// Why it is not there.
+        /// State of its package.
         problem: PackageError,
     },
-    /// Another installation or update holds the packages.
+    /// Another installation or update holds the lock.
     #[error("another installation or update (`{0}`) has not finished; try again afterwards")]
     Busy(String),
-    /// The package manager did not do it.
-    #[error("`{package}` could not be installed: {problem}")]
+    /// The package could not be installed.
+    #[error("failed to install `{package}`: {problem}")]
     Failed {
-        /// The package.
+        /// Name of the package.
         package: String,
-        /// The cause.
+        /// Cause of the failure.
         problem: BuildError,
     },
-    /// It could not be asked for its tools.
-    #[error("version {version} could not be looked at: {problem}")]
+    /// The tools of a version could not be listed.
+    #[error("failed to inspect version {version}: {problem}")]
     Inspect {
-        /// The version.
+        /// Version of the package.
         version: String,
-        /// Why not.
+        /// Cause of the failure.
         problem: Box<InspectError>,
     },
-    /// A folder of packages cannot be used.
-    #[error("`{path}` cannot be used: {source}")]
+    /// A package folder could not be used.
+    #[error("failed to use `{path}`: {source}")]
     Folder {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// The operating system's answer.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// A file cannot be written.
-    #[error("`{file}` cannot be written: {source}")]
+    /// A file could not be written.
+    #[error("failed to write `{file}`: {source}")]
     Write {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The operating system's answer.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Somebody else wrote the file of servers.
-    #[error("`{0}` changed in the meantime; try again")]
+    /// The servers file changed after it was read.
+    #[error("`{0}` was changed meanwhile; try again")]
     ChangedMeanwhile(PathBuf),
-    /// The file of servers is refused, as it is or as it would be.
+    /// The old or new servers file is invalid.
     #[error(transparent)]
     Servers(#[from] ServerChangeError),
 }

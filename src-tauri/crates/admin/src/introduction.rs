@@ -1,7 +1,7 @@
-//! Sentences that introduce a server to the user, before it is tried and before it is added.
+//! Sentences that describe a server to the user, before it is tried and before it is added.
 //!
-//! - INVARIANT: each is made from the server's entry, or from the policy's own judgement of a call. None is written for a kind of
-//!   server by hand.
+//! - INVARIANT: every sentence is generated from the server's entry or from the policy's decision on a call. None is written by hand for a
+//!   kind of server.
 
 use crate::trial::PolicyTrial;
 use ironcurtain_config::{FileView, NetworkSettings, SandboxSettings, Server};
@@ -12,35 +12,35 @@ use ironcurtain_visible as visible;
 use serde_json::Map;
 use std::fmt::{self, Display, Formatter};
 
-/// The most characters of a command line in a question.
+/// Maximum number of characters of a command line in a question.
 const IN_QUESTION: usize = 60;
 
-/// The effects of trying a server: sentences, and the question whose yes starts it.
+/// Effects of trying a server, and the question to confirm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrialNotice {
-    /// The program or the address, and what is downloaded.
+    /// Program or address, and downloads.
     pub lines: Vec<String>,
-    /// The question.
+    /// Question to confirm the trial.
     pub question: String,
-    /// The line that is shown while it is tried.
+    /// Text to show during the trial.
     pub progress: String,
 }
 
-/// The policy's decision on calls of an unannotated tool.
+/// Policy's decision on calls of an unannotated tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnannotatedCalls {
     /// The user is asked at every call.
     Asked,
-    /// They run: the server reaches nothing.
+    /// Calls are allowed, because the server can reach nothing.
     Free,
-    /// They are refused until the tool is annotated.
+    /// Calls are refused until the tool is annotated.
     Refused,
-    /// A rule of the policy denies them.
+    /// A rule of the policy denies the calls.
     Denied(String),
 }
 
 impl TrialNotice {
-    /// For a server that is not trusted with anything yet.
+    /// Describes the trial of a server that is not trusted yet.
     #[must_use]
     pub fn new(server: &Server) -> Self {
         if let Some(remote) = &server.remote {
@@ -53,7 +53,7 @@ impl TrialNotice {
             };
         }
         let mut lines = vec![format!("Program: {}", visible::line(&server.command_line()))];
-        lines.extend(names("Variables it is given", server.env.keys().filter(|key| *key != "HOME")));
+        lines.extend(names("Variables passed to it", server.env.keys().filter(|key| *key != "HOME")));
         let package = RunnerCommand::of(server).ok().flatten().map(|command| command.requested);
         lines.extend(package.as_ref().map(download));
         let place = if server.sandbox.settings().is_some() { "in its sandbox" } else { "WITHOUT A SANDBOX" };
@@ -70,7 +70,7 @@ impl TrialNotice {
     }
 }
 
-/// Sentences about what a server reaches, by its entry.
+/// Describes what a server can reach according to its entry.
 #[must_use]
 pub fn reach(server: &Server) -> Vec<String> {
     let mut lines = Vec::new();
@@ -79,34 +79,33 @@ pub fn reach(server: &Server) -> Vec<String> {
             "It runs on {host}, outside this computer's sandbox. IronCurtain checks each call, but cannot limit what it does."
         )),
         (None, None) => {
-            lines.push("It runs WITHOUT A SANDBOX: it reaches everything that you can.".to_owned());
+            lines.push("It runs WITHOUT A SANDBOX: it can reach everything that you can.".to_owned());
         }
         (None, Some(settings)) => lines.extend(sandbox(settings)),
     }
     for path in &server.works_with {
-        lines.push(format!(
-            "It is to work with `{path}`, which stays closed until you say yes for the agent that uses it."
-        ));
+        lines
+            .push(format!("It is meant to work with `{path}`. You will be asked about that for each agent."));
     }
     let of_env = server.env.iter().filter_map(|(key, value)| Some((key, named(value).ok()??)));
     let headers = server.remote.iter().flat_map(|remote| remote.headers());
     let of_headers = headers.filter_map(|(key, value)| Some((key, named_in_header(value).ok()??.1)));
     for (key, secret) in of_env.chain(of_headers) {
-        lines.push(format!("It is given your secret `{secret}` as `{key}`."));
+        lines.push(format!("It gets your secret `{secret}` as `{key}`."));
     }
     lines.iter().map(|line| visible::line(line)).collect()
 }
 
 fn sandbox(settings: &SandboxSettings) -> Vec<String> {
     let files = match settings.view.unwrap_or(FileView::Roots) {
-        FileView::Roots => "It runs in a sandbox, and sees the files that you grant.",
+        FileView::Roots => "It runs in a sandbox, and sees only the files that you grant.",
         FileView::HostRead => {
-            "It runs in a sandbox, and reads this computer's files except keys and protected ones."
+            "It runs in a sandbox, and can read this computer's files except keys and protected ones."
         }
     };
     let mut lines = vec![files.to_owned()];
-    lines.extend(listed("It always changes", &settings.filesystem.allow_write));
-    lines.extend(listed("It always reads", &settings.filesystem.allow_read));
+    lines.extend(listed("It can always change", &settings.filesystem.allow_write));
+    lines.extend(listed("It can always read", &settings.filesystem.allow_read));
     lines.push(match &settings.network {
         None => "It has no network.".to_owned(),
         Some(network) if network.is_closed() => "It has no network.".to_owned(),
@@ -119,8 +118,8 @@ fn network(network: &NetworkSettings) -> String {
     let hosts = network.allowed_domains.join("`, `");
     match (network.allowed_domains.is_empty(), network.ask_unknown) {
         (true, _) => "You are asked about each host that it wants to reach.".to_owned(),
-        (false, true) => format!("It reaches `{hosts}`, and you are asked about any other host."),
-        (false, false) => format!("It reaches `{hosts}`, and no other host."),
+        (false, true) => format!("It can reach `{hosts}`, and you are asked about any other host."),
+        (false, false) => format!("It can reach `{hosts}`, and no other host."),
     }
 }
 
@@ -141,10 +140,10 @@ fn download(package: &RequestedPackage) -> String {
     };
     let with =
         if package.with.is_empty() { String::new() } else { format!(" and {}", package.with.join(", ")) };
-    format!("Downloads: `{package}`{with} from {registry}{version}, and what it depends on")
+    format!("Downloads: `{package}`{with} from {registry}{version}, and its dependencies")
 }
 
-/// The host that a remote server is reached at, with a port that is not the usual one.
+/// Returns the host of a remote server, with its port unless it is the default.
 fn host(server: &Server) -> Option<String> {
     let url = server.remote.as_ref()?.url();
     let host = url.host_str().unwrap_or_default();
@@ -152,10 +151,10 @@ fn host(server: &Server) -> Option<String> {
 }
 
 impl UnannotatedCalls {
-    /// Judges a call of an unannotated tool as the trusted process does when nothing is granted.
+    /// Decides a call of an unannotated tool like the trusted process without any grants.
     #[must_use]
     pub fn judged(trial: &PolicyTrial, server: &str, tool: &str) -> Self {
-        // One that is annotated already is judged as if it were not: no tool has this name.
+        // An annotated tool is treated as unannotated, because the empty name matches no annotation.
         let tool = if trial.snapshot.annotations.get(server, tool).is_some() { "" } else { tool };
         match trial.judge(server, tool, &Map::new(), None).outcome {
             Err(denial) if denial.by == DeniedBy::UnknownTool => Self::Refused,
@@ -169,12 +168,12 @@ impl UnannotatedCalls {
     }
 }
 
-/// The end of "its calls ...".
+/// Describes the decision in words.
 impl Display for UnannotatedCalls {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Asked => f.write_str("you will be asked at every call"),
-            Self::Free => f.write_str("calls run without a question while the server reaches nothing, and you will be asked at every call once it does"),
+            Self::Free => f.write_str("calls run without asking while the server can reach nothing, and you will be asked at every call once it can"),
             Self::Refused => f.write_str("calls are refused"),
             Self::Denied(reason) => write!(f, "calls are denied by your policy ({reason})"),
         }

@@ -1,31 +1,31 @@
-//! Changes one place of a JSON text of the person's. Every other byte of it stays as it is.
+//! Changes one value in a JSON text of the user, and keeps all other bytes.
 
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// Why a text cannot be changed at a place.
+/// Failure to change a JSON text.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonEditError {
-    /// The list of keys is empty.
-    #[error("no key is named")]
+    /// The path of keys is empty.
+    #[error("no key given")]
     NoKey,
-    /// The text, or what is on the way in it, is no object.
+    /// The text, or a value on the path, is not an object.
     #[error("{0}")]
     NoObject(#[from] serde_json::Error),
-    /// Which of the two is meant cannot be known.
-    #[error("`{0}` is there twice")]
+    /// A key occurs twice.
+    #[error("duplicate key `{0}`")]
     Twice(String),
-    /// There is nothing of this name that could go.
-    #[error("there is no `{0}`")]
+    /// The key to remove does not exist.
+    #[error("`{0}` not found")]
     NotThere(String),
-    /// The text that was parsed does not hold what was parsed from it.
-    #[error("`{0}` cannot be found again")]
+    /// A parsed value was not found in the text.
+    #[error("failed to locate `{0}` in the text")]
     Lost(String),
 }
 
-/// The text with `value` at `path`, one key for each object on the way; objects that are missing are made.
+/// Returns the text with `value` at `path`, a list of object keys. Creates missing objects.
 ///
 /// # Errors
 /// [`JsonEditError`].
@@ -53,7 +53,7 @@ fn set_below(text: &str, path: &[&str], value: &Value, depth: usize) -> Result<S
     }
 }
 
-/// The text without what is at `path`.
+/// Returns the text without the value at `path`.
 ///
 /// # Errors
 /// [`JsonEditError`].
@@ -70,43 +70,43 @@ pub(crate) fn remove(text: &str, path: &[&str]) -> Result<String, JsonEditError>
     let mut end = end_of(old).ok_or_else(lost)?;
     let before = at.checked_sub(1).and_then(|before| members.get(before));
     let begin = match before {
-        // With the comma before it.
+        // Remove the comma before it too.
         Some((_, before)) => end_of(before.get()),
         None => text.find('{').map(|open| open + 1),
     };
     if before.is_none() && members.len() > 1 {
-        // With the comma behind it.
+        // Remove the comma after it too.
         end += text.get(end..).and_then(|rest| rest.find(',')).ok_or_else(lost)? + 1;
     }
     let head = begin.and_then(|begin| text.get(..begin)).ok_or_else(lost)?;
     Ok(format!("{head}{}", text.get(end..).ok_or_else(lost)?))
 }
 
-/// The members of the object that a text is.
+/// Parses an object into its members.
 fn members(text: &str) -> Result<Vec<(String, &RawValue)>, JsonEditError> {
     let mut reader = serde_json::Deserializer::from_str(text);
     Ok(reader.deserialize_map(Members).and_then(|members| reader.end().map(|()| members))?)
 }
 
-/// The place of a key among the members, of which it is one.
+/// Returns the index of a key among the members.
 fn place(members: &[(String, &RawValue)], key: &str) -> Result<Option<usize>, JsonEditError> {
     let mut found = members.iter().enumerate().filter(|(_, (name, _))| name == key).map(|(at, _)| at);
     let (member, another) = (found.next(), found.next());
     if another.is_some() { Err(JsonEditError::Twice(key.to_owned())) } else { Ok(member) }
 }
 
-/// The place of a part of a text, which lies in it.
+/// Returns the byte offset of a slice within the text that contains it.
 fn start(text: &str, part: &str) -> Option<usize> {
     (part.as_ptr() as usize).checked_sub(text.as_ptr() as usize)
 }
 
-/// The text with a part of it, which lies in it, replaced.
+/// Replaces a slice of the text.
 fn spliced(text: &str, part: &str, new: &str) -> Option<String> {
     let start = start(text, part)?;
     Some(format!("{}{new}{}", text.get(..start)?, text.get(start + part.len()..)?))
 }
 
-/// The object's text with one more member at its end.
+/// Appends a member to an object's text.
 fn appended(text: &str, empty: bool, key: &str, value: &str, depth: usize) -> Result<String, JsonEditError> {
     let close = text.rfind('}').ok_or_else(|| JsonEditError::Lost(key.to_owned()))?;
     let (before, after) = text.split_at(close);
@@ -118,11 +118,11 @@ fn appended(text: &str, empty: bool, key: &str, value: &str, depth: usize) -> Re
 
 fn written(value: &Value, depth: usize) -> Result<String, JsonEditError> {
     let text = serde_json::to_string_pretty(value)?;
-    // No text of JSON has a line break in it.
+    // JSON strings contain no line breaks, so this only affects layout.
     Ok(text.replace('\n', &format!("\n{}", "  ".repeat(depth))))
 }
 
-/// The members of an object, in their order and as they are written.
+/// Visitor for the raw members of an object, in order.
 struct Members;
 
 impl<'de> Visitor<'de> for Members {
@@ -148,7 +148,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_the_place_that_is_meant_changes() {
+    fn only_the_given_value_changes() {
         let text = "{\n    \"a\" : {\"x\":1.50,\n\"y\": [ ] },\n  \"b\":\"\\u0041\" }\n";
         let with = |path: &[&str], value: Value| set(text, path, &value).unwrap();
         assert_eq!(with(&["a", "x"], json!(2)), text.replace("1.50", "2"));
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(set("{}", &["s", "t"], &json!(1)).unwrap(), "{\n  \"s\": {\n    \"t\": 1\n  }\n}");
         for (bad, problem) in [
             ("[]", "expected an object"),
-            ("{\"a\":1,\"a\":2}", "`a` is there twice"),
+            ("{\"a\":1,\"a\":2}", "duplicate key `a`"),
             ("{\"a\":1}", "expected an object"),
             ("{\"a\":{}} x", "trailing characters"),
         ] {
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_takes_one_comma_with_it_and_nothing_else() {
+    fn removing_a_member_removes_one_comma() {
         let text = "{\n  \"_comment\": \"mine\",\n  \"a\": { \"x\" : 1.50, \"y\": [ ] },\n  \"b\":2 }\n";
         let without = |path: &[&str]| remove(text, path).unwrap();
         assert_eq!(without(&["b"]), text.replace(",\n  \"b\":2", ""));
@@ -177,17 +177,17 @@ mod tests {
         assert_eq!(without(&["a", "x"]), text.replace(" \"x\" : 1.50,", ""));
         assert_eq!(remove("{ \"a\": 1 }", &["a"]).unwrap(), "{ }");
         for (path, problem) in
-            [(&["z"][..], "there is no `z`"), (&["b", "x"], "expected an object"), (&[], "no key")]
+            [(&["z"][..], "`z` not found"), (&["b", "x"], "expected an object"), (&[], "no key")]
         {
             let error = remove(text, path).unwrap_err().to_string();
             assert!(error.contains(problem), "{error}");
         }
-        assert!(remove("{\"a\":1,\"a\":2}", &["a"]).unwrap_err().to_string().contains("`a` is there twice"));
+        assert!(remove("{\"a\":1,\"a\":2}", &["a"]).unwrap_err().to_string().contains("duplicate key `a`"));
     }
 
     proptest! {
         #[test]
-        fn what_was_removed_is_gone_and_the_rest_is_kept(
+        fn remove_deletes_only_the_given_key(
             keys in prop::collection::btree_set("[a-z\"\\\\,{} ]{0,3}", 1..5), at in any::<prop::sample::Index>(), pretty in any::<bool>(),
         ) {
             let mut object: serde_json::Map<_, _> = keys.iter().map(|k| (k.clone(), json!({ "in,": k }))).collect();
@@ -199,7 +199,7 @@ mod tests {
         }
 
         #[test]
-        fn what_was_set_is_read_and_the_rest_is_kept(
+        fn set_changes_only_the_given_key(
             keys in prop::collection::btree_set("[a-z\"\\\\é ]{0,3}", 0..5), key in "[a-z\"\\\\é ]{0,3}", pretty in any::<bool>(),
         ) {
             let mut object: serde_json::Map<_, _> = keys.iter().map(|k| (k.clone(), json!({ "in": k }))).collect();

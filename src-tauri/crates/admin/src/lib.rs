@@ -1,10 +1,9 @@
-//! Tasks that run for the person and end: adding a known server, installing its package, asking it for its tools, annotating
-//! them, trying calls on a policy, and judging those on record by another one.
+//! Administrative tasks for the user: adds servers, installs their packages, inspects and annotates their tools, and evaluates policies.
 //!
-//! - Above the daemon, which knows nothing of it: nothing here is in the way of a call, and no session needs it.
-//! - Writes to the person's configuration, to our packages and their records; never to the audit log, and to the
-//!   database of grants only the user's decision about a server's identity.
-//! - A server or a package manager that is started here is sandboxed, holds no grant, and is gone when the function returns.
+//! - Depends on the daemon, which does not know this crate. Nothing here is in the path of a call, and no session needs it.
+//! - Writes to the user's configuration, and to packages and their records. Never writes to the audit log; writes to the grants
+//!   database only the user's decision about a server's identity.
+//! - Servers and package managers started here are sandboxed, have no grants, and have exited when the function returns.
 
 pub mod annotate;
 pub mod catalog;

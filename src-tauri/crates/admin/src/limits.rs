@@ -1,8 +1,8 @@
-//! The limits of a server's resources: those in force, and changing them.
+//! Shows and changes a server's resource limits.
 //!
-//! - A limit that an entry does not name has the default; nothing takes a default away.
-//! - A value is taken only where a server can start with it.
-//! - Only `limits` of the one entry changes.
+//! - A limit that is not in the entry has its default; defaults cannot be turned off.
+//! - Only values with which a server can start are accepted.
+//! - Changes only `limits` in the one entry.
 
 use crate::servers_file::{ServerChangeError, ServersFile};
 use ironcurtain_client_config::Edit;
@@ -16,10 +16,9 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// Bytes of a MiB.
 const MIB: u64 = 1 << 20;
 
-/// One kind of limit.
+/// Kind of resource limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
@@ -27,68 +26,68 @@ pub enum Limit {
     Memory,
     /// Processor time, in percent of one processor.
     Processor,
-    /// Processes and threads together.
+    /// Number of processes and threads.
     Processes,
-    /// Open descriptors of each process.
+    /// Open file descriptors of each process.
     OpenFiles,
-    /// The largest file that it may write, in MiB.
+    /// Size of a written file, in MiB.
     FileSize,
-    /// Its private `/tmp`, in MiB.
+    /// Size of its private `/tmp`, in MiB.
     TmpSize,
 }
 
-/// A limit of a server.
+/// Limit of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerLimit {
-    /// Its kind.
+    /// Kind of the limit.
     pub limit: Limit,
-    /// The value that the server's entry names.
+    /// Value in the server's entry.
     pub own: Option<u64>,
-    /// The value where the entry names none; none where there is no limit then.
+    /// Default value; `None` if unlimited by default.
     pub default: Option<u64>,
 }
 
-/// A limit as it will be.
+/// Change of a limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitDifference {
-    /// It lets the server have more.
+    /// True if the new limit is higher.
     pub is_looser: bool,
-    /// A sentence on what changes.
+    /// Description of the change.
     pub words: String,
 }
 
-/// A change of limits, ready to be written.
+/// Change of limits, ready to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitsChange {
-    /// The server.
+    /// Name of the server.
     pub server: String,
-    /// The differences, the looser first.
+    /// Differences, the looser ones first.
     pub differences: Vec<LimitDifference>,
-    /// The change of its entry's sandbox, in the form of `diff -u` without its heading. No secret stands there.
+    /// Diff of the entry's sandbox, as of `diff -u` without the header. Contains no secrets.
     pub diff: String,
     servers: ServersFile,
     after: String,
 }
 
-/// Why limits are not changed.
+/// Failure to change limits.
 #[derive(Debug, thiserror::Error)]
 pub enum LimitsError {
-    /// The entry is not changed.
+    /// The entry could not be changed.
     #[error(transparent)]
     Server(#[from] ServerChangeError),
-    /// No server could start with it.
+    /// The value is out of range; no server could start with it.
     #[error(
-        "{} cannot be {value}: write {} to {} {}", .limit.name().to_lowercase(), .limit.range().start(),
-        .limit.range().end(), .limit.unit()
+        "{} must be {} to {}, found {value}", .limit.name().to_lowercase(), .limit.range().start(),
+        .limit.words(Some(*.limit.range().end()))
     )]
     Range {
-        /// The limit.
+        /// Kind of limit.
         limit: Limit,
-        /// Its value.
+        /// Invalid value.
         value: u64,
     },
     /// Nothing would change.
-    #[error("the limits of `{0}` are like that already")]
+    #[error("`{0}` already has these limits")]
     Same(String),
 }
 
@@ -96,7 +95,7 @@ impl Limit {
     const ALL: [Self; 6] =
         [Self::Memory, Self::Processor, Self::Processes, Self::OpenFiles, Self::FileSize, Self::TmpSize];
 
-    /// The values that are taken.
+    /// Returns the allowed values.
     #[must_use]
     pub fn range(self) -> RangeInclusive<u64> {
         match self {
@@ -108,7 +107,7 @@ impl Limit {
         }
     }
 
-    /// Its name for a person.
+    /// Returns the display name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -121,7 +120,7 @@ impl Limit {
         }
     }
 
-    /// The unit behind a value, or nothing.
+    /// Returns the unit of its values, or an empty string.
     #[must_use]
     pub fn unit(self) -> &'static str {
         match self {
@@ -131,26 +130,26 @@ impl Limit {
         }
     }
 
-    /// The outcomes of a looser and of a tighter limit.
+    /// Returns the effects of a looser and of a tighter limit.
     fn outcomes(self) -> (&'static str, &'static str) {
         match self {
-            Self::Memory => ("it can take more memory from other programs", "it fails where it needs more"),
-            Self::Processor => ("it can slow other programs down more", "it is slower where it needs more"),
-            Self::Processes => ("it can start more at once", "it fails where it starts more"),
-            Self::OpenFiles => ("it can hold more files open", "it fails where it opens more"),
+            Self::Memory => ("it can take more memory from other programs", "it fails if it needs more"),
+            Self::Processor => ("it can slow down other programs more", "it is slower if it needs more"),
+            Self::Processes => ("it can start more at once", "it fails if it starts more"),
+            Self::OpenFiles => ("it can keep more files open", "it fails if it opens more"),
             Self::FileSize => ("it can fill more of the disk with one file", "it cannot write a larger file"),
-            Self::TmpSize => ("it can fill more memory with files of its own", "it cannot keep more there"),
+            Self::TmpSize => ("it can fill more memory with its own files", "it cannot store more there"),
         }
     }
 
-    /// A value of it for a person.
+    /// Formats a value with its unit.
     #[must_use]
     pub fn words(self, value: Option<u64>) -> String {
         let Some(value) = value else { return "no limit".to_owned() };
         format!("{value} {}", self.unit()).trim_end().to_owned()
     }
 
-    /// The values of an entry, and those in force.
+    /// Returns the value in an entry, and the value in effect.
     fn of(self, settings: &LimitSettings, limits: &ResourceLimits) -> (Option<u64>, Option<u64>) {
         let mib = |bytes: Option<u64>| bytes.map(|bytes| bytes / MIB);
         match self {
@@ -175,7 +174,7 @@ impl Limit {
     }
 }
 
-/// The limits of a server; none of one that has no sandbox here.
+/// Returns the limits of a server; none if it has no sandbox here.
 #[must_use]
 pub fn limits(server: &Server) -> Vec<ServerLimit> {
     let Some(settings) = server.sandbox.settings().filter(|_| server.remote.is_none()) else {
@@ -190,7 +189,7 @@ pub fn limits(server: &Server) -> Vec<ServerLimit> {
 }
 
 impl LimitsChange {
-    /// Other limits of a server: each that is named, and the default where no value is.
+    /// Plans to change the given limits of a server. `None` stands for the default.
     ///
     /// # Errors
     /// [`LimitsError`].
@@ -230,16 +229,16 @@ impl LimitsChange {
         Ok(Self { server: server.to_owned(), differences, diff, servers, after: text })
     }
 
-    /// Writes it.
+    /// Writes the change.
     ///
     /// # Errors
-    /// [`ServerChangeError`]: the servers are as they were.
+    /// [`ServerChangeError`], in which case the servers are unchanged.
     pub fn write(&self) -> Result<(), ServerChangeError> {
         self.servers.write(&self.after)
     }
 }
 
-/// The limits in force that are not what they were, the looser first.
+/// Returns the differences between the limits in effect, the looser ones first.
 fn differences(before: &LimitSettings, after: &LimitSettings) -> Vec<LimitDifference> {
     let (was, is) = (in_force(before), in_force(after));
     let difference = |limit: Limit| {
@@ -251,7 +250,7 @@ fn differences(before: &LimitSettings, after: &LimitSettings) -> Vec<LimitDiffer
         let (looser, tighter) = limit.outcomes();
         let (word, outcome) = if is_looser { ("Looser", looser) } else { ("Tighter", tighter) };
         let (name, now, then) = (limit.name(), limit.words(was), limit.words(is));
-        let words = format!("{name}: {then} in place of {now}. {word}: {outcome}.");
+        let words = format!("{name}: {then} instead of {now}. {word}: {outcome}.");
         (was != is).then_some(LimitDifference { is_looser, words })
     };
     let mut all: Vec<_> = Limit::ALL.into_iter().filter_map(difference).collect();
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_changed_in_their_place_after_words_that_say_which_way() {
+    fn changes_are_described_and_written_in_place() {
         let (_dir, home) = home();
         let wanted = [
             (Limit::Memory, Some(512)),
@@ -317,12 +316,12 @@ mod tests {
         let words: Vec<_> =
             change.differences.iter().map(|one| (one.is_looser, one.words.as_str())).collect();
         let expected = [
-            (true, "Processes and threads: 1024 in place of 64. Looser: it can start more at once."),
-            (true, "Open files of each process: 9000 in place of 4096. Looser: it can hold more files open."),
-            (false, "Memory: 512 MiB in place of 4096 MiB. Tighter: it fails where it needs more."),
+            (true, "Processes and threads: 1024 instead of 64. Looser: it can start more at once."),
+            (true, "Open files of each process: 9000 instead of 4096. Looser: it can keep more files open."),
+            (false, "Memory: 512 MiB instead of 4096 MiB. Tighter: it fails if it needs more."),
             (
                 false,
-                "Processor time: 50 % of one processor in place of no limit. Tighter: it is slower where it needs more.",
+                "Processor time: 50 % of one processor instead of no limit. Tighter: it is slower if it needs more.",
             ),
         ];
         assert_eq!(words, expected);
@@ -332,8 +331,8 @@ mod tests {
         assert_eq!(own(&home, "a"), [(Limit::Memory, 512), (Limit::Processor, 50), (Limit::OpenFiles, 9000)]);
         let defaults = Limit::ALL.map(|limit| (limit, None));
         let back = planned(&home, "a", &defaults).unwrap();
-        assert!(back.differences[0].words.starts_with("Memory: 4096 MiB in place of 512 MiB. Looser:"));
-        assert!(back.differences[1].words.starts_with("Processor time: no limit in place of 50 %"));
+        assert!(back.differences[0].words.starts_with("Memory: 4096 MiB instead of 512 MiB. Looser:"));
+        assert!(back.differences[1].words.starts_with("Processor time: no limit instead of 50 %"));
         back.write().unwrap();
         let text = fs::read_to_string(home.config.join("mcp-servers.json")).unwrap();
         assert!(!text.contains("limits") && text.contains("\"network\": false"), "{text}");
@@ -342,21 +341,21 @@ mod tests {
     }
 
     #[test]
-    fn what_no_server_could_start_with_is_refused_and_nothing_is_written() {
+    fn invalid_limits_are_rejected_and_nothing_is_written() {
         let (_dir, home) = home();
         for (server, limit, value, told) in [
-            ("b", Limit::Memory, Some(0), "memory cannot be 0: write 32 to 1048576 MiB"),
-            ("b", Limit::Processes, Some(7), "processes and threads cannot be 7: write 8 to 1000000"),
+            ("b", Limit::Memory, Some(0), "memory must be 32 to 1048576 MiB, found 0"),
+            ("b", Limit::Processes, Some(7), "processes and threads must be 8 to 1000000, found 7"),
             (
                 "b",
                 Limit::Processor,
                 Some(u64::MAX),
-                "processor time cannot be 18446744073709551615: write 1 to 100000 % of one processor",
+                "processor time must be 1 to 100000 % of one processor, found 18446744073709551615",
             ),
-            ("b", Limit::Memory, None, "the limits of `b` are like that already"),
-            ("a", Limit::Processes, Some(64), "the limits of `a` are like that already"),
+            ("b", Limit::Memory, None, "`b` already has these limits"),
+            ("a", Limit::Processes, Some(64), "`a` already has these limits"),
             ("open", Limit::Memory, Some(64), "`open` is not sandboxed"),
-            ("far", Limit::Memory, Some(64), "`far` runs elsewhere"),
+            ("far", Limit::Memory, Some(64), "`far` is remote"),
             ("nobody", Limit::Memory, Some(64), "no server is named `nobody`"),
         ] {
             let problem = planned(&home, server, &[(limit, value)]).unwrap_err();

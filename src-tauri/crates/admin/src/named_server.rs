@@ -1,23 +1,23 @@
-//! The server that a task is about, by its name.
+//! Looks up a server by name.
 
 use ironcurtain_config::{Server, Servers};
 use ironcurtain_visible as visible;
 
-/// There is no such server.
+/// Error for a server that does not exist.
 #[derive(Debug, thiserror::Error)]
-#[error("no server is named `{name}`; there is `{known}`")]
+#[error("no server is named `{name}`; existing servers: `{known}`")]
 pub struct UnknownServer {
     name: String,
     known: String,
 }
 
-/// The server of this name.
+/// Returns the server with this name.
 pub(crate) fn named_server<'a>(servers: &'a Servers, name: &str) -> Result<&'a Server, UnknownServer> {
     servers.find(Some(name)).ok_or_else(|| UnknownServer::among(servers, name))
 }
 
 impl UnknownServer {
-    /// None of these has the name.
+    /// Creates the error, with the names of the existing servers.
     #[must_use]
     pub fn among(servers: &Servers, name: &str) -> Self {
         let known = servers.names().collect::<Vec<_>>().join("`, `");

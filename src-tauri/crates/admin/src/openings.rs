@@ -1,8 +1,8 @@
-//! Hosts and folders that are open to a server for good: opening one, and closing it again.
+//! Hosts and folders that a server is permanently allowed to reach.
 //!
-//! - A host is taken by the rules of the proxy, and a folder only where a person could grant it.
-//! - Only the one list changes that a host or folder stands in.
-//! - What an agent is to work in is granted: this is for what the server's own process needs, whoever calls it.
+//! - A host must satisfy the proxy's rules, and a folder must be one that the user could grant.
+//! - Changes only the list that contains the host or folder.
+//! - This is for what the server's process needs, whichever agent uses it. Folders that an agent works in are granted instead.
 
 use crate::servers_file::{ServerChangeError, ServersFile};
 use ironcurtain_config::Sandbox;
@@ -16,36 +16,36 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// Something that is open to a server for good, as its entry writes it. In this order the worst comes first.
+/// Host or folder that a server may always reach, as written in its entry. Ordered from the most to the least dangerous.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "what", rename_all = "kebab-case")]
 pub enum Opening {
-    /// A folder that it may change.
+    /// Folder that the server may read and change.
     Write(String),
-    /// A host, or all below a name.
+    /// Host, or all subdomains of a name.
     Host(String),
-    /// A folder that it may read.
+    /// Folder that the server may read.
     Read(String),
 }
 
-/// A change of what is open to a server, ready to be written.
+/// Change of an opening, ready to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpeningChange {
-    /// The server.
+    /// Name of the server.
     pub server: String,
-    /// The host or folder that opens or closes.
+    /// Host or folder to allow or to stop allowing.
     pub opening: Opening,
-    /// The file.
+    /// Servers file.
     pub file: PathBuf,
     servers: ServersFile,
     after: String,
 }
 
 impl Opening {
-    /// A sentence on what a server may do with it.
+    /// Describes what a server may do with it.
     #[must_use]
     pub fn words(&self, server: &str) -> String {
-        let any = "at any time and without asking, whichever agent uses it";
+        let any = "at any time and without asking, for every agent that uses it";
         let shown = visible::line(self.what());
         match self {
             Self::Write(_) => {
@@ -53,14 +53,14 @@ impl Opening {
             }
             Self::Host(host) if host.starts_with("*.") => {
                 let below = visible::line(host.trim_start_matches("*."));
-                format!("{server} may send whatever it knows to every host below `{below}`, {any}")
+                format!("{server} may send anything it knows to every subdomain of `{below}`, {any}")
             }
-            Self::Host(_) => format!("{server} may send whatever it knows to `{shown}`, {any}"),
+            Self::Host(_) => format!("{server} may send anything it knows to `{shown}`, {any}"),
             Self::Read(_) => format!("{server} may read everything in `{shown}`, {any}"),
         }
     }
 
-    /// The host or folder.
+    /// Returns the host or folder.
     #[must_use]
     pub fn what(&self) -> &str {
         match self {
@@ -68,7 +68,7 @@ impl Opening {
         }
     }
 
-    /// The list that it stands in, below an entry's sandbox.
+    /// Returns the path of its list in an entry's sandbox.
     fn list(&self) -> [&'static str; 2] {
         match self {
             Self::Write(_) => ["filesystem", "allowWrite"],
@@ -78,7 +78,7 @@ impl Opening {
     }
 }
 
-/// All that is open to a server for good, the worst first.
+/// Returns all openings of a server, most dangerous first.
 #[must_use]
 pub fn openings(server: &Server) -> Vec<Opening> {
     let Some(settings) = server.sandbox.settings() else { return Vec::new() };
@@ -87,13 +87,13 @@ pub fn openings(server: &Server) -> Vec<Opening> {
     let mut all: Vec<Opening> = files.allow_write.iter().cloned().map(Opening::Write).collect();
     all.extend(hosts.cloned().map(Opening::Host));
     all.extend(files.allow_read.iter().cloned().map(Opening::Read));
-    // A star stands before every letter.
+    // Wildcards come first among the hosts, because `*` sorts before letters.
     all.sort();
     all
 }
 
 impl OpeningChange {
-    /// Opens a host or folder to a server.
+    /// Plans to allow a server a host or folder.
     ///
     /// # Errors
     /// [`ServerChangeError`].
@@ -117,7 +117,7 @@ impl OpeningChange {
         })
     }
 
-    /// Closes one of [`openings`].
+    /// Plans to stop allowing one of [`openings`].
     ///
     /// # Errors
     /// [`ServerChangeError`].
@@ -154,7 +154,7 @@ impl OpeningChange {
             .unwrap_or_default();
         change(&mut list, &opening)?;
         let mut path: Vec<&str> = way.iter().map(String::as_str).chain(["sandbox", above]).collect();
-        // `"network": false` is no place for a list.
+        // `"network": false` must be replaced by an object to hold the list.
         let value = if place.is_some_and(Value::is_object) {
             path.push(name);
             json!(list)
@@ -165,16 +165,16 @@ impl OpeningChange {
         Ok(Self { server: server.to_owned(), opening, file: servers.file.clone(), servers, after })
     }
 
-    /// Writes it.
+    /// Writes the change.
     ///
     /// # Errors
-    /// [`ServerChangeError`]: the servers are as they were.
+    /// [`ServerChangeError`], in which case the servers are unchanged.
     pub fn write(&self) -> Result<(), ServerChangeError> {
         self.servers.write(&self.after)
     }
 }
 
-/// The canonical path of a folder that may be opened.
+/// Returns the canonical path of a folder, if it may be allowed.
 fn checked_folder(home: &Home, folder: &str) -> Result<String, ServerChangeError> {
     let snapshot = PolicySnapshot::load(home, &Servers::load(home)?)?;
     let shown = visible::path(folder);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_opened_stands_in_its_list_alone_and_is_closed_again() {
+    fn openings_change_only_their_list() {
         let (_dir, home) = home();
         let before = fs::read_to_string(home.config.join("mcp-servers.json")).unwrap();
         let cache = home.person.join("cache").display().to_string();
@@ -266,11 +266,11 @@ mod tests {
         assert_eq!(text.lines().next_back(), before.lines().next_back());
         assert!(text.contains("\"_comment\": \"mine\"") && text.contains("\"far\": { \"url\""), "{text}");
         let gone = OpeningChange::close(&home, "b", host("c.example")).unwrap_err().to_string();
-        assert_eq!(gone, "`c.example` is not open to it for good");
+        assert_eq!(gone, "`c.example` is not permanently allowed");
     }
 
     #[test]
-    fn what_may_not_be_opened_is_refused_by_name_and_nothing_is_written() {
+    fn invalid_openings_are_rejected_and_nothing_is_written() {
         let (_dir, home) = home();
         let before = fs::read_to_string(home.config.join("mcp-servers.json")).unwrap();
         let refused = |server: &str, opening: Opening| {
@@ -282,18 +282,18 @@ mod tests {
         assert!(host("a", "*").starts_with("`*` covers too much"));
         assert!(host("a", "*.com").starts_with("`*.com` covers too much"));
         assert!(host("a", "printer").starts_with("`printer` has no dot"));
-        assert_eq!(host("b", "b.example"), "`b.example` is open to it already");
+        assert_eq!(host("b", "b.example"), "`b.example` is already allowed");
         assert!(host("open", "a.example").starts_with("`open` is not sandboxed"));
-        assert!(host("far", "a.example").starts_with("`far` runs elsewhere"));
+        assert!(host("far", "a.example").starts_with("`far` is remote"));
         assert!(host("nobody", "a.example").starts_with("no server is named `nobody`"));
         for path in [home.person.clone(), home.person.join(".ssh"), home.config.clone(), PathBuf::from("/")] {
-            assert!(folder(path).contains("is never opened: it is or holds your home, keys"));
+            assert!(folder(path).contains("cannot be allowed, because it is or contains your home, keys"));
         }
         fs::write(home.person.join("file"), "x").unwrap();
-        assert!(folder(home.person.join("file")).ends_with("is no folder"));
-        // A link leads where it leads.
+        assert!(folder(home.person.join("file")).ends_with("is not a folder"));
+        // Symlinks are resolved.
         std::os::unix::fs::symlink(home.person.join(".ssh"), home.person.join("cache/link")).unwrap();
-        assert!(folder(home.person.join("cache/link")).contains(".ssh` is never opened"));
+        assert!(folder(home.person.join("cache/link")).contains(".ssh` cannot be allowed"));
         assert_eq!(fs::read_to_string(home.config.join("mcp-servers.json")).unwrap(), before);
         let deep = home.person.join("cache/deep").display().to_string();
         OpeningChange::open(&home, "a", Opening::Read(deep)).unwrap().write().unwrap();

@@ -1,8 +1,8 @@
-//! Secrets that stand in settings as they are: found, and moved to the keyring, which leaves `keyring:NAME` in their place.
+//! Finds unprotected secrets in settings and moves them to the keyring, leaving `keyring:NAME` in their place.
 //!
-//! - Found by the name of a variable or header, or by a form that only secrets have. A person sees each by its place, never by
-//!   itself, before anything moves.
-//! - INVARIANT: the keyring has a secret before the file no longer has it.
+//! - Recognizes secrets by the name of their variable or header, or by a format that only secrets have. Before moving, the user sees the
+//!   location of each secret, but never its value.
+//! - INVARIANT: a secret is in the keyring before it is removed from the file.
 
 use crate::file_edit::{self, FileEditError};
 use crate::servers_file::{ServerChangeError, ServersFile};
@@ -11,7 +11,7 @@ use ironcurtain_secrets::{Secret, SecretError, SecretName, SecretStore, named, n
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// Parts of names that secrets have.
+/// Words in the names of variables and headers that contain secrets.
 const WORDS: [&str; 11] = [
     "TOKEN",
     "KEY",
@@ -26,57 +26,59 @@ const WORDS: [&str; 11] = [
     "COOKIE",
 ];
 
-/// Beginnings that only secrets have.
+/// Prefixes that only secrets have.
 const BEGINNINGS: [&str; 9] =
     ["sk-", "ghp_", "gho_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA", "ntn_"];
 
-/// The key that entries stand below as their makers print them.
+/// Key that contains the entries in snippets from documentation.
 const WRAPPER: &str = "mcpServers";
 
-/// The keys of entries that hold variables or headers, in any client.
+/// Keys of entries that contain variables or headers, in any client.
 const HOLDERS: [&str; 4] = ["env", "envs", "environment", "headers"];
 
-/// One of them.
+/// Unprotected secret in a server's entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlainSecret {
-    /// The server.
+    /// Name of the server.
     pub server: String,
-    /// Its place in the server's entry, as `env.API_KEY`.
+    /// Location in the server's entry, such as `env.API_KEY`.
     pub place: String,
-    /// The name that it will have in the keyring.
+    /// Name that it will have in the keyring.
     pub name: SecretName,
     keys: [String; 2],
     before: String,
     secret: Secret,
 }
 
-/// Why secrets stay where they are.
+/// Failure to move secrets.
 #[derive(Debug, thiserror::Error)]
 pub enum PlainSecretError {
-    /// The file of servers is refused, or has no such server.
+    /// The servers file is invalid, or the server does not exist.
     #[error(transparent)]
     Servers(#[from] ServerChangeError),
-    /// It cannot be changed.
+    /// The file could not be changed.
     #[error(transparent)]
     File(#[from] FileEditError),
-    /// Somebody else wrote it meanwhile.
-    #[error("`{0}` was changed meanwhile; it is as it was, and the keyring has the secrets: try again")]
+    /// The file changed after it was read.
+    #[error(
+        "`{0}` was changed meanwhile; the secrets are in the keyring, but also still in the file; try again"
+    )]
     Changed(PathBuf),
 }
 
-/// Secrets of our servers that are ready to be moved.
+/// Secrets of servers, ready to be moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretMove {
-    /// The file that they stand in.
+    /// File that contains them.
     pub file: PathBuf,
-    /// All of them.
+    /// Secrets to move.
     pub secrets: Vec<PlainSecret>,
     servers: ServersFile,
     after: String,
 }
 
 impl SecretMove {
-    /// The plain secrets of one of our servers, or of all.
+    /// Finds the plain secrets of one server, or of all.
     ///
     /// # Errors
     /// [`PlainSecretError`].
@@ -91,7 +93,7 @@ impl SecretMove {
         Ok(Self { file: servers.file.clone(), secrets, servers, after })
     }
 
-    /// Writes the file, once the keyring has them ([`keep`]).
+    /// Removes the secrets from the file. Call [`keep`] first.
     ///
     /// # Errors
     /// [`PlainSecretError`].
@@ -100,7 +102,7 @@ impl SecretMove {
             Ok(()) => return Ok(()),
             Err(problem) => problem,
         };
-        // By then the keyring has them.
+        // The secrets are already in the keyring.
         Err(if let ServerChangeError::Changed(file) = problem {
             PlainSecretError::Changed(file)
         } else {
@@ -109,7 +111,7 @@ impl SecretMove {
     }
 }
 
-/// Puts them into the store. Waits for the person, who may have to unlock the keyring.
+/// Stores the secrets. May wait for the user to unlock the keyring.
 ///
 /// # Errors
 /// [`SecretError`].
@@ -117,7 +119,7 @@ pub fn keep(store: &SecretStore, secrets: &[PlainSecret]) -> Result<(), SecretEr
     store.add(secrets.iter().map(|plain| (&plain.name, &plain.secret)))
 }
 
-/// The text of a file of servers without the plain secrets of those that are meant.
+/// Replaces the plain secrets of the selected servers in a text, and returns the text and the secrets.
 pub(crate) fn moved(
     file: &Path,
     text: &str,
@@ -126,7 +128,7 @@ pub(crate) fn moved(
     let all: Value = serde_json::from_str(text).unwrap_or_default();
     let mut text = text.to_owned();
     let mut secrets = Vec::new();
-    // As a maker prints it, and as we do.
+    // Entries may be inside `mcpServers` or at the top level.
     for above in [Some(WRAPPER), None] {
         let entries = above.map_or(Some(&all), |key| all.get(key)).and_then(Value::as_object);
         for (server, entry) in entries.into_iter().flatten().filter(|(name, _)| is_meant(name)) {
@@ -142,7 +144,7 @@ pub(crate) fn moved(
     Ok((text, secrets))
 }
 
-/// A text for people with the plain secrets of an entry hidden.
+/// Replaces secrets in a text for display.
 pub(crate) fn hidden(text: String, secrets: &[Secret]) -> String {
     secrets.iter().fold(text, |text, secret| {
         let escaped = json!(secret.reveal()).to_string();
@@ -150,7 +152,7 @@ pub(crate) fn hidden(text: String, secrets: &[Secret]) -> String {
     })
 }
 
-/// The plain secrets of an entry, to be hidden.
+/// Returns the plain secrets of an entry, for hiding.
 pub(crate) fn texts(entry: &Value) -> Vec<Secret> {
     of_entry("", entry).into_iter().map(|plain| plain.secret).collect()
 }
@@ -168,7 +170,7 @@ fn plain(server: &str, holder: &str, key: &str, value: &str) -> Option<PlainSecr
     if is_reference || value.contains(|c: char| c.is_control()) {
         return None;
     }
-    // The kind of a token comes before it.
+    // The authentication scheme comes before the token.
     let (before, text) = match value.split_once(' ') {
         Some((kind, text)) if holder == "headers" => (format!("{kind} "), text),
         Some(_) | None => (String::new(), value),
@@ -190,7 +192,7 @@ fn plain(server: &str, holder: &str, key: &str, value: &str) -> Option<PlainSecr
     })
 }
 
-/// By its name; the path of a file with one is none.
+/// Returns whether the name of a variable or header indicates a secret. The path of a file is not one.
 fn says_secret(key: &str, text: &str) -> bool {
     let is_path = ["/", "~", "./"].iter().any(|start| text.starts_with(start));
     let parts = key.to_ascii_uppercase();
@@ -198,7 +200,7 @@ fn says_secret(key: &str, text: &str) -> bool {
     !is_path && parts.any(|part| WORDS.iter().any(|word| part == *word || part.ends_with("TOKEN")))
 }
 
-/// By its form: a maker's beginning, or an address with a password in it.
+/// Returns whether the value has the format of a secret: a known prefix, or a URL with a password.
 fn looks_secret(text: &str) -> bool {
     let has_password = text
         .split_once("://")
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_secret_leaves_its_name_and_nothing_else_changes() {
+    fn plain_secret_is_replaced_by_its_name() {
         let (text, secrets) = moved(Path::new("f"), &plain_text(), |_| true).unwrap();
         let expected = plain_text()
             .replace("\"t0ken\"", "\"keyring:notes-NOTES_TOKEN\"")
@@ -238,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_a_secret_is_taken_for_one() {
+    fn secrets_are_recognized() {
         let found = |key: &str, value: &str| plain("s", "env", key, value).is_some();
         for (key, value) in [
             ("GITHUB_PERSONAL_ACCESS_TOKEN", "x"),
@@ -263,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_hides_them() {
+    fn displayed_text_hides_secrets() {
         let entry = json!({ "env": { "TOKEN": "a\"b-secret", "MODE": "fast" } });
         let shown = hidden(format!("{entry}"), &texts(&entry));
         assert_eq!(shown, r#"{"env":{"TOKEN":"(hidden)","MODE":"fast"}}"#);

@@ -1,4 +1,4 @@
-//! Profiles: sets of servers behind one entry of a client, in `config.json`.
+//! Profiles in `config.json`: sets of servers that a client reaches through one entry.
 
 use crate::clients::{ClientReport, EntryUse};
 use crate::file_edit;
@@ -9,43 +9,43 @@ use ironcurtain_config::{Config, ConfigError, Servers};
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// One profile.
+/// Profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerProfile {
-    /// Its name.
+    /// Name of the profile.
     pub name: String,
-    /// Its servers.
+    /// Servers of the profile.
     pub servers: BTreeSet<String>,
-    /// Those of them that are not there.
+    /// Servers of the profile that do not exist.
     pub missing: BTreeSet<String>,
-    /// The clients that are given it.
+    /// Clients that use the profile.
     pub clients: Vec<&'static str>,
 }
 
-/// Why a profile is not changed.
+/// Failure to change a profile.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// A file is refused.
+    /// A file is invalid.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// The file is not changed.
+    /// The file could not be changed.
     #[error(transparent)]
     Change(#[from] ConfigChangeError),
-    /// A server is not there.
+    /// A server does not exist.
     #[error(transparent)]
     Unknown(#[from] UnknownServer),
-    /// Its name has characters that no name has.
-    #[error("`{0}` cannot be the name of a profile: use letters, digits, `-`, `_` and `.`")]
+    /// The name is invalid.
+    #[error("invalid profile name `{0}`: use letters, digits, `-`, `_` and `.`")]
     Name(String),
-    /// It has no server.
+    /// The profile has no servers.
     #[error("choose at least one server for the profile `{0}`")]
     Empty(String),
-    /// There is none.
-    #[error("there is no profile `{0}`")]
+    /// The profile does not exist.
+    #[error("unknown profile `{0}`; run `ironcurtain profiles` to list them")]
     Missing(String),
 }
 
-/// All profiles. `clients` are those of [`crate::clients::Clients::survey`].
+/// Returns all profiles. `clients` come from [`crate::clients::Clients::survey`].
 ///
 /// # Errors
 /// [`ProfileError`].
@@ -64,10 +64,10 @@ pub fn profiles(home: &Home, clients: &[ClientReport]) -> Result<Vec<ServerProfi
     Ok(all.collect())
 }
 
-/// Makes a profile, or gives one other servers.
+/// Creates a profile, or changes its servers.
 ///
 /// # Errors
-/// [`ProfileError`]: nothing changed.
+/// [`ProfileError`], in which case nothing changed.
 pub fn set_profile(home: &Home, name: &str, servers: &BTreeSet<String>) -> Result<(), ProfileError> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.starts_with('-') || !name.chars().all(is_plain) {
@@ -78,7 +78,7 @@ pub fn set_profile(home: &Home, name: &str, servers: &BTreeSet<String>) -> Resul
     }
     let there = Servers::load(home)?;
     let had = Config::load(home)?.profiles.remove(name).unwrap_or_default();
-    // One that was in it before and is not there now may come back.
+    // A server that was already in the profile may be missing, because it may be restored.
     let is_unknown = |server: &&String| there.find(Some(server)).is_none() && !had.contains(*server);
     if let Some(unknown) = servers.iter().find(is_unknown) {
         return Err(UnknownServer::among(&there, unknown).into());
@@ -87,10 +87,10 @@ pub fn set_profile(home: &Home, name: &str, servers: &BTreeSet<String>) -> Resul
     Ok(())
 }
 
-/// Removes a profile. A client that is given it starts nothing until it is connected anew.
+/// Removes a profile. A client that uses it starts no server until it is connected again.
 ///
 /// # Errors
-/// [`ProfileError`]: nothing changed.
+/// [`ProfileError`], in which case nothing changed.
 pub fn remove_profile(home: &Home, name: &str) -> Result<(), ProfileError> {
     if !Config::load(home)?.profiles.contains_key(name) {
         return Err(ProfileError::Missing(name.escape_debug().to_string()));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_is_made_changed_and_removed_and_the_rest_of_the_settings_stays() {
+    fn profiles_are_created_changed_and_removed_without_other_changes() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::under(&dir.path().join("ic"), dir.path());
         home.prepare().unwrap();
@@ -141,11 +141,14 @@ mod tests {
         assert_eq!(profiles(&home, &[zed]).unwrap()[1], work);
         set_profile(&home, "work", &set(&["git"])).unwrap();
         for (refused, told) in [
-            (set_profile(&home, "play", &set(&["git"])), "no server is named `git`; there is `notes`"),
-            (set_profile(&home, "a b", &set(&["notes"])), "`a b` cannot be the name of a profile"),
-            (set_profile(&home, "--all", &set(&["notes"])), "`--all` cannot be the name"),
+            (
+                set_profile(&home, "play", &set(&["git"])),
+                "no server is named `git`; existing servers: `notes`",
+            ),
+            (set_profile(&home, "a b", &set(&["notes"])), "invalid profile name `a b`"),
+            (set_profile(&home, "--all", &set(&["notes"])), "invalid profile name `--all`"),
             (set_profile(&home, "none", &set(&[])), "choose at least one server for the profile `none`"),
-            (remove_profile(&home, "rest"), "there is no profile `rest`"),
+            (remove_profile(&home, "rest"), "unknown profile `rest`"),
         ] {
             let problem = refused.unwrap_err().to_string();
             assert!(problem.starts_with(told), "{problem}");

@@ -1,8 +1,7 @@
-//! Taking a server out: its entry is kept as it was, and can be put back.
+//! Removes a server, and restores it: its entry is saved unchanged.
 //!
-//! - INVARIANT: an entry is kept before it is gone from `mcp-servers.json`.
-//! - Nothing else goes: what the server was granted, what clients start and the files that it kept are told, and are the person's
-//!   to decide about.
+//! - INVARIANT: an entry is saved before it is removed from `mcp-servers.json`.
+//! - Removes nothing else. Grants, client entries and data of the server are reported for the user to decide about.
 
 use crate::clients::{ClientReport, EntryUse};
 use crate::file_edit;
@@ -13,46 +12,46 @@ use ironcurtain_config::{Config, read};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// A server that is to be taken out, and everything that names it.
+/// Server to remove, and everything that refers to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Removal {
-    /// Its name.
+    /// Name of the server.
     pub name: String,
-    /// Its entry for people, who see no secret in it.
+    /// Entry for display, with secrets hidden.
     pub entry: String,
-    /// The entries of clients that start it, which will say that there is no such server.
+    /// Client entries that start it; they will report that the server does not exist.
     pub clients: Vec<NamingEntry>,
-    /// The profiles that name it.
+    /// Profiles that contain it.
     pub profiles: Vec<String>,
-    /// The folder with what it kept, which stays.
+    /// Data folder of the server, which is kept.
     pub data: Option<PathBuf>,
-    /// The place where the entry is kept.
+    /// File in which the entry is saved.
     pub kept_in: PathBuf,
     value: Value,
     file: ServersFile,
     after: String,
 }
 
-/// An entry of a client that names a server of ours.
+/// Client entry that refers to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamingEntry {
-    /// The client's name, for people.
+    /// Display name of the client.
     pub client: &'static str,
-    /// The entry's name.
+    /// Name of the entry.
     pub entry: String,
 }
 
-/// A server that was taken out.
+/// Removed server.
 #[derive(Debug, Clone, PartialEq)]
-pub struct TakenOut {
-    /// Its name.
+pub struct RemovedServer {
+    /// Name of the server.
     pub name: String,
-    /// Its entry for people, who see no secret in it.
+    /// Entry for display, with secrets hidden.
     pub entry: String,
 }
 
 impl Removal {
-    /// The removal of a server. `clients` are those of [`crate::clients::Clients::survey`].
+    /// Plans the removal of a server. `clients` come from [`crate::clients::Clients::survey`].
     ///
     /// # Errors
     /// [`ServerChangeError`].
@@ -82,10 +81,10 @@ impl Removal {
         })
     }
 
-    /// Keeps the entry, and takes it out.
+    /// Saves the entry, and removes it from `mcp-servers.json`.
     ///
     /// # Errors
-    /// [`ServerChangeError`]: the servers are as they were.
+    /// [`ServerChangeError`], in which case the servers are unchanged.
     pub fn write(&self) -> Result<(), ServerChangeError> {
         self.file.unchanged()?;
         let text = read(&self.kept_in)?.unwrap_or_else(|| "{}\n".to_owned());
@@ -95,19 +94,19 @@ impl Removal {
     }
 }
 
-/// The servers that were taken out and not put back, by name.
+/// Returns the removed servers that were not restored, by name.
 ///
 /// # Errors
 /// [`ServerChangeError`].
-pub fn taken_out(home: &Home) -> Result<Vec<TakenOut>, ServerChangeError> {
+pub fn removed_servers(home: &Home) -> Result<Vec<RemovedServer>, ServerChangeError> {
     let all = kept(home)?.into_iter();
-    Ok(all.map(|(name, entry)| TakenOut { entry: shown(&entry), name }).collect())
+    Ok(all.map(|(name, entry)| RemovedServer { entry: shown(&entry), name }).collect())
 }
 
-/// Puts a server back as it was when it was taken out.
+/// Restores a removed server.
 ///
 /// # Errors
-/// [`ServerChangeError`]: nothing changed.
+/// [`ServerChangeError`], in which case nothing changed.
 pub fn put_back(home: &Home, name: &str) -> Result<(), ServerChangeError> {
     let file = ServersFile::open(home)?;
     let entry = kept(home)?.remove(name).ok_or_else(|| ServerChangeError::NotKept(name.to_owned()))?;
@@ -118,7 +117,7 @@ pub fn put_back(home: &Home, name: &str) -> Result<(), ServerChangeError> {
     forget(home, name)
 }
 
-/// Forgets a server that was taken out.
+/// Deletes the saved entry of a removed server.
 ///
 /// # Errors
 /// [`ServerChangeError`].
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_taken_out_with_nothing_else_and_put_back_as_it_was() {
+    fn only_the_server_is_removed_and_restored_unchanged() {
         let (_dir, home) = home(TEXT);
         fs::write(home.config.join("config.json"), r#"{ "profiles": { "work": ["git", "notes"] } }"#)
             .unwrap();
@@ -201,8 +200,8 @@ mod tests {
         );
         assert_eq!(text(&home), gone);
         assert_eq!(
-            taken_out(&home).unwrap(),
-            [TakenOut { name: "git".into(), entry: removal.entry.clone() }]
+            removed_servers(&home).unwrap(),
+            [RemovedServer { name: "git".into(), entry: removal.entry.clone() }]
         );
         put_back(&home, "git").unwrap();
         let servers = Servers::load(&home).unwrap();
@@ -211,14 +210,14 @@ mod tests {
         assert!(
             text(&home).contains("\"_comment\": \"why\"") && text(&home).contains("\"_comment\": \"mine\"")
         );
-        assert_eq!(taken_out(&home).unwrap(), []);
+        assert_eq!(removed_servers(&home).unwrap(), []);
     }
 
     #[test]
-    fn what_is_not_there_or_there_again_or_changed_meanwhile_is_refused() {
+    fn missing_existing_and_changed_servers_are_rejected() {
         let (_dir, home) = home(TEXT);
         let refused = |name: &str| Removal::plan(&home, &[], name).unwrap_err().to_string();
-        assert_eq!(refused("gti"), "no server is named `gti`; there is `git`, `notes`");
+        assert_eq!(refused("gti"), "no server is named `gti`; existing servers: `git`, `notes`");
         assert!(
             refused("mcpServers").starts_with("no server is named")
                 && refused("_comment").starts_with("no server")
@@ -226,7 +225,7 @@ mod tests {
         let removal = Removal::plan(&home, &[], "notes").unwrap();
         fs::write(home.config.join("mcp-servers.json"), TEXT.replace("mine", "yours")).unwrap();
         assert!(matches!(removal.write(), Err(ServerChangeError::Changed(_))));
-        assert_eq!(taken_out(&home).unwrap(), []);
+        assert_eq!(removed_servers(&home).unwrap(), []);
         Removal::plan(&home, &[], "notes").unwrap().write().unwrap();
         fs::write(home.config.join("mcp-servers.json"), TEXT).unwrap();
         assert!(matches!(put_back(&home, "notes"), Err(ServerChangeError::There(_))));
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_that_is_there_without_a_file_can_go_and_come_back() {
+    fn default_server_can_be_removed_and_restored() {
         let (_dir, home) = home("{}");
         fs::remove_file(home.config.join("mcp-servers.json")).unwrap();
         Removal::plan(&home, &[], "filesystem").unwrap().write().unwrap();

@@ -1,8 +1,8 @@
-//! The record and the disk, read for judging the calls on record again.
+//! Decides the calls in the audit log again.
 //!
-//! - Reads the log, the disk and, for remotes, git; changes nothing and asks nobody.
-//! - The comparison of then and now is that of [`ironcurtain_policy_tools::replay`].
-//! - What stands in the log after a line that was changed is not looked at.
+//! - Reads the log, the disk and, for remotes, git. Changes nothing and asks nobody.
+//! - [`ironcurtain_policy_tools::replay`] compares the old and new decisions.
+//! - Ignores everything in the log after a line that was tampered with.
 
 mod calls;
 
@@ -20,26 +20,26 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Why nothing could be replayed.
+/// Failure to replay the log.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// The log cannot be read.
-    #[error("the audit log `{path}` cannot be replayed: {source}")]
+    /// The log could not be read.
+    #[error("failed to replay the audit log `{path}`: {source}")]
     Log {
-        /// The log.
+        /// Path of the log.
         path: PathBuf,
-        /// Why not.
+        /// Cause of the failure.
         source: io::Error,
     },
-    /// Our directory of sessions cannot be resolved.
+    /// The sessions folder could not be resolved.
     #[error("{0}")]
     Place(#[from] UnresolvedPath),
 }
 
-/// Judges every call of the person's audit log since a moment by a policy.
+/// Decides every call in the user's audit log since a point in time with a policy.
 ///
 /// # Errors
-/// [`ReplayError`], when the log cannot be read or understood.
+/// [`ReplayError`] if the log cannot be read or parsed.
 pub fn replay(
     home: &Home,
     servers: &Servers,
@@ -52,7 +52,7 @@ pub fn replay(
     let calls = calls::read(&log, checked.entries, since_ms).map_err(failed)?;
     let replaying = Replaying { home, servers, snapshot, sessions: sessions(home, snapshot)? };
     let calls = calls.into_iter().map(|call| Replayed { now: replaying.judge(&call), call });
-    // Half a line at the end is one that is being written.
+    // A partial line at the end is still being written.
     let problem = checked.problem.filter(|_| !checked.torn);
     Ok(Replay { entries: checked.entries, problem, calls: calls.collect() })
 }
@@ -120,7 +120,7 @@ impl Replaying<'_> {
     }
 }
 
-/// The first difference between the machine now and when the call was judged.
+/// Returns the first relevant change on this machine since the call was decided.
 fn has_changed(call: &Recorded, located: &LocatedCall, asks_git: bool) -> Option<Obstacle> {
     let was_judged = |written: &String| call.paths.contains(written);
     let moved = located.paths.iter().find(|p| was_judged(&p.written) && p.path.as_str() != p.written);

@@ -1,7 +1,7 @@
-//! Other rules: tried before they are in force, and written only as they were read.
+//! Tries and writes policy rules.
 //!
-//! - A text that the loader refuses is never written.
-//! - Rules that somebody else changed meanwhile are not overwritten.
+//! - Never writes an invalid policy.
+//! - Does not overwrite rules that were changed meanwhile.
 
 use crate::trial::{PolicyTrial, TrialError};
 use ironcurtain_config::ConfigError;
@@ -11,46 +11,46 @@ use ironcurtain_paths::atomic_file;
 use std::io;
 use std::path::PathBuf;
 
-/// Why rules are not written.
+/// Failure to try or write rules.
 #[derive(Debug, thiserror::Error)]
 pub enum RulesError {
-    /// They, or those in force, are refused.
+    /// The old or new rules are invalid.
     #[error("{0}")]
     Trial(#[from] TrialError),
-    /// The file cannot be read.
+    /// The file could not be read.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// Somebody else wrote the file.
-    #[error("`{0}` changed in the meantime; nothing was written, look at the rules again")]
+    /// The rules were changed by another program.
+    #[error("`{0}` was changed meanwhile; nothing was written; review the rules again")]
     Changed(PathBuf),
-    /// A file cannot be written.
-    #[error("`{file}` cannot be written: {source}")]
+    /// A file could not be written.
+    #[error("failed to write `{file}`: {source}")]
     Write {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The operating system's answer.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
-/// The file that the person's rules are in.
+/// Returns the path of the user's policy file.
 #[must_use]
 pub fn rules_file(home: &Home) -> PathBuf {
     home.policy().join("compiled-policy.json")
 }
 
-/// The rules in force, for trying calls on them.
+/// Opens the rules in effect, for trying calls.
 ///
 /// # Errors
-/// [`RulesError::Trial`], naming file and place.
+/// [`RulesError::Trial`] with file and line.
 pub fn rules_in_force(home: &Home) -> Result<PolicyTrial, RulesError> {
     Ok(PolicyTrial::open(home.clone(), &PolicyFiles::default(), &home.person)?)
 }
 
-/// Rules as this text says them, for trying calls on them. They are read from a file that is gone afterwards.
+/// Opens the rules in a text, for trying calls. Uses a temporary file.
 ///
 /// # Errors
-/// [`RulesError`], with the line of the text.
+/// [`RulesError`] with the line.
 pub fn rules_of(home: &Home, text: &str) -> Result<PolicyTrial, RulesError> {
     let file = home.state.join("tried-policy.json");
     let failed = |source| RulesError::Write { file: file.clone(), source };
@@ -61,10 +61,10 @@ pub fn rules_of(home: &Home, text: &str) -> Result<PolicyTrial, RulesError> {
     Ok(opened?)
 }
 
-/// Writes rules in the place of `before`, the text of those that the person was looking at.
+/// Replaces the rules, if their text is still `before`, which the user has seen.
 ///
 /// # Errors
-/// [`RulesError`]: the file is as it was.
+/// [`RulesError`], in which case the file is unchanged.
 pub fn write_rules(home: &Home, text: &str, before: &str) -> Result<(), RulesError> {
     rules_of(home, text)?;
     let file = rules_file(home);
@@ -80,7 +80,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn rules_are_written_as_they_were_tried_and_not_over_others() {
+    fn valid_rules_are_written_unless_the_file_changed() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::under(dir.path(), Path::new("/"));
         home.prepare().unwrap();

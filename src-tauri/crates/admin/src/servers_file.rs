@@ -1,6 +1,6 @@
-//! `mcp-servers.json` while it is changed: the text as it was read, and as it will be. Whatever of ours writes it does so here.
+//! Edits `mcp-servers.json`. All of IronCurtain's writes to this file go through here.
 //!
-//! - A text is written only if the loader takes it, and only onto the one that it was made from.
+//! - Writes a new text only if it is valid, and only if the file has not changed since it was read.
 
 use crate::file_edit::{self, FileEditError};
 use crate::named_server::UnknownServer;
@@ -10,78 +10,78 @@ use ironcurtain_paths::PathError;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// The key that entries stand below as their makers print them.
+/// Key that contains the entries in snippets from documentation.
 const WRAPPER: &str = "mcpServers";
 
-/// Why the entry of a server is not changed.
+/// Failure to change the entry of a server.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerChangeError {
-    /// A file is refused, as it is or as it would be.
+    /// The old or new file is invalid.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// A file is not changed.
+    /// A file could not be changed.
     #[error(transparent)]
     File(#[from] FileEditError),
-    /// There is no such server.
+    /// The server does not exist.
     #[error(transparent)]
     Unknown(#[from] UnknownServer),
-    /// Somebody else wrote it meanwhile.
-    #[error("`{0}` was changed meanwhile; nothing was written: look again")]
+    /// The file changed after it was read.
+    #[error("`{0}` was changed meanwhile; nothing was written; try again")]
     Changed(PathBuf),
-    /// A server of the name is there.
-    #[error("there is a server `{0}` already; take that one out first")]
+    /// A server with the name of the removed one exists.
+    #[error("a server named `{0}` already exists; remove it first")]
     There(String),
-    /// No server of the name was taken out.
-    #[error("no server `{0}` was taken out that could be put back")]
+    /// There is no removed server with this name.
+    #[error("no removed server is named `{0}`")]
     NotKept(String),
-    /// The servers that were taken out cannot be read.
-    #[error("`{0}` is damaged: {1}; put it right, or move it away")]
+    /// The file of removed servers is invalid.
+    #[error("failed to parse `{0}`: {1}; repair it, or move it away")]
     Kept(PathBuf, serde_json::Error),
-    /// It has no sandbox, so it reaches everything.
+    /// The server has no sandbox, so it reaches everything.
     #[error(
-        "`{0}` is not sandboxed: it reaches everything that you can, and nothing can be opened, closed or limited"
+        "`{0}` is not sandboxed: it can reach everything that you can, so nothing can be allowed or limited"
     )]
     NotSandboxed(String),
-    /// It runs elsewhere.
-    #[error("`{0}` runs elsewhere: it has no sandbox here, and nothing can be opened, closed or limited")]
+    /// The server is remote.
+    #[error("`{0}` is remote and has no sandbox here, so nothing can be allowed or limited")]
     Remote(String),
-    /// The host is not taken.
-    #[error("{0}; nothing was opened")]
+    /// The host is invalid.
+    #[error("{0}; nothing was changed")]
     Host(#[from] ironcurtain_egress::RuleError),
-    /// The path cannot be resolved.
-    #[error("`{path}` cannot be opened: {problem}")]
+    /// The path could not be resolved.
+    #[error("failed to resolve `{path}`: {problem}")]
     Path {
-        /// The path.
+        /// Path of the folder.
         path: String,
-        /// Why not.
+        /// Reason why it could not be resolved.
         problem: PathError,
     },
-    /// The path names no folder.
-    #[error("`{0}` is no folder")]
+    /// The path is not a folder.
+    #[error("`{0}` is not a folder")]
     NoFolder(String),
-    /// It holds, or lies in, what no server may reach.
+    /// The folder contains, or is in, a location that no server may reach.
     #[error(
-        "`{0}` is never opened: it is or holds your home, keys, or IronCurtain's own files; pick a folder within it"
+        "`{0}` cannot be allowed, because it is or contains your home, keys, or IronCurtain's own files; choose a folder inside it"
     )]
     Limits(String),
-    /// The paths that are protected cannot be told.
-    #[error("nothing was opened: {0}")]
+    /// The protected paths could not be determined.
+    #[error("nothing was changed: {0}")]
     Snapshot(#[from] ironcurtain_daemon::SnapshotError),
-    /// It is open already.
-    #[error("`{0}` is open to it already")]
+    /// The host or folder is already allowed.
+    #[error("`{0}` is already allowed")]
     OpenAlready(String),
-    /// It is not open.
-    #[error("`{0}` is not open to it for good")]
+    /// The host or folder is not allowed permanently.
+    #[error("`{0}` is not permanently allowed")]
     NotOpen(String),
 }
 
-/// The file.
+/// Servers file as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServersFile {
     pub(crate) file: PathBuf,
-    /// Its text; nothing without a file.
+    /// Text of the file; `None` if it does not exist.
     pub(crate) before: Option<String>,
-    /// The same; without a file, that of the servers which are there anyway.
+    /// Text of the file, or of the default servers if it does not exist.
     pub(crate) text: String,
     person: PathBuf,
 }
@@ -96,18 +96,18 @@ impl ServersFile {
         Ok(this)
     }
 
-    /// The servers that a text of it says.
+    /// Parses a text of the file.
     pub(crate) fn servers(&self, text: &str) -> Result<Servers, ServerChangeError> {
         Ok(Servers::parse(text, &self.file, &self.person)?)
     }
 
-    /// The server of this name, as the file has it.
+    /// Returns the server with this name.
     pub(crate) fn server(&self, name: &str) -> Result<Server, ServerChangeError> {
         let servers = self.servers(&self.text)?;
         Ok(servers.find(Some(name)).ok_or_else(|| UnknownServer::among(&servers, name))?.clone())
     }
 
-    /// The keys that lead to the entry of this name, and the entry, be it to run or not.
+    /// Returns the path of keys to an entry, and the entry. Includes disabled servers.
     pub(crate) fn entry(&self, name: &str) -> Result<(Vec<String>, Value), ServerChangeError> {
         let all: Value = serde_json::from_str(&self.text).unwrap_or_default();
         let wrapped = all.get(WRAPPER).filter(|wrapper| wrapper.is_object()).and_then(|all| all.get(name));
@@ -121,34 +121,34 @@ impl ServersFile {
         }
     }
 
-    /// The text with a value at a place.
+    /// Returns the text with the value at a path set.
     pub(crate) fn with(&self, path: &[&str], value: &Value) -> Result<String, ServerChangeError> {
         self.checked(file_edit::set(&self.file, &self.text, path, value)?)
     }
 
-    /// The text without a place.
+    /// Returns the text with the value at a path removed.
     pub(crate) fn without(&self, path: &[&str]) -> Result<String, ServerChangeError> {
         self.checked(file_edit::remove(&self.file, &self.text, path)?)
     }
 
-    /// The text with this entry, in the place of one of the name.
+    /// Returns the text with this entry added, replacing one with the same name.
     pub(crate) fn with_entry(&self, name: &str, value: &Value) -> Result<String, ServerChangeError> {
         let way = self.entry(name).map_or_else(|_| vec![name.to_owned()], |(way, _)| way);
         self.with(&way.iter().map(String::as_str).collect::<Vec<_>>(), value)
     }
 
-    /// The text, if the loader takes it.
+    /// Returns the text if it is valid.
     pub(crate) fn checked(&self, text: String) -> Result<String, ServerChangeError> {
         self.servers(&text).map(|_| text)
     }
 
-    /// Refuses a file that somebody else wrote since.
+    /// Fails if the file has changed since it was read.
     pub(crate) fn unchanged(&self) -> Result<(), ServerChangeError> {
         let is_as_read = read(&self.file)? == self.before;
         if is_as_read { Ok(()) } else { Err(ServerChangeError::Changed(self.file.clone())) }
     }
 
-    /// Writes another text in its place.
+    /// Replaces the file if it has not changed since it was read.
     pub(crate) fn write(&self, text: &str) -> Result<(), ServerChangeError> {
         self.unchanged()?;
         Ok(file_edit::replace(&self.file, text)?)

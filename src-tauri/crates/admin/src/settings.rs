@@ -1,4 +1,4 @@
-//! Changing values of `config.json`: one place of the text each, read the strict way before it is written.
+//! Changes values in `config.json` in place, and validates the result before writing it.
 
 use crate::file_edit::{self, FileEditError};
 use ironcurtain_config::Config;
@@ -7,21 +7,21 @@ use ironcurtain_config::{ConfigError, read};
 use serde_json::Value;
 use std::path::Path;
 
-/// Why a setting is not changed.
+/// Failure to change a setting.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigChangeError {
-    /// The file is refused, as it is or as it would be.
+    /// The old or new file is invalid.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// A file is not changed.
+    /// The file could not be changed.
     #[error(transparent)]
     File(#[from] FileEditError),
 }
 
-/// Writes settings by their names in the file, all or none; the answer is what the file says then.
+/// Writes all of the given settings or none, and returns the new configuration.
 ///
 /// # Errors
-/// [`ConfigChangeError`]: the file is as it was.
+/// [`ConfigChangeError`], in which case the file is unchanged.
 pub fn change_settings(home: &Home, changes: &[(&str, Value)]) -> Result<Config, ConfigChangeError> {
     edit(home, |file, mut text| {
         for (name, value) in changes {
@@ -31,10 +31,10 @@ pub fn change_settings(home: &Home, changes: &[(&str, Value)]) -> Result<Config,
     })
 }
 
-/// Writes the text that a change makes of the file; the answer is what the file says then.
+/// Applies a change to the text of the file, and returns the new configuration.
 ///
 /// # Errors
-/// [`ConfigChangeError`]: the file is as it was.
+/// [`ConfigChangeError`], in which case the file is unchanged.
 pub(crate) fn edit(
     home: &Home,
     change: impl FnOnce(&Path, String) -> Result<String, FileEditError>,
@@ -52,7 +52,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_setting_is_changed_in_its_place_and_one_that_is_refused_changes_nothing() {
+    fn settings_are_changed_in_place_and_invalid_ones_change_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::under(dir.path(), Path::new("/home/u"));
         home.prepare().unwrap();

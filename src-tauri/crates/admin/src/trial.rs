@@ -1,7 +1,7 @@
-//! Trying a call on a policy: how it would be judged, without a session and without asking anybody.
+//! Tries calls on a policy, without a session and without asking the user.
 //!
-//! - Reads the person's files, or those that are named, and the disk; changes nothing.
-//! - Grants that end with their session are known to the trusted process alone, and do not count here.
+//! - Reads the user's files, or the given ones, and the disk. Changes nothing.
+//! - Ignores session grants, because only the trusted process knows them.
 
 mod held;
 
@@ -23,48 +23,48 @@ use serde_json::{Map, Value};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Why nothing can be tried.
+/// Failure to try a call.
 #[derive(Debug, thiserror::Error)]
 pub enum TrialError {
-    /// The servers are refused.
+    /// The servers file is invalid.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// The policy is refused.
+    /// The policy is invalid.
     #[error("{0}")]
     Snapshot(#[from] SnapshotError),
-    /// The folder of the session cannot be resolved.
-    #[error("the session sandbox cannot be used: {0}")]
+    /// The scratch folder could not be resolved.
+    #[error("failed to resolve the session's scratch folder: {0}")]
     Sandbox(#[from] PathError),
-    /// A path is not UTF-8.
-    #[error("`{0}` is not UTF-8")]
+    /// A path is not valid UTF-8.
+    #[error("`{0}` is not valid UTF-8")]
     NotUtf8(String),
-    /// The grants cannot be read.
+    /// The grants could not be read.
     #[error(transparent)]
     Grants(#[from] StoreError),
-    /// The client is not one.
+    /// The client's name is ambiguous.
     #[error(transparent)]
     Client(#[from] SeveralClients),
-    /// The record cannot be replayed.
+    /// The log could not be replayed.
     #[error(transparent)]
     Replay(#[from] ReplayError),
 }
 
-/// A policy and everything that calls are judged with.
+/// Policy with everything needed to decide calls.
 pub struct PolicyTrial {
-    /// The policy.
+    /// Snapshot of the policy.
     pub snapshot: Arc<PolicySnapshot>,
     home: Home,
     servers: Servers,
     sandbox: Option<CanonicalPath>,
-    /// The folder that relative paths start in, where there is no session sandbox.
+    /// Base of relative paths if there is no scratch folder.
     here: CanonicalPath,
 }
 
-/// A call with what was found out about it.
+/// Decided call.
 pub struct JudgedCall {
-    /// Each path, where it leads, and over which links.
+    /// Paths in the call, with their targets and the symlinks on the way.
     pub paths: FoundPaths,
-    /// The explanation of the verdict; a denial when the call was not even understood.
+    /// Explanation of the verdict, or a denial if the call is invalid.
     pub outcome: Result<Explanation, Denial>,
 }
 
@@ -72,16 +72,16 @@ impl PolicyTrial {
     /// Reads the files. Relative paths of calls start in `here`.
     ///
     /// # Errors
-    /// [`TrialError`], naming file and place.
+    /// [`TrialError`] with file and line.
     pub fn open(home: Home, files: &PolicyFiles, here: &Path) -> Result<Self, TrialError> {
         let servers = Servers::load(&home)?;
         Self::among(home, servers, files, here)
     }
 
-    /// The same with these servers, which may not be written down yet.
+    /// Reads the files for these servers, which may not be in the configuration yet.
     ///
     /// # Errors
-    /// As [`PolicyTrial::open`].
+    /// As for [`PolicyTrial::open`].
     pub fn among(home: Home, servers: Servers, files: &PolicyFiles, here: &Path) -> Result<Self, TrialError> {
         let snapshot = Arc::new(PolicySnapshot::from_files(&home, &servers, files)?);
         let here = here.to_str().ok_or_else(|| TrialError::NotUtf8(here.display().to_string()))?;
@@ -89,7 +89,7 @@ impl PolicyTrial {
         Ok(Self { snapshot, home, servers, sandbox: None, here })
     }
 
-    /// The same with a session sandbox at this folder.
+    /// Sets the scratch folder of the session.
     ///
     /// # Errors
     /// [`TrialError::Sandbox`], [`TrialError::NotUtf8`].
@@ -101,20 +101,20 @@ impl PolicyTrial {
         Ok(self)
     }
 
-    /// The servers that calls are judged for.
+    /// Returns the configured servers.
     #[must_use]
     pub fn servers(&self) -> &Servers {
         &self.servers
     }
 
-    /// The servers whose tools that nobody has annotated are asked about.
+    /// Returns the servers whose unannotated tools require approval.
     #[must_use]
     pub fn asking_about_unannotated(&self) -> Vec<&str> {
         let asks = |server: &&Server| server.unannotated == Unannotated::Ask;
         self.servers.iter().filter(asks).map(|server| server.name.as_str()).collect()
     }
 
-    /// The standing grants of a client with a server.
+    /// Returns the permanent grants of a client for a server.
     ///
     /// # Errors
     /// [`TrialError::Grants`], [`TrialError::Client`].
@@ -122,7 +122,7 @@ impl PolicyTrial {
         HeldGrants::read(&self.home, client, server)
     }
 
-    /// Judges the calls of the audit log since a moment.
+    /// Decides the calls in the audit log since a point in time.
     ///
     /// # Errors
     /// [`TrialError::Replay`].
@@ -130,7 +130,7 @@ impl PolicyTrial {
         Ok(replay(&self.home, &self.servers, &self.snapshot, since_ms)?)
     }
 
-    /// Judges a call as the trusted process would with what a client holds.
+    /// Decides a call like the trusted process would with a client's grants.
     #[must_use]
     pub fn judge(
         &self,

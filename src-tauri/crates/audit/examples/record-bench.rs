@@ -1,11 +1,11 @@
-//! Times the record. Prints rows of a table in Markdown.
+//! Benchmark of the audit log. Prints the rows of a Markdown table.
 //!
 //! - Bytes of an allowed call, decision and outcome, as a session writes them.
-//! - Entries a second by one task that waits for each, and by 64 tasks whose entries are written together.
-//! - Searches over 1,000,000 entries in files of the usual size, with an index that is up to date: the slowest of several
-//!   filters, each the quickest of five. How long making the index takes is beside it.
+//! - Entries per second by one task that waits for each, and by 64 tasks whose entries are written together.
+//! - Searches over 1,000,000 entries in files of the usual size, with an up-to-date index: the slowest of several filters,
+//!   each the quickest of five. The time to build the index is given next to it.
 //! - `record-bench --smoke` computes every row from few entries.
-#![expect(clippy::expect_used, reason = "a measurement ends when something is missing")]
+#![expect(clippy::expect_used, reason = "a benchmark fails by panicking")]
 
 use ironcurtain_audit::{
     Audit, CallResult, DecidedBy, Entry, Event, Filter, Keeping, PolicyDecision, Status, search,
@@ -32,9 +32,9 @@ async fn measure(entries: u64) -> Vec<String> {
     let indexing = begun.elapsed();
     let slowest = filters().iter().map(|filter| quickest(&log, filter)).max().unwrap_or_default();
     vec![
-        row("allowed call on record, decision and outcome", &format!("{bytes} bytes"), "", "<= 600 bytes"),
-        row("entries on record, one task", &format!("{alone:.0} a second"), "", ""),
-        row("entries on record, 64 tasks, written together", &format!("{together:.0} a second"), "", ""),
+        row("recorded allowed call, decision and outcome", &format!("{bytes} bytes"), "", "<= 600 bytes"),
+        row("recorded entries, one task", &format!("{alone:.0} a second"), "", ""),
+        row("recorded entries, 64 tasks, written together", &format!("{together:.0} a second"), "", ""),
         row(
             &format!("search over {entries} entries, slowest of {} filters", filters().len()),
             &format!("{:.1} ms", slowest.as_secs_f64() * 1e3),
@@ -85,7 +85,7 @@ async fn one_by_one(dir: &Path, entries: u64) -> f64 {
     entries as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// Entries a second, and the bytes of a call.
+/// Returns entries per second and bytes per call.
 async fn together(dir: &Path, entries: u64) -> (f64, u64) {
     let (audit, begun) = (audit(dir), Instant::now());
     let tasks = (0..64_u64).map(|task| {

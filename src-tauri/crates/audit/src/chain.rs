@@ -1,9 +1,9 @@
-//! The hash chain: each line ends in the SHA-256 of the hash before and of everything in the line before that field. Checked
-//! on the bytes as they stand, so any edit shows.
+//! Hash chain: each line ends in the SHA-256 of the previous hash and of everything in the line before that field. The
+//! check uses the bytes as stored, so any edit is detected.
 //!
-//! - The first line of a file names the hash before, so that a file follows another by what is in it.
-//! - Versions before this one named it in every line, and hashed the line alone: such lines are followed as well.
-//! - Not shown by the chain alone: lines cut off at the end of the log. See [`crate::head`].
+//! - The first line of a file names the previous hash, so a file proves which file it follows.
+//! - Earlier versions named the previous hash in every line and hashed the line alone; such lines are accepted too.
+//! - The chain alone does not detect lines cut off at the end of the log. See [`crate::head`].
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,39 +11,39 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 
-/// The hash before the first entry.
+/// Previous hash of the first entry.
 pub(super) const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// The last field of a line, with the digits that its hash has.
+/// Last field of a line, and the number of digits of its hash.
 const LINK: (&str, usize) = (",\"link\":\"", 43);
 
-/// The same in lines of versions before this one.
+/// The same for lines of earlier versions.
 const HASH: (&str, usize) = (",\"hash\":\"", 64);
 
 /// A position in the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// The number of entries up to here.
+    /// Number of entries up to here.
     pub entries: u64,
-    /// Hash of the last one.
+    /// Hash of the last entry.
     pub head: String,
 }
 
 impl Written {
-    /// The position before the first entry.
+    /// Returns the position before the first entry.
     pub(super) fn nothing() -> Self {
         Self { entries: 0, head: GENESIS.to_owned() }
     }
 }
 
-/// The fields of a line by which it follows another.
+/// Fields that link a line to the previous one.
 #[derive(Deserialize)]
 struct Joint {
     seq: u64,
     prev: Option<String>,
 }
 
-/// Appends the hash to a line that lacks it and its closing brace; gives the hash.
+/// Appends the hash and the closing brace to a line, and returns the hash.
 pub(super) fn close(line: &mut String, begin: usize, prev: &str) -> String {
     let link = linked(prev, line.get(begin..).unwrap_or_default());
     line.push_str(LINK.0);
@@ -52,7 +52,7 @@ pub(super) fn close(line: &mut String, begin: usize, prev: &str) -> String {
     link
 }
 
-/// Checks a line against what comes before; gives its hash.
+/// Checks a line against the previous position, and returns its hash.
 pub(super) fn follow(line: &[u8], before: &Written) -> Result<String, &'static str> {
     let text = line.strip_suffix(b"\n").ok_or("it is cut off")?;
     let text = std::str::from_utf8(text).map_err(|_| "it is not UTF-8")?;
@@ -77,13 +77,14 @@ pub(super) fn follow(line: &[u8], before: &Written) -> Result<String, &'static s
     Ok(hash.to_owned())
 }
 
-/// The position before a line, by what the line itself says: for the first one of a file.
+/// Returns the position before a line, as the line itself claims: for the first line of a file.
 pub(super) fn before(line: &[u8]) -> Option<Written> {
     let joint: Joint = serde_json::from_slice(line).ok()?;
     Some(Written { entries: joint.seq.checked_sub(1)?, head: joint.prev? })
 }
 
-/// The position after a line, by what the line itself says.
+/// Returns the position after a line, as the line itself claims.
+/// Returns the SHA-256 in hexadecimal digits.
 pub(super) fn after(line: &[u8]) -> Option<Written> {
     #[derive(Deserialize)]
     struct Last {
@@ -111,7 +112,7 @@ pub fn hash_of(bytes: &[u8]) -> String {
     hex
 }
 
-/// Returns `true` if a line has this text in it.
+/// Returns `true` if a line contains this text.
 pub(super) fn contains(line: &[u8], text: &str) -> bool {
     std::str::from_utf8(line).is_ok_and(|line| line.contains(text))
 }

@@ -1,12 +1,12 @@
-//! The words by which an entry says what was decided, and what came of it.
+//! Recorded words for decisions and their outcomes.
 //!
-//! - INVARIANT: a word that this version does not know is kept as it stands, so that the log of another version is still
-//!   read, and judged by nobody as one of ours.
+//! - INVARIANT: a word that this version does not know is kept verbatim, so that logs of other versions can be read and
+//!   their words are never mistaken for ours.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// An enum whose variants are words of the log.
+/// Defines an enum whose variants are words of the log.
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $variant:ident => $word:literal,)* }) => {
         $(#[$about])*
@@ -14,12 +14,12 @@ macro_rules! words {
         #[serde(from = "String", into = "String")]
         pub enum $name {
             $($(#[$of])* $variant,)*
-            /// A word that this version does not write.
+            /// A word of another version.
             Other(String),
         }
 
         impl $name {
-            /// The word.
+            /// Returns the recorded word.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 match self {
@@ -53,75 +53,76 @@ macro_rules! words {
 }
 
 words! {
-    /// The decision about a call, a request or a connection.
+    /// Decision on a call, a request or a connection.
     Status {
-        /// It may happen.
+        /// Allowed.
         Allow => "allow",
-        /// A person must say.
+        /// Requires the user's approval.
         Escalate => "escalate",
-        /// It does not happen.
+        /// Denied.
         Deny => "deny",
     }
 }
 
 words! {
-    /// The ground on which it was decided.
+    /// Ground of a decision.
     DecidedBy {
         /// A rule of the policy.
         Rule => "rule",
-        /// The person's answer to a question about this very thing.
+        /// The user's answer to a question about this very call.
         Answer => "answer",
-        /// A grant that the person gave before.
+        /// An earlier grant.
         Grant => "grant",
-        /// The session's own folder, in which the paths lie.
+        /// The paths are in the session's own folder.
         SessionFolder => "session-folder",
-        /// Asking which folders are open, which is always allowed.
+        /// The call only lists the allowed folders, which is always allowed.
         Introspection => "introspection",
-        /// A request that is not judged.
+        /// A request that policy does not apply to.
         PassedOn => "passed-on",
-        /// The list of hosts of the server.
+        /// The server's list of hosts.
         HostList => "host-list",
-        /// No rule, grant or answer, for something that needs one.
+        /// No rule, grant or answer allows it.
         NoRule => "no-rule",
-        /// A path that no call touches, or that no call changes.
+        /// A path that calls may not access, or may not change.
         ProtectedPath => "protected-path",
-        /// An argument that is unknown, of the wrong shape, or cannot be resolved.
+        /// An argument that is unknown, has an invalid type, or cannot be resolved.
         InvalidArgument => "invalid-argument",
-        /// A tool that is not annotated.
+        /// An unannotated tool.
         UnknownTool => "unknown-tool",
-        /// A message that is not understood, or not taken.
+        /// A message that is malformed or not accepted.
         Malformed => "malformed",
-        /// A resource that is, or could be, a file.
+        /// A resource that is, or may be, a file.
         Resource => "resource",
-        /// A host, an address or a way of asking that the sandbox's proxy refuses.
+        /// A host, address or protocol that the sandbox's proxy refuses.
         Network => "network",
-        /// A path that no yes could open to the server.
+        /// A path that the server cannot access even with approval.
         OutOfReach => "out-of-reach",
-        /// The person has locked everything down that needs their word.
+        /// Lockdown is active, so nothing can be approved.
         Lockdown => "lockdown",
-        /// The person has paused the agent.
+        /// The user has paused the agent.
         Paused => "paused",
-        /// The person's no to the same, or for the rest of the session.
+        /// The user denied the same call before, or everything for the rest of the session.
         EarlierAnswer => "earlier-answer",
-        /// The client asks more than a person can answer.
+        /// The client asks more questions than the user can answer.
         TooManyQuestions => "too-many-questions",
     }
 }
 
 words! {
-    /// The end of a question.
+    /// Outcome of a question.
     EscalationResult {
-        /// The person allowed it.
+        /// The user allowed it.
         Approved => "approved",
-        /// The person denied it.
+        /// The user denied it.
         Denied => "denied",
-        /// Nobody answered in time.
+        /// The question timed out.
         TimedOut => "timeout",
-        /// The dialog went away without an answer.
+        /// The dialog was closed without an answer.
         Closed => "closed",
-        /// Something else settled it.
+        /// Another event made the question unnecessary.
         Settled => "settled",
-        /// Nobody could be asked.
+        /// No prompt was available.
+        /// The user stopped it together with other activity.
         Unavailable => "unavailable",
         /// The person stopped it, with more than this question.
         Stopped => "stopped",
@@ -129,53 +130,53 @@ words! {
 }
 
 words! {
-    /// The end of what was allowed. Of a connection that failed it is the code of the failure, as another word.
+    /// Outcome of what was allowed. For a failed connection it is the failure's code, as `Other`.
     CallResult {
-        /// The server answered.
+        /// The server responded.
         Ok => "ok",
-        /// The server answered that it could not.
+        /// The server responded with a tool error.
         Error => "error",
-        /// The server answered with an error of the protocol.
+        /// The server responded with a protocol error.
         RefusedByServer => "refused by the server",
-        /// The sandbox held something back.
+        /// The sandbox blocked something.
         BlockedBySandbox => "blocked by the sandbox",
-        /// The server did not answer.
+        /// The server did not respond.
         NoAnswer => "no answer",
-        /// Nobody waited for the answer any more.
+        /// The client stopped waiting for the response.
         GivenUp => "given up",
-        /// A session that was refused.
+        /// The session was refused.
         Refused => "refused",
     }
 }
 
-/// The policy's decision, with its rule and reason.
+/// Policy decision with its rule and reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyDecision {
-    /// The decision.
+    /// Decision.
     pub status: Status,
-    /// The rule that decided.
+    /// Name of the deciding rule.
     pub rule: String,
-    /// Its reason.
+    /// Reason.
     pub reason: String,
-    /// The ground, except of what is asked about. Versions before this one did not write it.
+    /// Ground; absent for questions and in entries of earlier versions.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub by: Option<DecidedBy>,
 }
 
 impl PolicyDecision {
-    /// It was allowed.
+    /// Creates a decision that allows.
     #[must_use]
     pub fn allow(by: DecidedBy, rule: &str, reason: &str) -> Self {
         Self { by: Some(by), ..Self::new(Status::Allow, rule, reason) }
     }
 
-    /// It was denied.
+    /// Creates a decision that denies.
     #[must_use]
     pub fn deny(by: DecidedBy, rule: &str, reason: &str) -> Self {
         Self { by: Some(by), ..Self::new(Status::Deny, rule, reason) }
     }
 
-    /// It was put to a person.
+    /// Creates a decision that requires approval.
     #[must_use]
     pub fn escalate(rule: &str, reason: &str) -> Self {
         Self::new(Status::Escalate, rule, reason)
@@ -185,8 +186,8 @@ impl PolicyDecision {
         Self { status, rule: rule.to_owned(), reason: reason.to_owned(), by: None }
     }
 
-    /// The ground. Of a decision without one it is told by the names that no rule can have, and by nothing else: what a
-    /// rule gives as its reason is its own.
+    /// Returns the ground. If it was not recorded, it is derived only from names that no rule can have, never from the reason,
+    /// whose text the rule chooses.
     #[must_use]
     pub fn ground(&self) -> Option<DecidedBy> {
         let told = || match (&self.status, self.rule.as_str()) {
@@ -203,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_of_another_version_stays_as_it_is() {
+    fn unknown_words_are_kept_verbatim() {
         let read = |word: &str| serde_json::from_str::<Status>(word).unwrap();
         assert_eq!([read("\"deny\""), read("\"perhaps\"")], [Status::Deny, Status::Other("perhaps".into())]);
         assert_eq!(serde_json::to_string(&read("\"perhaps\"")).unwrap(), "\"perhaps\"");
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ground_is_the_value_on_record_or_a_name_that_no_rule_has() {
+    fn the_ground_is_recorded_or_derived_from_a_reserved_name() {
         let decision = |rule, reason| PolicyDecision::new(Status::Allow, rule, reason);
         assert_eq!(decision("grant", "grant `x`").ground(), Some(DecidedBy::Grant));
         assert_eq!(decision("structural-sandbox-allow", "").ground(), Some(DecidedBy::SessionFolder));

@@ -1,58 +1,58 @@
-//! One line of the log. Field names are those of the existing IronCurtain system, with ours beside them.
+//! One line of the log. Field names follow the existing IronCurtain system, with additions.
 
 use crate::{CallResult, EscalationResult, FileDecision, FileFinding, PolicyDecision};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The kind of an entry.
+/// Kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
-    /// The trusted process began or ended.
+    /// The trusted process started or stopped.
     Daemon,
-    /// A session began or ended.
+    /// A session started or ended.
     Session,
-    /// A server started, ended or was restarted.
+    /// A server started, stopped or was restarted.
     Server,
-    /// The policy judged a call; written before the call is forwarded.
+    /// Policy decided on a call; written before the call is forwarded.
     Decision,
-    /// The server answered a forwarded call.
+    /// The server responded to a forwarded call.
     Outcome,
-    /// A question was put to the person.
+    /// The user was asked a question.
     Question,
-    /// The person answered, or the question ended without an answer.
+    /// The user answered, or the question was closed without an answer.
     Answer,
-    /// A grant was given.
+    /// A grant was added.
     Grant,
-    /// A grant was taken back, or ended.
+    /// A grant was revoked or expired.
     Revoked,
-    /// The policy, the configured servers or the settings in force changed.
+    /// The policy, the configured servers or the active settings changed.
     Policy,
-    /// A server's connection was allowed, refused or failed; an allowed one is written before it goes out.
+    /// A server's connection was allowed, refused or failed. Allowed ones are written before connecting.
     Network,
-    /// The server was refused a path by its sandbox, or its client one outside of the roots.
+    /// The sandbox refused a path to the server, or the client used one outside the roots.
     #[serde(rename = "boundary_violation", alias = "boundary-violation")]
     BoundaryViolation,
-    /// A session left or changed a file that runs later.
+    /// A session created or changed an autostart file.
     FileLeft,
-    /// A file that a session left, and that runs unasked, was moved to quarantine.
+    /// An autostart file of a session was moved to quarantine.
     FileQuarantined,
-    /// Keys of a git configuration that a session changed were put back.
+    /// Keys of a git configuration that a session had changed were restored.
     FilePutBack,
-    /// Not all that a session could write to was looked at.
+    /// Some writable paths of a session could not be checked.
     LookUnfinished,
-    /// The person kept a file that a session left, moved it to quarantine, put it back or deleted it.
+    /// The user kept an autostart file, quarantined it, restored it or deleted it.
     FileDecided,
-    /// The oldest entries were removed, because they were older than the log is kept.
+    /// Entries older than the retention time were removed.
     Retention,
-    /// Lockdown began or ended.
+    /// Lockdown was turned on or off.
     Lockdown,
-    /// A session was paused or resumed, or a no for the rest of it was taken back.
+    /// A session was paused or resumed, or a denial for its rest was revoked.
     Pause,
 }
 
 impl Event {
-    /// Returns `true` if a person decided it, now or by a setting, so that it must survive a power cut.
+    /// Returns `true` if the user decided it, directly or by a setting, so that it must survive a power cut.
     #[must_use]
     pub fn is_a_persons(self) -> bool {
         match self {
@@ -80,34 +80,34 @@ impl Event {
     }
 }
 
-/// The differences between a policy and the one before.
+/// Differences between two policies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyChange {
-    /// The hash of the one before.
+    /// Hash of the previous policy.
     pub before: String,
-    /// Names of rules that are new.
+    /// Names of new rules.
     pub added: Vec<String>,
-    /// Names of rules that are gone.
+    /// Names of removed rules.
     pub removed: Vec<String>,
-    /// Names of rules that say something else.
+    /// Names of changed rules.
     pub changed: Vec<String>,
-    /// Folders that were open to a server for good, and are so no longer: those it loses.
+    /// Folders that a server had permanent access to and loses.
     #[serde(default)]
     pub closed: Vec<String>,
 }
 
-/// The effect of another policy, by the rules alone. Counted after it came into force.
+/// Effect of a policy change, by the rules alone. Computed after the policy took effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyEffect {
-    /// The hash of the policy before.
+    /// Hash of the previous policy.
     pub before: String,
-    /// Kinds of calls that come out looser.
+    /// Number of kinds of calls that are decided less strictly.
     pub looser: usize,
-    /// Kinds of calls that come out stricter.
+    /// Number of kinds of calls that are decided more strictly.
     pub stricter: usize,
-    /// Tools of whose calls not every kind was compared.
+    /// Number of tools whose kinds of calls were not all compared.
     #[serde(default)]
     pub cut_short: usize,
 }
@@ -116,123 +116,122 @@ pub struct PolicyEffect {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
-    /// Position in the log, from 1; given by the writer.
+    /// Position in the log, from 1; assigned by the writer.
     #[serde(skip_serializing_if = "is_unset", default)]
     pub seq: u64,
-    /// Milliseconds since the Unix epoch; given by the writer.
+    /// Milliseconds since the Unix epoch; assigned by the writer.
     #[serde(skip_serializing_if = "is_unset", default)]
     pub timestamp: u64,
-    /// The kind of entry.
+    /// Kind of entry.
     pub event: Event,
-    /// One sentence for people; empty where the other fields say it all.
+    /// One sentence for people; empty if the other fields suffice.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub summary: String,
-    /// The decision that this is the end of, by its position. What that one says of the call is not repeated: readers fill it
-    /// in.
+    /// Position of the decision that this entry is the outcome of. Details of that decision are not repeated here; readers
+    /// fill them in.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub of: Option<u64>,
-    /// Joins the entries of one call.
+    /// Shared by the entries of one call.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub request_id: Option<String>,
     /// Session id.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub session: Option<String>,
-    /// The client, by the name the kernel proved.
+    /// Client name, as proven by the kernel.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub client: Option<String>,
-    /// The server.
+    /// Server name.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub server_name: Option<String>,
-    /// The tool.
+    /// Tool name.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tool_name: Option<String>,
-    /// The method of a request that is no tool call.
+    /// Method of a request other than a tool call.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub method: Option<String>,
-    /// The arguments as judged, or the parameters of another request, secrets redacted.
+    /// Arguments as judged, or the parameters of another request, with secrets redacted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub arguments: Option<Map<String, Value>>,
-    /// Names of the arguments that are the paths concerned, where these stand among the arguments as they are. Readers turn
-    /// them into [`Entry::paths`].
+    /// Names of the arguments whose values are exactly the affected paths. Readers turn them into [`Entry::paths`].
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub at: Vec<String>,
-    /// Paths concerned, canonical.
+    /// Affected paths, canonical.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub paths: Vec<String>,
-    /// The path that was refused, of a boundary that was to be crossed.
+    /// Path refused by a boundary.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path: Option<String>,
-    /// The folders inside of it, as the server is told of them.
+    /// Folders inside the boundary, as announced to the server.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub roots: Vec<String>,
-    /// The host concerned, in its canonical spelling.
+    /// Host, in canonical spelling.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host: Option<String>,
-    /// Its port.
+    /// Port of the host.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub port: Option<u16>,
-    /// The addresses its name led to.
+    /// Resolved addresses of the host.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub addresses: Vec<String>,
-    /// The policy's decision.
+    /// Policy decision.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_decision: Option<PolicyDecision>,
-    /// The hash of the policy by which it was judged, or which is in force from now on. A decision that was made by the same
-    /// policy as the decision before it in its file does not repeat it.
+    /// Hash of the policy that decided, or of the policy now in force. Omitted if it equals that of the previous decision in
+    /// the same file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_hash: Option<String>,
-    /// The change of the policy.
+    /// Change of the policy.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_change: Option<PolicyChange>,
-    /// The effect of that change.
+    /// Effect of that change.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_effect: Option<PolicyEffect>,
-    /// The end of the question.
+    /// Outcome of the question.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub escalation_result: Option<EscalationResult>,
-    /// The end of what was allowed.
+    /// Outcome of what was allowed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub result: Option<CallResult>,
-    /// The time that it took.
+    /// Duration in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub duration_ms: Option<u64>,
-    /// The server really ran in an OS sandbox.
+    /// Set if the server really ran in an OS sandbox.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sandboxed: Option<bool>,
-    /// The question concerned.
+    /// Id of the question.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub question_id: Option<String>,
-    /// The grant concerned.
+    /// Id of the grant.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub grant_id: Option<String>,
-    /// A finding of files that run later, without their content.
+    /// Finding about an autostart file, without its content.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub finding: Option<FileFinding>,
-    /// The person's decision about such a file.
+    /// The user's decision about an autostart file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub file_decision: Option<FileDecision>,
-    /// The time that the person took.
+    /// Time that the user took, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub human_ms: Option<u64>,
-    /// The older entries that are kept no longer.
+    /// Older entries that were removed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub removed: Option<Removed>,
-    /// Hash of the entry before, in the first entry of a file; given by the writer.
+    /// Hash of the previous entry, in the first entry of a file; assigned by the writer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub prev: Option<String>,
 }
 
-/// Entries that were removed because they were older than the log is kept.
+/// Entries removed because they were older than the retention time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Removed {
-    /// The number of entries that are gone, from the first one.
+    /// Number of removed entries, counted from the first.
     pub entries: u64,
-    /// The hash of the last of them.
+    /// Hash of the last removed entry.
     pub link: String,
 }
 
 impl Entry {
-    /// An entry with nothing but what happened.
+    /// Creates an entry with only its kind and summary.
     #[must_use]
     pub fn new(event: Event, summary: impl Into<String>) -> Self {
         Self {
@@ -273,7 +272,7 @@ impl Entry {
         }
     }
 
-    /// The end of what the decision at this position allowed.
+    /// Creates the outcome of the decision at this position.
     #[must_use]
     pub fn end_of(decision: u64, result: CallResult, duration_ms: u64) -> Self {
         Self {
@@ -284,7 +283,7 @@ impl Entry {
         }
     }
 
-    /// Another entry about the same thing: the same call, paths and host, and the same question.
+    /// Creates another entry about the same call, paths, host and question.
     #[must_use]
     pub fn follow_up(&self, event: Event, summary: impl Into<String>) -> Self {
         Self {
@@ -303,7 +302,7 @@ impl Entry {
         }
     }
 
-    /// Notes the host that it is about.
+    /// Sets the host that the entry is about.
     pub fn about_host(&mut self, host: impl ToString, port: u16) {
         (self.host, self.port) = (Some(host.to_string()), Some(port));
     }

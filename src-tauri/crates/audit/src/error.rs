@@ -1,34 +1,34 @@
-//! The reasons for which something is not on record.
+//! Errors of the audit log.
 
 use std::io;
 use std::path::PathBuf;
 
-/// The reason why something is not on record.
+/// Reason why something could not be recorded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AuditError {
-    /// The log cannot be written.
+    /// Writing the log failed.
     #[error("the audit log cannot be written: {0}")]
     Write(String),
-    /// The log cannot be read, or does not hold.
-    #[error("failed to continue the audit log: {problem}; move the folder `{dir}` away to begin a new log")]
+    /// The log cannot be read, or its chain is broken.
+    #[error("failed to continue the audit log: {problem}; move the folder `{dir}` away to start a new log")]
     Broken {
-        /// The folder of the log.
+        /// Directory of the log.
         dir: PathBuf,
-        /// The reason.
+        /// Reason.
         problem: String,
     },
-    /// The log is not the one that was written.
+    /// The log on disk is not the one that was written.
     #[error(
-        "the audit log `{path}` {what} while IronCurtain ran: put it back, or start IronCurtain again to begin a new one"
+        "the audit log `{path}` {what} while IronCurtain ran: put it back, or restart IronCurtain to start a new one"
     )]
     Lost {
-        /// The log.
+        /// Path of the log file.
         path: PathBuf,
-        /// The fate of the log, in words.
+        /// Verb phrase that describes the problem.
         what: &'static str,
     },
-    /// The trusted process is ending.
-    #[error("the audit log is closed: the trusted process is ending")]
+    /// The trusted process is shutting down.
+    #[error("the audit log is closed: the trusted process is shutting down")]
     Ended,
 }
 

@@ -1,73 +1,73 @@
-//! Files that run later, as they are on record.
+//! Recorded facts about autostart files.
 
 use serde::{Deserialize, Serialize};
 
-/// Something that was found of such a file, without what the file says.
+/// Finding about an autostart file, without the file's content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "finding", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum FileFinding {
-    /// It was moved to where nothing runs it.
+    /// It was moved to quarantine, where nothing runs it.
     Quarantined {
-        /// Its path before.
+        /// Previous path.
         path: String,
-        /// Its path now.
+        /// New path.
         moved_to: String,
-        /// Words that end the sentence "this runs ...".
+        /// End of the sentence "this runs ...".
         when: String,
     },
-    /// Keys of a repository's configuration were put back to what they had been.
+    /// Keys of a repository's configuration were restored.
     Restored {
-        /// The configuration.
+        /// Path of the configuration.
         path: String,
-        /// The keys.
+        /// Names of the keys.
         keys: Vec<String>,
     },
-    /// It is there, and is new or changed.
+    /// It is new or was changed, and is still in place.
     Left {
-        /// Its path.
+        /// Path of the file.
         path: String,
-        /// Words that end the sentence "this runs ...".
+        /// End of the sentence "this runs ...".
         when: String,
-        /// The difference to what was there before.
+        /// Difference from the previous state.
         change: FileChange,
-        /// Always empty: what a file says is in the record of its session alone.
+        /// Always empty: file content is kept only in the record of its session.
         diff: Option<String>,
     },
-    /// Not all could be looked at, or done.
+    /// Some files could not be checked or handled.
     Unfinished {
-        /// The reason, as a sentence.
+        /// Reason, as a sentence.
         reason: String,
     },
 }
 
-/// The difference to what was there before.
+/// Difference from the previous state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileChange {
-    /// There was no file.
+    /// The file did not exist before.
     New,
-    /// There was another content.
+    /// The content changed.
     Changed,
 }
 
-/// The person's word to such a file.
+/// The user's decision about an autostart file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "choice", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum FileDecision {
-    /// It stays.
+    /// It was kept.
     Kept,
-    /// It was moved.
+    /// It was moved to quarantine.
     Quarantined {
-        /// Its path now.
+        /// New path.
         moved_to: String,
     },
-    /// It was put back.
+    /// It was restored from quarantine.
     Returned,
-    /// It was put back, and what stood there meanwhile was moved.
+    /// It was restored, and the file that had taken its place was moved.
     Exchanged {
-        /// The path of what stood there.
+        /// New path of the file that had taken its place.
         moved_to: String,
     },
-    /// It was deleted where it had been moved to.
+    /// It was deleted from quarantine.
     Deleted,
 }

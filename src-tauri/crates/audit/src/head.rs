@@ -1,10 +1,10 @@
-//! The newest entry as it is known outside of the log, so that a log that was cut, or an older copy of it, shows.
+//! Head file: the newest entry, stored outside the log, so that a truncated log or an older copy is detected.
 //!
 //! - INVARIANT: written after the entry that it names is on the disk. It may be older than the log, never newer: a kill or a
-//!   power cut between the two is no false alarm.
+//!   power cut between the two causes no false alarm.
 //! - INVARIANT: a [`HeadFile`] never replaces a head with an older one, and never writes to a file that another writer has open.
 //! - A process that may write the user's files can change both the log and its head. A difference shows an accident, or a
-//!   process that knows of one only.
+//!   process that knew about only one of them.
 
 use crate::chain::Written;
 use ironcurtain_paths::bounded_read;
@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// The number of names that are tried for a new file. Each is taken only by a file that a killed process left.
+/// Number of names to try for a new file. A name is taken only if a killed process left a file.
 const NAMES: u32 = 1000;
 
 #[derive(Serialize, Deserialize)]
@@ -24,14 +24,14 @@ struct Head {
     head: String,
 }
 
-/// The content of a head file.
+/// Content of a head file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KnownHead {
-    /// The newest entry.
+    /// Newest entry.
     Entry(Written),
-    /// There is no such file.
+    /// The file does not exist.
     Missing,
-    /// The file cannot be read or understood; the words follow its path in a sentence.
+    /// The file cannot be read or parsed; the text is a verb phrase that follows its path.
     Damaged(String),
 }
 
@@ -50,7 +50,7 @@ impl KnownHead {
         }
     }
 
-    /// Returns what keeps the newest entry from being known, as words that follow the path of the file.
+    /// Returns why the newest entry is unknown, as a verb phrase that follows the path of the file.
     #[must_use]
     pub fn problem(&self) -> Option<&str> {
         match self {
@@ -61,11 +61,11 @@ impl KnownHead {
     }
 }
 
-/// The one writer of a head file.
+/// The only writer of a head file.
 #[derive(Debug)]
 pub(super) struct HeadFile {
     path: PathBuf,
-    /// The number of entries of the newest head that was written.
+    /// Number of entries up to the newest written head.
     newest: Option<u64>,
 }
 
@@ -74,10 +74,10 @@ impl HeadFile {
         Self { path, newest: None }
     }
 
-    /// Replaces the head, unless it is as new already.
+    /// Replaces the head, unless the existing one is as new.
     ///
     /// # Errors
-    /// When it cannot be written; the previous head is unchanged.
+    /// When it cannot be written; the previous head then stays unchanged.
     pub(super) fn write(&mut self, written: &Written) -> io::Result<()> {
         if self.newest.is_some_and(|newest| newest >= written.entries) {
             return Ok(());
@@ -89,7 +89,7 @@ impl HeadFile {
             .and_then(|()| file.sync_data())
             .and_then(|()| std::fs::rename(&beside, &self.path));
         if replaced.is_err() {
-            // What was not renamed is of no use; the error is the one above.
+            // The temporary file is useless without the rename, whose error is reported.
             let _ = std::fs::remove_file(&beside);
         }
         replaced?;
@@ -97,7 +97,7 @@ impl HeadFile {
         Ok(())
     }
 
-    /// Creates a file beside the head that no other writer has.
+    /// Creates a file next to the head that no other writer has open.
     fn new_file(&self) -> io::Result<(PathBuf, File)> {
         let folder = self.path.parent().ok_or(io::ErrorKind::NotFound)?;
         for number in 0..NAMES {
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_one_head_is_damaged_and_says_how() {
+    fn an_invalid_head_file_is_damaged_with_a_reason() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("head.json");
         let one = serde_json::to_string(&Head { entries: 1, head: "x".into() }).unwrap();
@@ -164,7 +164,7 @@ mod tests {
             KnownHead::read(&file).problem(),
             Some("cannot be read: it is a link to a file that does not exist")
         );
-        // A link is replaced, and not followed.
+        // A link is replaced, not followed.
         HeadFile::new(file.clone()).write(&written(2)).unwrap();
         assert_eq!(KnownHead::read(&file), KnownHead::Entry(written(2)));
         assert!(!dir.path().join("nowhere").exists());

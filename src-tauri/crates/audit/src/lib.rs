@@ -1,11 +1,11 @@
-//! The tamper-evident record of everything decided: JSON Lines, each linked to the one before by its hash.
+//! The tamper-evident record of every decision: JSON Lines, each linked to the previous one by its hash.
 //!
-//! - An entry is written (`write(2)`) before the answer to [`Audit::record`] comes, so a decision is on record
-//!   before it takes effect. If it cannot be written, the error says so and the caller denies.
-//! - Never decides, never asks, and knows neither sessions nor servers: whoever has a log can check and search it, without
-//!   a trusted process.
-//! - Never changes what is written: a line that a crash tore is the one thing that is cut off, and the oldest files are what is
-//!   removed by age. Both are on record.
+//! - An entry is written (`write(2)`) before [`Audit::record`] returns, so a decision is recorded before it takes effect.
+//!   If it cannot be written, the caller gets an error and denies.
+//! - Never decides, never asks, and knows neither sessions nor servers: a log can be checked and searched without the
+//!   trusted process.
+//! - Never changes written entries. Only a line torn by a crash is cut off, and only the oldest files are removed by age.
+//!   Both are recorded.
 
 mod chain;
 pub mod clock;

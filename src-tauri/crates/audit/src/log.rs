@@ -1,11 +1,10 @@
-//! The handle of a log that is written to.
+//! Handle of a log that is open for writing.
 //!
-//! - Whoever has an entry that must be on record writes all that wait, unless somebody else is just doing so: then that one does.
-//!   An entry that waits alone is written by its own task, with no other to wake; many that wait together are one write.
-//!   What is noted after it happened goes with the next write, or with one of its own as soon as all who could go on have.
-//! - Before each write the log is looked at: one that was removed, replaced or cut while it was written is not gone on with.
-//! - The lock is held for the write alone, and never while something is awaited. Nothing that takes the time of a disk
-//!   is done under it.
+//! - A task that records an entry writes all pending entries, unless another task is already writing; then that task writes
+//!   them. A single entry is written by its own task without waking another; many pending entries become one write. Noted
+//!   entries are written with the next recorded one, or on their own once all runnable tasks have run.
+//! - The log file is checked before each write. A log that was removed, replaced or truncated is not continued.
+//! - The lock is held for the write alone and never across an await. Nothing that waits for the disk is done under it.
 
 use crate::chain::Written;
 use crate::error::AuditError;
@@ -20,18 +19,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
-/// The delay after which an entry that no person decided is made durable: a power cut can lose that much, and a call never
-/// waits for the disk.
+/// Delay after which an entry that the user did not decide is synced to disk. A power cut can lose that much, and calls
+/// never wait for the disk.
 const FLUSH: Duration = Duration::from_millis(200);
 
-/// The pace at which entries that have become too old are looked for.
+/// Interval between checks for entries that are too old.
 const AGE: Duration = Duration::from_secs(60 * 60);
 
-/// The pace at which the index for searching follows at most.
+/// Minimum interval between updates of the search index.
 const INDEX: Duration = Duration::from_secs(5);
 
-/// The number of entries in that time from which on the index waits: making it takes longer than writing the log, and calls
-/// that come so fast need the time themselves.
+/// Number of entries in that interval at which the index update is postponed: it takes longer than writing the log, and at
+/// that rate calls need the time.
 const BUSY: u64 = 1000;
 
 /// A handle to the audit log.
@@ -41,23 +40,23 @@ pub struct Audit(Arc<Shared>);
 struct Shared {
     waiting: Mutex<Vec<(Pending, Done)>>,
     owned: Mutex<Owned>,
-    /// The writer of the head, held from before the files are made durable, so that heads are written one at a time and in order.
-    /// Taken before `owned`, never after it.
+    /// Writer of the head. Held from before the sync, so that heads are written one at a time and in order. Locked before
+    /// `owned`, never after it.
     head: Mutex<Option<HeadFile>>,
     opened_at: Written,
     unknown_end: Option<String>,
-    /// Something was noted that nobody may have written.
+    /// Notified when an entry was noted that may still be unwritten.
     noted: Arc<Notify>,
-    /// Something was written that may not be on the disk.
+    /// Notified when entries were written that may not be synced.
     unsynced: Arc<Notify>,
-    /// Something is on the disk that may not be in the index for searching.
+    /// Notified when entries were synced that may be missing from the search index.
     grown: Arc<Notify>,
 }
 
-/// Whoever waits for an entry to be written; nobody, of one that is noted.
+/// Channel to the task that waits for an entry; `None` for a noted entry.
 type Done = Option<oneshot::Sender<Result<u64, AuditError>>>;
 
-/// The parts that only one may use at a time.
+/// State under the lock.
 struct Owned {
     writer: Writer,
     trouble: Box<dyn FnMut(Option<String>) + Send>,
@@ -65,11 +64,11 @@ struct Owned {
 }
 
 impl Audit {
-    /// Opens the log in `dir`, mending a last line that a crash tore. What is wrong with it is said to `trouble` whenever it is
-    /// written, and that nothing is.
+    /// Opens the log in `dir` and cuts off a last line torn by a crash. `trouble` receives each problem with writing the log,
+    /// and `None` when it is resolved.
     ///
     /// # Errors
-    /// [`AuditError`], when the log cannot be read or written.
+    /// [`AuditError`], if the log cannot be read or written.
     pub fn open(
         dir: &Path,
         trouble: impl FnMut(Option<String>) + Send + 'static,
@@ -77,7 +76,7 @@ impl Audit {
         Self::keep(Keeping::new(dir), trouble)
     }
 
-    /// As [`Audit::open`], for a log that is kept otherwise.
+    /// Opens the log like [`Audit::open`], with other settings.
     ///
     /// # Errors
     /// [`AuditError`].
@@ -108,18 +107,18 @@ impl Audit {
         Ok(Self(shared))
     }
 
-    /// Puts an entry on record; its sequence number comes when it is written.
+    /// Records an entry and returns its sequence number once it is written.
     ///
     /// # Errors
-    /// [`AuditError`]: it is not on record, and what it speaks of must not happen.
+    /// [`AuditError`]; the entry is not recorded, and the caller must not proceed with its subject.
     pub async fn record(&self, entry: Entry) -> Result<u64, AuditError> {
         self.record_all(vec![Pending::of(entry)?]).await
     }
 
-    /// Puts entries on record in one write, all or none; the sequence number of the first one comes when they are written.
+    /// Records entries in one write, all or none, and returns the sequence number of the first.
     ///
     /// # Errors
-    /// As [`Audit::record`].
+    /// Those of [`Audit::record`].
     pub async fn record_all(&self, entries: Vec<Pending>) -> Result<u64, AuditError> {
         let later = entries.len().saturating_sub(1) as u64;
         let (done, written) = oneshot::channel();
@@ -127,48 +126,48 @@ impl Audit {
         written.await.map_err(|_| AuditError::Ended)?.map(|last| last - later)
     }
 
-    /// Puts an entry on record about what has happened already, soon, and waits for nobody: one that cannot be written is told
-    /// as trouble with the log.
+    /// Records an entry about something that has already happened, soon and without waiting. A write failure is reported as
+    /// trouble with the log.
     ///
     /// # Errors
-    /// [`AuditError`], when it is no entry.
+    /// [`AuditError`], if the entry cannot be serialized.
     pub fn note(&self, entry: Entry) -> Result<(), AuditError> {
         lock(&self.0.waiting).push((Pending::of(entry)?, None));
         self.0.noted.notify_one();
         Ok(())
     }
 
-    /// The position at which the log was opened, before anything was recorded.
+    /// Returns the position at which the log was opened, before anything was recorded.
     #[must_use]
     pub fn opened_at(&self) -> &Written {
         &self.0.opened_at
     }
 
-    /// The reason for which entries may be missing from the end of the log that was opened, as a sentence.
+    /// Returns why entries may be missing from the end of the opened log, as a sentence.
     #[must_use]
     pub fn unknown_end(&self) -> Option<&str> {
         self.0.unknown_end.as_deref()
     }
 
-    /// The record so far, and whether the log is still the one that it was written to.
+    /// Returns the current position, and whether the log file is still the one that was written.
     pub fn standing(&self) -> (Written, Result<(), AuditError>) {
         self.0.with_owned(|owned| {
-            let stands = owned.writer.stands();
-            if let Err(problem) = &stands {
+            let unchanged = owned.writer.check_unchanged();
+            if let Err(problem) = &unchanged {
                 (owned.trouble)(Some(every_call_is_denied(problem)));
             }
-            (owned.writer.written().clone(), stands)
+            (owned.writer.written().clone(), unchanged)
         })
     }
 
-    /// Makes all that is written survive a power cut, and known as the newest: for an end in order.
+    /// Syncs everything written and updates the head, for a clean shutdown.
     pub async fn settle(&self) {
         let shared = self.0.clone();
-        // Where the task cannot be run, the newest that is known is a little older.
+        // If the task cannot run, the head is a little older.
         let _ = tokio::task::spawn_blocking(move || shared.sync()).await;
     }
 
-    /// The place where it is kept.
+    /// Returns the location and retention settings.
     #[must_use]
     pub fn keeping(&self) -> Keeping {
         self.0.with_owned(|owned| owned.writer.keeping().clone())
@@ -176,7 +175,7 @@ impl Audit {
 }
 
 impl Shared {
-    /// Does something with the writer when all that waits is written, and then what others left to whoever had it.
+    /// Runs `with` on the writer after all pending entries are written, then writes entries that arrived during that time.
     fn with_owned<T>(&self, with: impl FnOnce(&mut Owned) -> T) -> T {
         self.write_waiting();
         let done = with(&mut lock(&self.owned));
@@ -184,7 +183,7 @@ impl Shared {
         done
     }
 
-    /// Takes entries of which the last one is answered for all.
+    /// Queues entries; the result of the last one is reported for all.
     fn take(&self, mut entries: Vec<Pending>, done: oneshot::Sender<Result<u64, AuditError>>) {
         let persons = entries.iter().any(|entry| entry.persons);
         let Some(mut last) = entries.pop() else { return };
@@ -201,7 +200,7 @@ impl Shared {
             let mut owned = match self.owned.try_lock() {
                 Ok(owned) => owned,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                // Who has it looks again afterwards.
+                // The task that holds the lock checks the queue again afterwards.
                 Err(TryLockError::WouldBlock) => return,
             };
             let batch = std::mem::take(&mut *lock(&self.waiting));
@@ -219,7 +218,7 @@ impl Shared {
         let first = match written {
             Ok(first) => first,
             Err(problem) => {
-                // Nobody waits any more when the call was cancelled; it is on record all the same.
+                // The receiver is gone if the call was cancelled; the entry is recorded anyway.
                 done.into_iter().flatten().for_each(|done| drop(done.send(Err(problem.clone()))));
                 return;
             }
@@ -238,7 +237,7 @@ impl Shared {
         }
         if !persons.is_empty() {
             let files = owned.writer.unsynced().map_err(|e| AuditError::write(&e));
-            // Others may be written meanwhile.
+            // Others can write during the sync.
             tokio::task::spawn_blocking(move || {
                 let durable = files.and_then(|files| durable(&files));
                 // As above.
@@ -249,7 +248,7 @@ impl Shared {
         }
     }
 
-    /// Makes what was written so far survive a power cut; then it is what is known as the newest.
+    /// Syncs what was written so far and makes it the head.
     fn sync(&self) {
         let mut head = lock(&self.head);
         let (files, written) = self.with_owned(|owned| {
@@ -261,7 +260,7 @@ impl Shared {
         {
             self.with_owned(|owned| owned.writer.synced(&files));
             if let Some(head) = &mut *head {
-                // A full disk is told with the next entry; what is known stays older than the log.
+                // A full disk is reported with the next entry; the head stays older than the log.
                 let _ = head.write(&written);
             }
         }
@@ -276,7 +275,7 @@ impl Drop for Shared {
         if !lock(&self.owned).clean {
             self.sync();
         }
-        // Who waits for more learns that nothing comes.
+        // Wakes the waiting task, which then sees the end.
         self.noted.notify_one();
         self.unsynced.notify_one();
         self.grown.notify_one();
@@ -289,11 +288,11 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// Writes what was noted, together as it was noted, where no entry that comes after has taken it along.
+/// Writes noted entries together, unless a later recorded entry has already included them.
 async fn write_noted(log: Weak<Shared>, noted: Arc<Notify>) {
     loop {
         noted.notified().await;
-        // Others who are about to note or record something go first, and their entries with it.
+        // Tasks that are about to note or record entries run first, and this write includes their entries.
         tokio::task::yield_now().await;
         let Some(log) = log.upgrade() else { return };
         log.write_waiting();
@@ -305,12 +304,12 @@ async fn flush(log: Weak<Shared>, unsynced: Arc<Notify>) {
         unsynced.notified().await;
         tokio::time::sleep(FLUSH).await;
         let Some(log) = log.upgrade() else { return };
-        // Where the task cannot be run, the trusted process is ending.
+        // If the task cannot run, the trusted process is shutting down.
         let _ = tokio::task::spawn_blocking(move || log.sync()).await;
     }
 }
 
-/// Lets the index for searching follow whenever little is written.
+/// Updates the search index whenever few entries are written.
 async fn index(log: Weak<Shared>, grown: Arc<Notify>) {
     let look = || {
         let at = |owned: &mut Owned| (owned.writer.written().entries, owned.writer.keeping().dir.clone());
@@ -326,16 +325,16 @@ async fn index(log: Weak<Shared>, grown: Arc<Notify>) {
                 break;
             }
         }
-        // Whoever searches brings it up to date as well, or does without; as above.
+        // A search updates it too, or does without; if the task cannot run, see above.
         let _ = tokio::task::spawn_blocking(move || search::catch_up(&dir)).await;
     }
 }
 
-/// Removes what is too old, now and at its pace, as long as the log is written.
+/// Removes old entries, now and at intervals, while the log is open.
 async fn remove_old(log: Weak<Shared>) {
     while let Some(audit) = log.upgrade().map(Audit) {
         let keeping = audit.keeping();
-        // What cannot be read or removed is so the next time, too, and `audit verify` names it.
+        // Files that cannot be read or removed are retried, and `audit verify` names them.
         let _ = retention::remove_old(&keeping, |entry| audit.record(entry)).await;
         drop(audit);
         tokio::time::sleep(AGE).await;
@@ -350,7 +349,7 @@ fn every_call_is_denied(problem: &AuditError) -> String {
     format!("Every call is denied, because {problem}.")
 }
 
-/// Makes what is written survive a power cut.
+/// Syncs files to disk.
 fn durable(files: &[Arc<File>]) -> Result<(), AuditError> {
     files.iter().try_for_each(|file| file.sync_data()).map_err(|e| AuditError::write(&e))
 }

@@ -1,27 +1,27 @@
-//! An entry as it waits to be written: its text, but for what only the writer knows.
+//! A pending entry, serialized except for the fields that only the writer knows.
 
 use crate::{AuditError, DecidedBy, Entry, Event};
 use std::fmt::Write as _;
 
-/// The room that most entries need, in bytes.
+/// Initial capacity in bytes; enough for most entries.
 const USUAL: usize = 768;
 
-/// An entry that is not in the log yet.
+/// A serialized entry that is not in the log yet.
 #[derive(Debug)]
 pub struct Pending {
-    /// Its fields, from `event` on, as an object.
+    /// Its fields from `event` on, as a JSON object.
     object: String,
-    /// The policy of a decision, which is not among the fields.
+    /// Policy hash of a decision; not part of `object`.
     policy: Option<String>,
-    /// A person decided it.
+    /// Set if the user decided it.
     pub(super) persons: bool,
 }
 
 impl Pending {
-    /// Shortens an entry and turns it into text.
+    /// Shortens and serializes an entry.
     ///
     /// # Errors
-    /// [`AuditError::Write`], when it is no JSON.
+    /// [`AuditError::Write`], if it cannot be serialized.
     pub fn of(mut entry: Entry) -> Result<Self, AuditError> {
         entry.shorten();
         entry.fold();
@@ -35,12 +35,12 @@ impl Pending {
         Ok(Self { object, policy, persons: entry.event.is_a_persons() })
     }
 
-    /// The fields without the braces around them.
+    /// Returns the fields without the surrounding braces.
     fn fields(&self) -> &str {
         self.object.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or_default()
     }
 
-    /// Writes the line up to its hash. The policy is named where it is not the one of the decision before.
+    /// Writes the line up to its hash. The policy is included if it differs from that of the previous decision.
     pub(super) fn write(
         &self,
         line: &mut String,
@@ -48,7 +48,7 @@ impl Pending {
         prev: Option<&str>,
         policy: &mut Option<String>,
     ) {
-        // Writing to a string cannot fail; hashes have nothing to escape.
+        // Writing to a string cannot fail; hashes need no escaping.
         let _ = write!(line, "{{\"seq\":{seq},\"timestamp\":{timestamp},{}", self.fields());
         if self.policy.is_some() && self.policy != *policy {
             policy.clone_from(&self.policy);
@@ -61,8 +61,8 @@ impl Pending {
 }
 
 impl Entry {
-    /// Leaves out what another field says as well: paths that are arguments, and the ground that the rule's name
-    /// tells, and the grant that the reason names.
+    /// Removes redundant fields: paths that equal arguments, a ground that the rule's name implies, and a grant that the
+    /// reason names.
     fn fold(&mut self) {
         if let Some(decision) = &mut self.policy_decision
             && let Some(by) = decision.by.take()
@@ -83,7 +83,7 @@ impl Entry {
         }
     }
 
-    /// Fills in what [`fold`](Self::fold) left out.
+    /// Restores the fields that [`fold`](Self::fold) removed.
     pub(super) fn unfold(&mut self) {
         let arguments = self.arguments.as_ref();
         let value = |name: &String| Some(arguments?.get(name)?.as_str()?.to_owned());
@@ -97,7 +97,7 @@ impl Entry {
         self.grant_id = self.grant_id.take().or_else(|| self.granting());
     }
 
-    /// The grant that the reason of a decision names.
+    /// Returns the grant named in the reason of a decision.
     fn granting(&self) -> Option<String> {
         let decision = self.policy_decision.as_ref().filter(|d| d.ground() == Some(DecidedBy::Grant))?;
         let id = decision.reason.strip_prefix("grant `")?.strip_suffix('`')?;

@@ -1,7 +1,7 @@
-//! Reading the entries of a log, in all its files.
+//! Reads the entries of a log across all its files.
 //!
-//! - What is kept at once has a bound, however long lines are.
-//! - What entries leave out because another one says it is filled in.
+//! - Memory use is bounded, however long lines are.
+//! - Fields that an entry omits because its decision has them are filled in.
 
 use crate::Entry;
 use crate::recall::Recall;
@@ -12,33 +12,33 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-/// The longest line that is read whole. No line that this version writes is longer.
+/// Maximum length of a line that is read completely; this version writes no longer ones.
 const LONGEST_LINE: usize = 1024 * 1024;
 
-/// The number of bytes of a longer line that are looked at.
+/// Number of bytes read from a longer line.
 const HEAD: usize = 1000;
 
-/// The number of lines before those asked for that are looked at for the decisions that these are the ends of.
+/// Number of extra lines to read before the requested ones, to find the decisions of their outcomes.
 const BEFORE: usize = 200;
 
-/// An entry that was found.
+/// A line found in the log.
 #[derive(Debug)]
 pub enum Found {
-    /// It is whole.
+    /// A complete entry.
     Entry(Box<Entry>),
-    /// It is too long to be read, as another version wrote it.
+    /// An entry that is too long to read, from another version.
     TooLong {
         /// Position in the log.
         seq: u64,
         /// Milliseconds since the Unix epoch.
         timestamp: u64,
-        /// Its length.
+        /// Length in bytes.
         bytes: u64,
     },
 }
 
 impl Found {
-    /// A line, if it is an entry.
+    /// Parses a line, if it is an entry.
     pub(super) fn of(line: &[u8], recall: &mut Recall) -> Option<Self> {
         if line.len() > LONGEST_LINE {
             let head = String::from_utf8_lossy(line.get(..HEAD)?).into_owned();
@@ -51,7 +51,7 @@ impl Found {
     }
 }
 
-/// The newest lines of a log that are entries, newest first. One that is no entry is left out: checking the log names it.
+/// Returns the newest entries, newest first. Lines that are not entries are skipped; verifying the log reports them.
 ///
 /// # Errors
 /// When the log cannot be read.
@@ -70,14 +70,14 @@ pub fn newest(dir: &Path, limit: usize) -> io::Result<impl Iterator<Item = Found
     }
     let mut recall = Recall::default();
     let mut found: Vec<Found> = Vec::with_capacity(lines.len());
-    // Each is let go of as soon as it is read.
+    // Each line is freed as soon as it is parsed.
     while let Some(line) = lines.pop_front() {
         found.extend(Found::of(&line, &mut recall));
     }
     Ok(found.into_iter().rev().take(limit))
 }
 
-/// Every entry of a log up to the one of this number, in order. A line that is not understood is an error, and the last.
+/// Iterates over the entries up to this number, in order. An invalid line yields an error and ends the iteration.
 ///
 /// # Errors
 /// When the log cannot be opened.
@@ -113,7 +113,7 @@ pub fn all(dir: &Path, entries: u64) -> io::Result<impl Iterator<Item = io::Resu
     }))
 }
 
-/// The lines of one file.
+/// Lines of one file.
 struct Lines {
     name: String,
     reader: BufReader<File>,
@@ -128,12 +128,12 @@ impl Lines {
     fn next(&mut self) -> io::Result<Option<Entry>> {
         let mut line = Vec::new();
         self.number += 1;
-        // Half a line is one that is being written.
+        // An incomplete line is still being written.
         if self.reader.read_until(b'\n', &mut line)? == 0 || line.last() != Some(&b'\n') {
             return Ok(None);
         }
         serde_json::from_slice(&line).map(Some).map_err(|e| {
-            let what = format!("line {} of `{}` is not understood: {e}", self.number, self.name);
+            let what = format!("line {} of `{}` is invalid: {e}", self.number, self.name);
             io::Error::new(io::ErrorKind::InvalidData, what)
         })
     }
@@ -163,11 +163,11 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_not_understood_is_named() {
+    fn an_invalid_line_is_named() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("audit.jsonl"), "{}\n").unwrap();
         let problem = all(dir.path(), 3).unwrap().next().unwrap().unwrap_err();
-        assert!(problem.to_string().starts_with("line 1 of `audit.jsonl` is not understood: "), "{problem}");
+        assert!(problem.to_string().starts_with("line 1 of `audit.jsonl` is invalid: "), "{problem}");
         assert_eq!(newest(dir.path(), 3).unwrap().count(), 0);
     }
 }

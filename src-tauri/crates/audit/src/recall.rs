@@ -1,17 +1,17 @@
-//! The decisions whose end has not been read yet: an end names its decision, and repeats nothing of it.
+//! Decisions without an outcome so far: an outcome refers to its decision and repeats none of its fields.
 
 use crate::{Entry, Event};
 use std::collections::BTreeMap;
 
-/// The number of decisions that are kept; the oldest go first.
+/// Maximum number of decisions kept; the oldest are dropped first.
 const MOST: usize = 10_000;
 
-/// Decisions without an end, by their position.
+/// Decisions without an outcome, by position.
 #[derive(Debug, Default)]
 pub(super) struct Recall(BTreeMap<u64, Entry>);
 
 impl Recall {
-    /// Fills in what an entry leaves out, if it is known.
+    /// Fills in the omitted fields of an entry if its decision is known.
     pub(super) fn complete(&mut self, entry: &mut Entry) {
         entry.unfold();
         match (entry.event, entry.of) {
@@ -33,7 +33,7 @@ impl Recall {
 }
 
 impl Entry {
-    /// Takes over what a decision says of its call.
+    /// Copies the fields of the call from its decision.
     pub(super) fn is_about(&mut self, decision: &Self) {
         let Self { event, summary, seq, timestamp, of, result, duration_ms, prev, .. } = self.clone();
         let about = decision.follow_up(event, summary);

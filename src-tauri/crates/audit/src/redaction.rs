@@ -1,39 +1,39 @@
-//! Redaction of what must not stand in a log: values of arguments whose name says they are secret, private keys, tokens, and
-//! the bulk of long texts.
+//! Redacts data that must not be in a log: arguments whose name marks them as secret, private keys, tokens, and the bulk of
+//! long texts.
 //!
-//! - Only the secret itself is left out; what stands around it stays.
-//! - What is left out is told with the length and the SHA-256 of the whole value, so that the record proves what was
-//!   sent. A short value that is named as a secret has none: it could be guessed from its digest.
+//! - Only the secret itself is removed; the text around it stays.
+//! - A mark gives the length and the SHA-256 of the whole value, so that the record proves what was sent. A short value
+//!   with a secret's name gets no digest, because it could be guessed from it.
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 
-/// The longest text kept; a log is for finding out what happened, not for keeping content.
+/// Maximum length of a text, in bytes: a log shows what happened and does not store content.
 const LONGEST: usize = 2048;
 
-/// Words in an argument's name that make its value a secret.
+/// Parts of an argument's name that mark its value as a secret.
 const SECRET_NAMES: [&str; 8] =
     ["password", "passwd", "secret", "token", "apikey", "api_key", "authorization", "credential"];
 
-/// Beginnings of well-known tokens, as their issuers document them.
+/// Prefixes of well-known tokens, as documented by their issuers.
 const SECRET_PREFIXES: [&str; 11] =
     ["ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "sk-", "xoxb-", "xoxp-", "AKIA", "eyJhbGciOi"];
 
-/// The marks around a private key in a text, and what its label holds.
+/// Markers of a private key in a text, and the word in its label.
 const KEY_BEGINS: &str = "-----BEGIN";
 const KEY_ENDS: &str = "-----END";
 const KEY_EDGE: &str = "-----";
 const KEY_LABEL: &str = "PRIVATE KEY";
 const LONGEST_LABEL: usize = 64;
 
-/// The shortest secret, in bytes, that is taken to be no guess away from its digest.
+/// Minimum length in bytes of a secret that cannot be guessed from its digest.
 const UNGUESSABLE: usize = 32;
 
-/// The beginnings of marks that stand for something else.
+/// Prefixes of the marks that replace text.
 const MARKS: [&str; 2] = ["[redacted: ", "[cut: "];
 
-/// Returns `true` if a value on record may stand for another one.
+/// Returns `true` if a recorded value may replace another one.
 #[must_use]
 pub fn is_marked(value: &Value) -> bool {
     match value {
@@ -44,14 +44,14 @@ pub fn is_marked(value: &Value) -> bool {
     }
 }
 
-/// Returns whether a value under this name is a secret, by the name alone.
+/// Returns whether a name alone marks its value as a secret.
 #[must_use]
 pub fn names_a_secret(name: &str) -> bool {
     let plain = name.to_lowercase().replace('-', "_");
     SECRET_NAMES.iter().any(|word| plain.contains(word))
 }
 
-/// The arguments with secrets replaced and long texts cut, each with a mark that says so.
+/// Returns the arguments with secrets replaced and long texts cut, each with a mark.
 #[must_use]
 pub fn redacted(arguments: &Map<String, Value>) -> Map<String, Value> {
     arguments.iter().map(|(name, value)| (redact_text(name), redact(name, value))).collect()
@@ -84,7 +84,7 @@ fn redact_text(text: &str) -> String {
     if shown == text { shown.into_owned() } else { format!("{shown} {}", whole(text)) }
 }
 
-/// The text with marks in place of secrets. Most have nothing that a secret begins with.
+/// Replaces secrets in a text with marks. Most texts contain no start of a secret.
 fn shown(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
     if text.contains(KEY_BEGINS) {
@@ -96,13 +96,13 @@ fn shown(text: &str) -> Cow<'_, str> {
     text
 }
 
-/// The mark that proves what the whole value was.
+/// Returns the mark that proves the whole value.
 fn whole(text: &str) -> String {
     let digest: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("[whole: {} bytes, SHA-256 {digest}]", text.len())
 }
 
-/// The text with a mark in place of every private key, each up to its end line or else to the end of the text.
+/// Replaces every private key with a mark, up to its end line or the end of the text.
 fn without_keys(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
@@ -127,13 +127,13 @@ fn is_key(begun: &str) -> bool {
     label.len() <= LONGEST_LABEL && label.contains(KEY_LABEL)
 }
 
-/// The text after the end line of a key; empty when it has none.
+/// Returns the text after the end line of a key; empty if the key has no end line.
 fn after_key(begun: &str) -> &str {
     let end = begun.split_once(KEY_ENDS).map(|(_, end)| end);
     end.and_then(|end| end.split_once(KEY_EDGE)).map_or("", |(_, after)| after)
 }
 
-/// The text with a mark in place of every word that begins like a well-known token.
+/// Replaces every word that starts like a well-known token with a mark.
 fn without_tokens(text: &str) -> String {
     let hides =
         |word: &str| SECRET_PREFIXES.iter().any(|p| word.starts_with(p) && word.len() >= p.len() + 12);
@@ -156,7 +156,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn secrets_go_and_the_rest_stays() {
+    fn secrets_are_redacted_and_the_rest_stays() {
         let arguments = json!({
             "path": "/home/u/a.txt", "api_key": "abc", "n": 3,
             "content": "GITHUB=ghp_0123456789abcdefghij\tnext",
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_key_itself_is_left_out() {
+    fn only_the_key_itself_is_redacted() {
         let key =
             "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIE\n-----END RSA PRIVATE KEY-----";
         let mark = format!("[redacted: a private key, {} bytes]", key.len());

@@ -1,7 +1,7 @@
-//! Removing the oldest files of a log when they are older than it is kept.
+//! Removes the oldest files of a log after the retention time.
 //!
-//! - INVARIANT: that a file is removed is on record, and on the disk, before it is removed. Killed between the two, the file
-//!   is still there, and is removed again.
+//! - INVARIANT: the removal of a file is recorded and synced before the file is removed. After a kill between the two, the
+//!   file still exists and is removed again.
 
 use crate::error::AuditError;
 use crate::tail;
@@ -12,10 +12,10 @@ use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Removes the closed files whose last entry is too old, oldest first.
+/// Removes closed files whose last entry is too old, oldest first.
 ///
 /// # Errors
-/// When one cannot be read or removed, or its removal is not put on record.
+/// When a file cannot be read or removed, or its removal cannot be recorded.
 pub(super) async fn remove_old<F>(keeping: &Keeping, record: impl Fn(Entry) -> F) -> io::Result<()>
 where
     F: Future<Output = Result<u64, AuditError>>,
@@ -38,7 +38,7 @@ where
     Ok(())
 }
 
-/// The oldest closed file, if it is too old, and what goes with it.
+/// Returns the oldest closed file if it is too old, with the entries that its removal removes.
 fn too_old(keeping: &Keeping, oldest: Duration) -> io::Result<Option<(u64, PathBuf, Removed)>> {
     #[derive(Deserialize)]
     struct Time {

@@ -1,8 +1,8 @@
-//! Finding entries of a log, newest first.
+//! Searches the entries of a log, newest first.
 //!
-//! - An index beside each file of the log names the lines that may match; the line itself says whether it does. The index is
-//!   made anew when it is missing, behind or damaged, and is gone by for nothing else: never for checking the log.
-//! - Where the index cannot be made or read, every line is read.
+//! - An index next to each log file lists the lines that may match; the line itself decides. The index is rebuilt when it is
+//!   missing, outdated or damaged. It is used for nothing else, and never for verifying the log.
+//! - If the index cannot be built or read, every line is read.
 
 mod filter;
 mod index;
@@ -17,7 +17,7 @@ use index::Index;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-/// The newest entries that match, newest first.
+/// Returns the newest matching entries, newest first.
 ///
 /// # Errors
 /// When the log cannot be read.
@@ -46,21 +46,21 @@ pub fn search(dir: &Path, filter: &Filter, limit: usize) -> io::Result<Vec<Entry
     Ok(found)
 }
 
-/// Brings the index of the newest files up to date.
+/// Updates the index of the newest files.
 ///
 /// # Errors
-/// When one cannot be written: the next search does it, or does without.
+/// When an index cannot be written; the next search retries or does without.
 pub(super) fn catch_up(dir: &Path) -> io::Result<()> {
     let volumes = volumes::list(dir)?;
     volumes.iter().rev().take(2).try_for_each(|volume| indexed(dir, &volume.open()?).map(drop))
 }
 
-/// Removes the index of a file that is removed.
+/// Removes the index of a removed file.
 pub(super) fn forget(dir: &Path, first: u64) {
     index::remove(&index::path(dir, first));
 }
 
-/// The index of a file, up to date. Nothing, of an empty file.
+/// Returns the updated index of a file; `None` for an empty file.
 fn indexed(dir: &Path, volume: &Volume) -> io::Result<Option<Index>> {
     let first = match volume.first {
         Some(first) => first,
@@ -79,7 +79,7 @@ fn indexed(dir: &Path, volume: &Volume) -> io::Result<Option<Index>> {
         .map(Some)
 }
 
-/// As with an index, by every line.
+/// Searches without an index by reading every line.
 fn read_through(volume: &Volume, filter: &Filter, limit: usize) -> io::Result<Vec<Entry>> {
     let mut reader = BufReader::new(volume.file.try_clone()?);
     io::Seek::rewind(&mut reader)?;

@@ -1,28 +1,28 @@
-//! Keeping a line of the log short, whatever a client sends: what is too much is cut, with a mark that says how much.
+//! Keeps log lines short, whatever a client sends: long parts are cut, with a mark that gives the removed amount.
 //!
-//! - INVARIANT: an argument that is cut is marked as one that is redacted is, so nobody takes it for what was judged.
+//! - INVARIANT: a cut argument is marked like a redacted one, so it is never mistaken for the judged value.
 
 use crate::Entry;
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 
-/// The longest text, in bytes: a sentence, a reason, a name.
+/// Maximum length of a summary, reason or name, in bytes.
 const LONGEST_TEXT: usize = 2048;
 
-/// The number of bytes the paths of an entry may have.
+/// Maximum size of an entry's paths, in bytes.
 const LONGEST_PATHS: usize = 64 * 1024;
 
-/// The number of bytes the roots of an entry may have.
+/// Maximum size of an entry's roots, in bytes.
 const LONGEST_ROOTS: usize = 4 * 1024;
 
-/// The number of bytes the arguments of an entry may have, as they that are written.
+/// Maximum size of an entry's arguments, in bytes as written.
 const LONGEST_ARGUMENTS: usize = 64 * 1024;
 
-/// The number of addresses an entry may have.
+/// Maximum number of addresses in an entry.
 const MOST_ADDRESSES: usize = 64;
 
 impl Entry {
-    /// Cuts whatever is too long for a line.
+    /// Cuts everything that is too long for a line.
     pub(super) fn shorten(&mut self) {
         let names = [
             &mut self.request_id,
@@ -59,7 +59,7 @@ fn cut(text: &mut String) {
     }
 }
 
-/// Keeps the first ones that have no more than `most` bytes.
+/// Keeps the first items that fit in `most` bytes.
 fn cut_list(list: &mut Vec<String>, most: usize, what: &str) {
     let mut left = most;
     let fit = |text: &String| {
@@ -75,7 +75,7 @@ fn cut_list(list: &mut Vec<String>, most: usize, what: &str) {
     }
 }
 
-/// Keeps the arguments that fit; of one that does not, its name; and when there is no room for names, how many there were.
+/// Keeps the arguments that fit. Of the others it keeps the names, or only their number if the names do not fit.
 fn cut_arguments(arguments: &mut Map<String, Value>) {
     if length(&*arguments) <= LONGEST_ARGUMENTS {
         return;
@@ -87,7 +87,7 @@ fn cut_arguments(arguments: &mut Map<String, Value>) {
         let (name_bytes, bytes) = (length(&name), length(&value));
         let mark = Value::from(format!("[cut: {bytes} bytes]"));
         let fits = [(value, bytes), (mark.clone(), length(&mark))].into_iter().find_map(|(value, bytes)| {
-            // What stands between them too.
+            // Includes the separators.
             let rest = left.checked_sub(name_bytes + bytes + 2)?;
             Some((value, rest))
         });
@@ -106,14 +106,14 @@ fn cut_arguments(arguments: &mut Map<String, Value>) {
     *arguments = kept;
 }
 
-/// The number of bytes it has as JSON.
+/// Returns the length as JSON, in bytes.
 fn length(value: &impl serde::Serialize) -> usize {
     let mut counted = Counted(0);
-    // What cannot be written is cut.
+    // A value that cannot be serialized counts as too long.
     serde_json::to_writer(&mut counted, value).map_or(usize::MAX / 4, |()| counted.0)
 }
 
-/// Bytes that are only counted.
+/// A writer that only counts bytes.
 struct Counted(usize);
 
 impl Write for Counted {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_stays() {
+    fn short_entries_stay_unchanged() {
         let fill = |entry: &mut Entry| {
             entry.paths = vec!["/a".to_owned(); 100];
             entry.addresses = vec!["10.0.0.1".to_owned(); 64];
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_too_much_are_marked() {
+    fn arguments_that_are_too_long_are_marked() {
         let entry = shortened(|entry| {
             let many: Vec<String> = (0..100_000).map(|n| format!("/a/{n}")).collect();
             entry.arguments = serde_json::json!({ "path": "/a", "paths": many }).as_object().cloned();

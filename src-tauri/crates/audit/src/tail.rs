@@ -1,16 +1,16 @@
-//! The first and the last lines of a file, without reading what is between.
+//! Reads the first and last lines of a file without the rest.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The number of bytes that are read at first.
+/// Number of bytes to read first.
 const STEP: u64 = 64 * 1024;
 
-/// The number of bytes that are read at most.
+/// Maximum number of bytes to read.
 pub(super) const MOST: u64 = 32 * 1024 * 1024;
 
-/// The first line with its line feed, where there is one within the bytes that are read.
+/// Returns the first line with its line feed, if it is complete within the bytes read.
 pub(super) fn first_line(file: &File) -> io::Result<Option<Vec<u8>>> {
     let length = file.metadata()?.len().min(MOST);
     let mut read = STEP.min(length);
@@ -27,13 +27,13 @@ pub(super) fn first_line(file: &File) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// The last line that has its line feed.
+/// Returns the last line that has a line feed.
 pub(super) fn last_line(file: &File) -> io::Result<Option<Vec<u8>>> {
     Ok(last_lines(file, 1)?.pop())
 }
 
-/// The last lines that have their line feed, in order: all that were read, which are `count` or more unless there are fewer
-/// in [`MOST`] bytes.
+/// Returns the last lines that have a line feed, in order. Returns every line that was read: at least `count`, unless the
+/// last [`MOST`] bytes have fewer.
 pub(super) fn last_lines(file: &File, count: usize) -> io::Result<Vec<Vec<u8>>> {
     let length = file.metadata()?.len();
     let mut read = STEP.min(length);
@@ -43,7 +43,7 @@ pub(super) fn last_lines(file: &File, count: usize) -> io::Result<Vec<Vec<u8>>> 
         if lines.last().is_some_and(|line| line.last() != Some(&b'\n')) {
             lines.pop();
         }
-        // What was read begins somewhere in a line.
+        // The first piece may start in the middle of a line.
         let whole = if read == length { lines.len() } else { lines.len().saturating_sub(1) };
         if whole >= count || read == length || read >= MOST {
             return Ok(lines.split_off(lines.len() - whole));

@@ -4,7 +4,7 @@ use crate::LOG_NAME;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A directory with the log of a version that repeated the hash before in every line.
+/// Creates a directory with a log of a version that repeated the previous hash in every line.
 pub(crate) fn old_log() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/without-grounds.jsonl");

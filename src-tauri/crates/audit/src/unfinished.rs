@@ -1,4 +1,4 @@
-//! Sessions that have a beginning on record and no end, as a trusted process that was killed leaves them.
+//! Sessions whose start is recorded but not their end, as a killed trusted process leaves them.
 
 use crate::volumes;
 use serde::Deserialize;
@@ -6,36 +6,36 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-/// Part of every line about the beginning or the end of a session; in a text, its quotes would be escaped.
+/// Text in every line about the start or end of a session; inside a string value, its quotes would be escaped.
 const SIGN: &str = "\"event\":\"session\"";
 
-/// Part of every line with which a trusted process begins.
+/// Text in every line that records the start of a trusted process.
 const STARTED: [&str; 2] = ["\"event\":\"daemon\"", "\"summary\":\"the trusted process started\""];
 
-/// The beginning of an end's words.
+/// Prefix of the summary of a session's end.
 const END: &str = "the session of ";
 
-/// The number of starts that are looked back to. Each puts the ends on record that the one before it left out; one that was
-/// killed before it could leaves them to the next.
+/// Number of starts to look back. Each start records the ends that its predecessor did not; one that is killed before that
+/// leaves them to the next.
 const STARTS: usize = 3;
 
-/// A session without an end.
+/// A session without a recorded end.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Unfinished {
-    /// Its id.
+    /// Session id.
     pub session: String,
-    /// The agent client that had it.
+    /// Agent client of the session.
     pub client: Option<String>,
-    /// The server it was with.
+    /// Server of the session.
     #[serde(rename = "serverName")]
     pub server: Option<String>,
-    /// Words of its entry.
+    /// Summary of the session's first entry.
     #[serde(default)]
     summary: String,
 }
 
-/// All of them, by name. The first entry of a session is its beginning, the second its end.
+/// Returns all unfinished sessions, by id. The first entry of a session is its start, the second its end.
 ///
 /// # Errors
 /// When the log cannot be read.
@@ -48,7 +48,7 @@ pub fn unfinished(dir: &Path) -> io::Result<Vec<Unfinished>> {
         while lines.read_until(b'\n', &mut line)? > 0 {
             let text = String::from_utf8_lossy(&line);
             starts += usize::from(STARTED.iter().all(|sign| text.contains(sign)));
-            // What is refused has no session.
+            // A refused session never existed.
             told.extend(
                 text.contains(SIGN).then(|| serde_json::from_str::<Unfinished>(&text).ok()).flatten(),
             );
@@ -61,7 +61,7 @@ pub fn unfinished(dir: &Path) -> io::Result<Vec<Unfinished>> {
     }
     let mut open = BTreeMap::new();
     for about in files.into_iter().rev().flatten() {
-        // The end of one that began further back.
+        // The end of a session that started before the range.
         let is_end = about.summary.starts_with(END);
         if open.remove(&about.session).is_none() && !is_end {
             open.insert(about.session.clone(), about);
@@ -76,7 +76,7 @@ mod tests {
     use crate::{Audit, Entry, Event};
 
     #[tokio::test]
-    async fn only_a_session_that_began_and_did_not_end_is_unfinished() {
+    async fn only_a_session_with_a_start_and_no_end_is_unfinished() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(unfinished(dir.path()).unwrap(), []);
         let audit = Audit::open(dir.path(), |_| ()).unwrap();

@@ -1,6 +1,6 @@
-//! Checking a log from its beginning, whoever wrote it: every file of it, in order.
+//! Verifies a log from its beginning: all its files, in order. Needs no trusted process.
 //!
-//! - Where the log begins later than with its first entry, an entry of it must say that the older ones were removed.
+//! - If the log does not begin with entry 1, one of its entries must record that the older ones were removed.
 
 use crate::Entry;
 use crate::chain::{self, Written, follow};
@@ -8,21 +8,21 @@ use crate::volumes::{self, Volume};
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-/// Part of every line that says that older entries were removed; in a text, its quotes would be escaped.
+/// Text in every line that records a removal; inside a string value, its quotes would be escaped.
 const REMOVED: &str = "\"event\":\"retention\"";
 
-/// Result of reading a whole log.
+/// Result of verifying a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
-    /// The number of the last entry that holds, before the first problem.
+    /// Number of the last valid entry before the first problem.
     pub entries: u64,
-    /// Hash of it.
+    /// Hash of that entry.
     pub head: String,
-    /// The number of entries before the first that is there: they were removed by age.
+    /// Number of older entries that were removed by age.
     pub removed: u64,
-    /// The first problem, with its line.
+    /// First problem, with its line.
     pub problem: Option<String>,
-    /// The problem is a last line without its line feed, as a crash leaves it.
+    /// Set if the problem is a last line without a line feed, as a crash leaves it.
     pub torn: bool,
 }
 
@@ -32,14 +32,14 @@ impl Checked {
         Self { entries, head, removed: 0, problem: volume.problem, torn: volume.torn }
     }
 
-    /// Returns `true` if the whole log holds.
+    /// Returns `true` if the whole log is valid.
     #[must_use]
     pub fn intact(&self) -> bool {
         self.problem.is_none()
     }
 }
 
-/// Reads a log as [`check`] does. What was written must be in it, and more may follow.
+/// Verifies a log like [`check`]. It must contain the entry `written`, and may continue after it.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -57,16 +57,16 @@ pub fn check_written(dir: &Path, written: &Written) -> io::Result<Checked> {
     Ok(checked)
 }
 
-/// The sentence about an entry that is known and is not in the log.
+/// Describes a known entry that is not in the log.
 pub(super) fn missing(known: &Written, entries: u64, is_there: bool) -> String {
     if is_there {
-        format!("line {}: it is not the one that was written", known.entries)
+        format!("line {}: it is not the entry that was written", known.entries)
     } else {
         format!("it ends after {entries} of {} entries", known.entries)
     }
 }
 
-/// Reads a log from its beginning and follows the chain. A log that does not exist is empty and intact.
+/// Verifies a log from its beginning. A log that does not exist is empty and intact.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -74,7 +74,7 @@ pub fn check(dir: &Path) -> io::Result<Checked> {
     walk(dir, |_| ())
 }
 
-/// Follows the chain over all files, and shows the position after each entry.
+/// Follows the chain over all files, and passes the position after each entry to `see`.
 fn walk(dir: &Path, mut see: impl FnMut(&Written)) -> io::Result<Checked> {
     let volumes = volumes::list(dir)?;
     let many = volumes.len() > 1;
@@ -83,7 +83,7 @@ fn walk(dir: &Path, mut see: impl FnMut(&Written)) -> io::Result<Checked> {
         None => None,
     };
     let mut at = begin.clone().unwrap_or_else(Written::nothing);
-    // Who removed the older entries says so in a later one.
+    // The removal of the older entries is recorded in a later entry.
     let mut said = begin.is_none();
     let mut removed = |entry: Entry| {
         let told = entry.removed.map(|gone| Written { entries: gone.entries, head: gone.link });
@@ -113,7 +113,7 @@ fn walk(dir: &Path, mut see: impl FnMut(&Written)) -> io::Result<Checked> {
         checked.removed = begin.entries;
         if checked.intact() && !said {
             checked.problem = Some(format!(
-                "the entries up to {} are missing, and no later one says that they were removed by age",
+                "the entries up to {} are missing, and no later entry records that they were removed by age",
                 begin.entries
             ));
         }
@@ -121,19 +121,19 @@ fn walk(dir: &Path, mut see: impl FnMut(&Written)) -> io::Result<Checked> {
     Ok(checked)
 }
 
-/// A file that was read.
+/// Result of verifying one file.
 pub(super) struct ReadVolume {
-    /// The position after the last line that holds.
+    /// Position after the last valid line.
     pub(super) at: Written,
-    /// The length of what holds.
+    /// Length of the valid part, in bytes.
     pub(super) bytes: u64,
-    /// The first problem.
+    /// First problem.
     pub(super) problem: Option<String>,
-    /// The problem is a line without its line feed.
+    /// Set if the problem is a line without a line feed.
     pub(super) torn: bool,
 }
 
-/// Follows the chain in one file, from what comes before it.
+/// Follows the chain in one file, starting at the given position.
 pub(super) fn read(
     volume: &Volume,
     begin: Written,

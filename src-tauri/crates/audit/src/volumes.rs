@@ -1,4 +1,4 @@
-//! The files of a log: the one that is written, and the closed ones before it, which bear the number of their first entry.
+//! Files of a log: the active one and the closed ones, whose names have the number of their first entry.
 
 use crate::chain::{self, Written};
 use crate::tail;
@@ -7,18 +7,18 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Name of the file in the audit directory that is written.
+/// Name of the active file in the audit directory.
 pub const LOG_NAME: &str = "audit.jsonl";
 
-/// The number of times that the files are listed again because one was closed or removed meanwhile.
+/// Number of times to list the files again because one was closed or removed during the listing.
 const TRIES: usize = 10;
 
-/// One file of a log.
+/// One open file of a log.
 #[derive(Debug)]
 pub(super) struct Volume {
     pub(super) path: PathBuf,
     pub(super) file: File,
-    /// The number of its first entry by its name, of one that is closed.
+    /// Number of the first entry according to the name, for a closed file.
     pub(super) first: Option<u64>,
 }
 
@@ -28,31 +28,31 @@ impl Volume {
         Ok(Self { file: open(&path)?, path, first: Some(first) })
     }
 
-    /// Its name, for people.
+    /// Returns the name for messages.
     pub(super) fn name(&self) -> String {
         self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    /// The position before its first entry, by what that says. Nothing, of an empty one.
+    /// Returns the position before the first entry, as the entry claims; `None` for an empty file.
     pub(super) fn begins_after(&self) -> io::Result<Option<Written>> {
         Ok(tail::first_line(&self.file)?.and_then(|line| chain::before(&line)))
     }
 
-    /// Returns `true` if its first line has this text in it.
+    /// Returns `true` if the first line contains this text.
     pub(super) fn begins_with(&self, text: &str) -> io::Result<bool> {
         Ok(tail::first_line(&self.file)?.is_some_and(|line| chain::contains(&line, text)))
     }
 
-    /// The position after its last whole line, by what that says.
+    /// Returns the position after the last complete line, as the line claims.
     pub(super) fn ends_at(&self) -> io::Result<Option<Written>> {
         Ok(tail::last_line(&self.file)?.and_then(|line| chain::after(&line)))
     }
 }
 
-/// The closed files in a directory, oldest first.
+/// Returns the closed files in a directory, oldest first. A missing directory has none.
 ///
 /// # Errors
-/// When the directory cannot be read. One that is missing is empty.
+/// When the directory cannot be read.
 pub(super) fn closed(dir: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let listed = match std::fs::read_dir(dir) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -68,8 +68,8 @@ pub(super) fn closed(dir: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(closed)
 }
 
-/// A file of a log that is opened when it is its turn. The one that is written is open already: it stays the same file when it
-/// is closed meanwhile.
+/// A listed file, opened when needed. The active file is opened at once, so that it stays the same file if it is closed in
+/// the meantime.
 #[derive(Debug)]
 pub(super) struct Listed {
     path: PathBuf,
@@ -78,7 +78,7 @@ pub(super) struct Listed {
 }
 
 impl Listed {
-    /// Opens it for reading.
+    /// Opens the file for reading.
     pub(super) fn open(&self) -> io::Result<Volume> {
         let file = match &self.file {
             Some(file) => file.try_clone()?,
@@ -88,7 +88,7 @@ impl Listed {
     }
 }
 
-/// All files in a directory, oldest first.
+/// Lists all files in a directory, oldest first.
 ///
 /// # Errors
 /// When the directory or the newest file cannot be read.
@@ -107,16 +107,16 @@ pub(super) fn list(dir: &Path) -> io::Result<Vec<Listed>> {
             return Ok(listed.chain(newest).collect());
         }
     }
-    Err(io::Error::other("its files do not stay the same"))
+    Err(io::Error::other("its files keep changing"))
 }
 
 /// Opens a file of a log; an error names the file, because a log has many.
 fn open(path: &Path) -> io::Result<File> {
     bounded_read::open(path)
-        .map_err(|e| io::Error::new(e.kind(), format!("`{}` cannot be opened: {e}", path.display())))
+        .map_err(|e| io::Error::new(e.kind(), format!("failed to open `{}`: {e}", path.display())))
 }
 
-/// The name of a closed file whose first entry has this number.
+/// Returns the name of a closed file whose first entry has this number.
 pub(super) fn name_of(first: u64) -> String {
     format!("audit-{first:012}.jsonl")
 }

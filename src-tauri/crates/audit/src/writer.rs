@@ -1,7 +1,7 @@
-//! Appending to the log.
+//! Appends to the log.
 //!
-//! - A file that has its size is closed under the number of its first entry, and another one is begun. Killed between the
-//!   two, the next start begins it.
+//! - A full file is closed under the number of its first entry, and a new one is created. After a kill between the two, the
+//!   next start creates it.
 
 use crate::chain::{self, Written};
 use crate::clock::now_ms;
@@ -18,43 +18,43 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The room in bytes that is kept for what is written next.
+/// Capacity of the write buffer that is kept between writes, in bytes.
 const KEPT_ROOM: usize = 64 * 1024;
 
-/// The one writer of a log.
+/// The only writer of a log.
 #[derive(Debug)]
 pub(super) struct Writer {
     keeping: Keeping,
     path: PathBuf,
     file: File,
-    /// The log is a regular file, so that it can be told whether it is still the one that was written.
+    /// Set if the log is a regular file, whose identity can be checked.
     regular: bool,
-    /// The device and the number of that file, which no other has while it is open.
+    /// Device and inode number of the file; no other file has them while it is open.
     identity: (u64, u64),
     length: u64,
-    /// The position before the first entry of this file.
+    /// Position before the first entry of this file.
     begin: Written,
     at: Written,
-    /// The policy by which the last decision in this file was made.
+    /// Policy of the last decision in this file.
     policy: Option<String>,
-    /// There may be half a line after `length`.
+    /// Set if an incomplete line may follow `length`.
     torn: bool,
-    /// Room for what is written next.
+    /// Write buffer.
     room: String,
-    /// Files that were closed and may not be on the disk yet.
+    /// Closed files that may not be synced yet.
     closed: Vec<Arc<File>>,
     head: Option<HeadFile>,
-    /// The position at which the log was opened.
+    /// Position at which the log was opened.
     opened_at: Written,
     unknown_end: Option<String>,
 }
 
 impl Writer {
-    /// Opens the log and continues its chain. A line that a crash tore is cut off, and that is put on record.
+    /// Opens the log and continues its chain. A line torn by a crash is cut off, and this is recorded.
     ///
     /// # Errors
-    /// [`AuditError::Broken`], when the chain does not hold in the newest file, or is not the one that is known: it is never
-    /// continued over an edit.
+    /// [`AuditError::Broken`], if the chain in the newest file is invalid or does not contain the known entry. An edited log is
+    /// never continued.
     pub(super) fn open(keeping: Keeping) -> Result<Self, AuditError> {
         let path = keeping.dir.join(LOG_NAME);
         let dir = keeping.dir.clone();
@@ -99,8 +99,8 @@ impl Writer {
             Some(_) | None => {}
         }
         match known.clone().filter(|known| found.is_none() && known.entries >= writer.begin.entries) {
-            Some(known) if is_new => writer.begin_anew(&known)?,
-            // Killed before that was known.
+            Some(known) if is_new => writer.start_new(&known)?,
+            // A kill prevented the head from being written.
             Some(known) if current.begins_with(&known.head).map_err(unread)? => {}
             Some(known) => {
                 let is_there = known.entries <= writer.at.entries;
@@ -110,25 +110,25 @@ impl Writer {
         }
         if read.torn {
             writer.file.set_len(writer.length).map_err(|e| AuditError::write(&e))?;
-            writer.note("the last line of the log was cut off by a crash and was removed")?;
+            writer.note("the last line of the log was incomplete after a crash and was removed")?;
         }
         match head_problem {
             Some(problem) => writer.note_head(&problem, known.as_ref())?,
-            // From now on a head that is missing was removed.
+            // From now on, a missing head file means that it was removed.
             None if is_new => writer.write_head(),
             None => {}
         }
         Ok(writer)
     }
 
-    /// Writes entries, all or none, in one go; gives the number of the first. After an error nothing of them is in the log.
+    /// Writes entries in one go, all or none, and returns the number of the first. After an error the log has none of them.
     ///
     /// # Errors
     /// [`AuditError::Write`], [`AuditError::Lost`].
     pub(super) fn append(&mut self, entries: &[Pending]) -> Result<u64, AuditError> {
-        self.stands()?;
+        self.check_unchanged()?;
         let failed = |e: io::Error| AuditError::write(&e);
-        // Half a line would break the chain for whatever comes after it.
+        // An incomplete line would break the chain.
         if self.torn {
             self.file.set_len(self.length).map_err(failed)?;
             self.torn = false;
@@ -158,11 +158,11 @@ impl Writer {
         Ok(first)
     }
 
-    /// Checks that the log is still there, under its name, as long as it was written.
+    /// Checks that the file still exists under its name with exactly the written length.
     ///
     /// # Errors
     /// [`AuditError::Lost`].
-    pub(super) fn stands(&self) -> Result<(), AuditError> {
+    pub(super) fn check_unchanged(&self) -> Result<(), AuditError> {
         let lost = |what| Err(AuditError::Lost { path: self.path.clone(), what });
         if !self.regular {
             return Ok(());
@@ -174,80 +174,80 @@ impl Writer {
         if identity(&named) != self.identity {
             return lost("was replaced");
         }
-        // Half a line of ours may be at its end.
+        // Our own incomplete line may be at its end.
         if named.len() < self.length || (named.len() > self.length && !self.torn) {
             return lost("was changed by another program");
         }
         Ok(())
     }
 
-    /// The position after the last entry.
+    /// Returns the position after the last entry.
     pub(super) fn written(&self) -> &Written {
         &self.at
     }
 
-    /// The position at which the log was opened, before anything was appended.
+    /// Returns the position at which the log was opened, before anything was appended.
     pub(super) fn opened_at(&self) -> &Written {
         &self.opened_at
     }
 
-    /// The reason for which entries may be missing from the end of the log that was opened, as a sentence.
+    /// Returns why entries may be missing from the end of the opened log, as a sentence.
     pub(super) fn unknown_end(&self) -> Option<&str> {
         self.unknown_end.as_deref()
     }
 
-    /// Hands the writer of the head over, to whoever writes it from now on.
+    /// Hands the head's writer over to the caller.
     pub(super) fn take_head(&mut self) -> Option<HeadFile> {
         self.head.take()
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub(super) fn keeping(&self) -> &Keeping {
         &self.keeping
     }
 
-    /// The files whose content may not be on the disk yet, oldest first, for making it so beside further writes.
+    /// Returns the files that may not be synced yet, oldest first, so that the caller can sync them during further writes.
     pub(super) fn unsynced(&self) -> io::Result<Vec<Arc<File>>> {
         let file = Arc::new(self.file.try_clone()?);
         Ok(self.closed.iter().cloned().chain([file]).collect())
     }
 
-    /// Forgets the closed ones of these files, which are on the disk.
+    /// Forgets the closed ones of these files, which are now synced.
     pub(super) fn synced(&mut self, files: &[Arc<File>]) {
         self.closed.retain(|closed| !files.iter().any(|file| Arc::ptr_eq(closed, file)));
     }
 
-    /// Closes this file and begins another one.
+    /// Closes this file and creates a new one.
     fn rotate(&mut self) -> io::Result<()> {
         let closed = self.keeping.dir.join(volumes::name_of(self.begin.entries + 1));
         if std::fs::symlink_metadata(&closed).is_ok() {
-            return Err(io::Error::other(format!("`{}` is in the way: move it away", closed.display())));
+            return Err(io::Error::other(format!("`{}` already exists; move it away", closed.display())));
         }
         std::fs::rename(&self.path, &closed)?;
         let new = bounded_read::open_own(&self.path).and_then(|new| Ok((identity(&new.metadata()?), new)));
         let (identity, new) = new.inspect_err(|_| {
-            // Back to where it was; if that fails too, the log is found to be removed.
+            // Undo the rename; if that fails too, the log is found to be removed.
             let _ = std::fs::rename(&closed, &self.path);
         })?;
         self.identity = identity;
         self.closed.push(Arc::new(std::mem::replace(&mut self.file, new)));
-        // Its name, too.
+        // The directory entry must be synced too.
         self.closed.push(Arc::new(File::open(&self.keeping.dir)?));
         (self.length, self.begin, self.policy) = (0, self.at.clone(), None);
         Ok(())
     }
 
-    /// A log that was moved away is begun anew, and says so.
-    fn begin_anew(&mut self, known: &Written) -> Result<(), AuditError> {
+    /// Starts a new log after the old one was moved away, and records that.
+    fn start_new(&mut self, known: &Written) -> Result<(), AuditError> {
         self.note(&format!(
-            "the log was begun anew: the one before, of {} entries up to {}, is not there",
+            "a new log was started: the previous one, with {} entries up to {}, is missing",
             known.entries, known.head
         ))?;
         self.write_head();
         Ok(())
     }
 
-    /// Puts on record that the head file does not name the newest entry, and writes it.
+    /// Records that the head file does not name the newest entry, and rewrites it.
     fn note_head(&mut self, problem: &str, known: Option<&Written>) -> Result<(), AuditError> {
         let file = self.keeping.head.clone().unwrap_or_default();
         let found = format!("the head file `{}` {problem}", file.display());
@@ -268,10 +268,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the head as soon as the log is on the disk.
+    /// Writes the head once the log is on the disk.
     fn write_head(&mut self) {
         let Some(head) = &mut self.head else { return };
-        // A head that cannot be written keeps nothing from starting: it is as old as it was, or is reported again.
+        // A failure does not prevent the start: the head stays older, or is reported again.
         let _ = self.file.sync_data().and_then(|()| head.write(&self.at));
     }
 
@@ -280,13 +280,13 @@ impl Writer {
     }
 }
 
-/// The newest entry as it is known outside of the log, and what is wrong with the head file.
+/// Returns the newest entry known outside the log, and the problem with the head file.
 fn newest_known(keeping: &Keeping, is_new: bool) -> (Option<Written>, Option<String>) {
     let Some(head) = keeping.head.as_deref().map(KnownHead::read) else { return (None, None) };
     let problem = head.problem().map(str::to_owned);
     match head {
         KnownHead::Entry(known) => (Some(known), None),
-        // The first start, or nothing at all is left.
+        // The first start, or everything was removed.
         KnownHead::Missing if is_new => (keeping.elsewhere.clone(), None),
         KnownHead::Missing | KnownHead::Damaged(_) => (keeping.elsewhere.clone(), problem),
     }
@@ -296,17 +296,17 @@ fn identity(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
 
-/// The end of the newest closed file, if there is one.
+/// Returns the end of the newest closed file, if there is one.
 fn end_of_closed(dir: &Path) -> io::Result<Option<Written>> {
     let Some((first, path)) = volumes::closed(dir)?.pop() else { return Ok(None) };
     let volume = Volume::open(path, first)?;
-    let unread = || io::Error::other(format!("`{}` has no last line that can be followed", volume.name()));
+    let unread = || io::Error::other(format!("`{}` has no valid last line", volume.name()));
     volume.ends_at()?.ok_or_else(unread).map(Some)
 }
 
 #[cfg(test)]
 impl Writer {
-    /// From now on it writes to the device that is always full.
+    /// Redirects writes to a device that is always full.
     pub(super) fn fails(&mut self) {
         self.file = File::options().append(true).open("/dev/full").unwrap();
         self.regular = false;

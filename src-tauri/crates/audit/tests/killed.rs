@@ -1,4 +1,4 @@
-//! A log whose writer is killed at any instant, also while it begins another file: what was said to be written is there.
+//! A log whose writer is killed at any instant, also during a rotation: entries reported as written are in it.
 
 use ironcurtain_audit::{Audit, Entry, Event, Keeping, KnownHead, check_written};
 use std::io::{BufRead, BufReader, Write};
@@ -6,16 +6,16 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The variable that makes this program the one that is killed.
+/// Variable that makes this program act as the writer to be killed.
 const DIR: &str = "IRONCURTAIN_KILLED_LOG";
 
 fn keeping(all: &Path) -> Keeping {
-    // So small that a file is begun with every third entry.
+    // So small that every third entry starts a new file.
     let head = Some(all.join("head.json"));
     Keeping { head, file_bytes: 400, ..Keeping::new(&all.join("audit")) }
 }
 
-/// Writes until it is killed, and says what is written.
+/// Writes entries until it is killed, and reports each one.
 #[tokio::test]
 async fn writes() {
     let Some(all) = std::env::var_os(DIR) else { return };
@@ -45,7 +45,7 @@ fn nothing_is_lost_by_a_kill_at_any_instant() {
             lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("written ")?.parse::<u64>().ok());
         let first = written.next().unwrap();
         assert!(first > last, "{first} follows {last}");
-        // At another instant each time, of the writes and of what comes 200 ms after them.
+        // Each round kills at a different instant of the writes and of the 200 ms after them.
         let until = Instant::now() + Duration::from_micros(round * 7_171);
         last = written.by_ref().find(|_| Instant::now() >= until).unwrap();
         writer.kill().unwrap();
@@ -56,7 +56,7 @@ fn nothing_is_lost_by_a_kill_at_any_instant() {
         let checked = check_written(&keeping(all.path()).dir, &known).unwrap();
         assert!(checked.intact() || checked.torn, "round {round}: {checked:?}");
         assert!(checked.entries >= last, "round {round}: {last} was written, {checked:?}");
-        // What the log has, but nobody was told of, is its own.
+        // Entries that were written but not reported are kept.
         last = checked.entries;
     }
     assert!(std::fs::read_dir(all.path().join("audit")).unwrap().count() > 50);

@@ -1,4 +1,4 @@
-//! Starting the trusted process for an agent client's shim: the app in the user's desktop session, or this program headless.
+//! Starts the trusted process for an agent client's shim: the app in the user's desktop session, or this program headless.
 
 use crate::arguments::DaemonArguments;
 use crate::session_environment::SessionEnvironment;
@@ -11,39 +11,36 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longest time the app may take to listen; shorter than a shim waits.
+/// Maximum time for the app to start listening; shorter than the shim's own timeout.
 const START_BOUND: Duration = Duration::from_secs(6);
 
-/// Pause between two attempts to connect to it.
+/// Delay between two attempts to connect to the app.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The app cannot be asked.
+/// Reason why the app could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum NoApp {
-    /// No display was found.
-    #[error("no desktop session of yours was found")]
+    #[error("found no desktop session of yours")]
     NoDesktop,
-    /// The environment names no place for the socket.
     #[error(transparent)]
     NoSocket(#[from] SocketPathError),
-    /// The program could not be started.
     #[error("failed to start `{0}`: {1}")]
     NotStarted(PathBuf, io::Error),
-    /// It exited, or did not listen in time.
-    #[error("`{0}` was started and {1}")]
+    /// The app exited, or did not listen in time.
+    #[error("`{0}` {1}")]
     NotListening(PathBuf, String),
 }
 
 /// Starts the app, and returns once it listens. Without a desktop, continues as the headless daemon in a clean environment.
 ///
 /// # Errors
-/// This program could not be executed again.
+/// Fails if this program cannot be executed again.
 pub async fn perform(programs: &Path, options: &DaemonArguments) -> io::Result<()> {
     let environment = SessionEnvironment::find().await;
     match start_app(programs, &environment, options.allow_root).await {
         Ok(()) => Ok(()),
         Err(why) => {
-            tracing::warn!("what has to be asked is denied: {why}");
+            tracing::warn!("denying every call that requires approval: {why}");
             match headless(&environment, options)? {}
         }
     }
@@ -69,7 +66,7 @@ async fn start_app(programs: &Path, environment: &SessionEnvironment, allow_root
         match child.try_wait() {
             Ok(None) if Instant::now() < until => tokio::time::sleep(PAUSE).await,
             Ok(Some(status)) => return Err(NoApp::NotListening(path, format!("exited with {status}"))),
-            // It may be showing the user why.
+            // The app keeps running: it may be showing the user an error.
             Ok(None) | Err(_) => {
                 let how = format!("did not listen within {} s", START_BOUND.as_secs());
                 return Err(NoApp::NotListening(path, how));
@@ -78,7 +75,7 @@ async fn start_app(programs: &Path, environment: &SessionEnvironment, allow_root
     }
 }
 
-/// Executes this program again as the daemon that denies what would have to be asked.
+/// Executes this program again as a daemon that denies everything that requires approval.
 fn headless(environment: &SessionEnvironment, options: &DaemonArguments) -> io::Result<Infallible> {
     let program = OwnProgram::open(&std::env::current_exe()?)?;
     let mut command = within(program.command(), environment);
@@ -87,7 +84,7 @@ fn headless(environment: &SessionEnvironment, options: &DaemonArguments) -> io::
     Err(command.exec())
 }
 
-/// Sets the environment of a trusted process, and nothing else.
+/// Runs the command with exactly this environment, in `/`.
 fn within(mut command: Command, environment: &SessionEnvironment) -> Command {
     command.env_clear().envs(environment.variables()).current_dir("/");
     command

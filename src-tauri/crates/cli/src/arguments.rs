@@ -1,19 +1,18 @@
-//! The command line.
+//! Command-line arguments.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
-/// The number of entries of the log that are shown without a number.
+/// Default number of log entries that `audit` shows.
 pub const DEFAULT_TAIL: usize = 20;
 
-/// The number of entries that are found without a number.
+/// Default maximum number of entries that `audit search` returns.
 const DEFAULT_FOUND: usize = 50;
 
-/// Agents ask, you decide, the kernel enforces, and you can take it back.
+/// Agents ask, you decide, the kernel enforces, and you can revoke it.
 #[derive(Debug, Parser)]
 #[command(name = "ironcurtain", version)]
 pub struct Arguments {
-    /// The command.
     #[command(subcommand)]
     pub command: Command,
     /// Print JSON instead of text.
@@ -21,35 +20,32 @@ pub struct Arguments {
     pub json: bool,
 }
 
-/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the trusted process without the desktop app.
     Daemon(DaemonArguments),
-    /// Show whether you are protected, and by whom.
+    /// Show whether IronCurtain is running and what it protects.
     Status,
     /// List active sessions and the files they left behind that other programs may run.
     Sessions,
-    /// Show one session, active or ended, and the files it left behind that other programs may run; keep them, or move them to quarantine.
+    /// Show a session and the files it left behind that other programs may run; keep or quarantine those files.
     Session(SessionOptions),
-    /// Show the files that were moved to quarantine; put one back, or delete it.
+    /// List quarantined files, put one back, or delete it.
     Quarantine {
-        /// The action.
         #[command(subcommand)]
         action: Option<crate::quarantine::QuarantineAction>,
     },
-    /// Show the questions that wait, those that nobody answered in time, and what is denied for a session; or forget one.
+    /// List pending and unanswered questions and what is denied for a session; deny or forget some of them.
     Questions {
-        /// The action.
         #[command(subcommand)]
         action: Option<QuestionsAction>,
     },
-    /// Deny everything of a session, until it is resumed.
+    /// Deny every call of a session until you resume it.
     Pause {
         /// Id of the session, as listed.
         session: String,
     },
-    /// Let a paused session go on: it is asked about as before.
+    /// Resume a paused session.
     Resume {
         /// Id of the session, as listed.
         session: String,
@@ -59,72 +55,65 @@ pub enum Command {
         /// Turn it on or off.
         #[arg(value_enum, default_value_t = Switch::On)]
         switch: Switch,
-        /// Close every session and its server as well.
+        /// Also close every session and terminate its server.
         #[arg(long)]
         end_servers: bool,
     },
-    /// Show what is granted, or take it back.
+    /// List what is granted, or revoke it.
     Grants {
-        /// The action.
         #[command(subcommand)]
         action: Option<GrantsAction>,
     },
-    /// Show, find or write out what was decided, or check that the record is whole.
+    /// Show, search or export past decisions, or verify that the audit log is intact.
     Audit {
-        /// The action.
         #[command(subcommand)]
         action: Option<AuditAction>,
     },
-    /// Print figures of what happens, as Prometheus reads them.
+    /// Print metrics in the Prometheus text format.
     Metrics,
-    /// Check, explain, simulate or compare policies.
+    /// Check, explain, simulate, compare or replay policies.
     Policy {
-        /// The action.
         #[command(subcommand)]
         action: crate::policy::PolicyAction,
     },
-    /// List, add, change and remove servers, and say what their tools do.
+    /// List, add, change and remove servers, and annotate their tools.
     Servers {
-        /// The action.
         #[command(subcommand)]
         action: crate::servers::ServersAction,
     },
-    /// Check everything that IronCurtain needs, and say what fixes it.
+    /// Check everything that IronCurtain needs, and suggest fixes.
     Doctor {
-        /// Make sandboxes although this is root. For containers.
+        /// Create sandboxes even when running as root, for example in a container.
         #[arg(long)]
         allow_root: bool,
     },
     /// Connect agent clients on this machine, or restore their settings.
     Clients {
-        /// The action.
         #[command(subcommand)]
         action: crate::clients::ClientsAction,
     },
-    /// List, make and change profiles: sets of servers behind one entry of a client.
+    /// List, create, change and remove profiles: sets of servers that a client reaches through one entry.
     Profiles {
-        /// The action.
         #[command(subcommand)]
         action: Option<crate::profiles::ProfilesAction>,
     },
-    /// Keep secrets of servers in the desktop's keyring, or in an encrypted file where there is none.
+    /// Store secrets for servers in the desktop's keyring, or in an encrypted file if there is no keyring.
     Secrets {
-        /// The action.
         #[command(subcommand)]
         action: crate::secrets::SecretsAction,
     },
-    /// End the trusted process and every session, and wait until they have ended.
+    /// Stop IronCurtain and every session, and wait until they have stopped.
     Stop,
     /// Print a completion script for your shell.
     Completions {
-        /// The shell.
+        /// Shell to print the script for.
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
-    /// Write the manual pages of these commands into a folder.
+    /// Write manual pages for all commands to a folder.
     #[command(hide = true)]
     Manual {
-        /// The folder.
+        /// Folder to write to.
         folder: PathBuf,
     },
 }
@@ -132,13 +121,13 @@ pub enum Command {
 /// Options of `daemon`.
 #[derive(Debug, Args)]
 pub struct DaemonArguments {
-    /// The way to ask about a call that rules do not settle.
+    /// Choose how you are asked about calls that no rule decides.
     #[arg(long, value_enum, default_value_t = Ask::Deny)]
     pub ask: Ask,
-    /// Run although this is root. For containers.
+    /// Run even as root, for example in a container.
     #[arg(long)]
     pub allow_root: bool,
-    /// Leave the terminal's session, so that closing it does not end this.
+    /// Detach from the terminal, so that closing it does not stop IronCurtain.
     #[arg(long)]
     pub detach: bool,
 }
@@ -148,31 +137,30 @@ pub struct DaemonArguments {
 pub struct SessionOptions {
     /// Id of the session, as listed.
     pub id: String,
-    /// Keep this file where it was left.
+    /// Keep this file where it is.
     #[arg(long, value_name = "PATH")]
     pub keep: Vec<String>,
-    /// Move this file to where nothing runs it.
+    /// Quarantine this file: move it to a folder from which nothing runs it.
     #[arg(long, value_name = "PATH")]
     pub quarantine: Vec<String>,
 }
 
-/// Who is asked.
+/// Method of asking the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Ask {
-    /// The person at this terminal.
+    /// Ask on this terminal.
     Terminal,
-    /// The user in their desktop session: starts the app there instead of this. Without a desktop, deny.
+    /// Start the desktop app instead, which asks in a dialog. Without a desktop session, deny.
     Desktop,
-    /// Nobody: deny.
+    /// Do not ask: deny.
     Deny,
 }
 
-/// The actions on grants.
 #[derive(Debug, Subcommand)]
 pub enum GrantsAction {
-    /// List them.
+    /// List the grants.
     List,
-    /// Take one back; says so only when it is proved.
+    /// Revoke a grant; succeeds only once the server has provably lost access.
     Revoke {
         /// Id of the grant, as listed.
         id: String,
@@ -182,115 +170,112 @@ pub enum GrantsAction {
 /// On or off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Switch {
-    /// It begins.
+    /// Turn it on.
     On,
-    /// It ends.
+    /// Turn it off.
     Off,
 }
 
-/// The actions on questions. A yes is given in the app or on its terminal, and nowhere else.
+// Nothing here allows anything: only the app and the terminal of `daemon --ask terminal` do.
 #[derive(Debug, Subcommand)]
 pub enum QuestionsAction {
-    /// List them.
+    /// List the questions.
     List,
-    /// Deny some that wait, or all of them.
+    /// Deny some or all pending questions.
     Deny {
-        /// Their ids, as listed.
+        /// Ids of the questions, as listed.
         #[arg(required_unless_present = "all")]
         ids: Vec<String>,
-        /// Every one that waits.
+        /// Deny every pending question.
         #[arg(long, conflicts_with = "ids")]
         all: bool,
-        /// Words for the agents.
+        /// Message for the agents.
         #[arg(long)]
         note: Option<String>,
     },
-    /// Forget one that nobody answered in time, or take a no for the rest of a session back: it is asked again.
+    /// Forget an unanswered question, or a no for the rest of a session, so that you are asked again.
     Forget {
-        /// Its id, as listed.
+        /// Id of the question or the no, as listed.
         id: String,
     },
 }
 
-/// The actions on the audit log.
 #[derive(Debug, Subcommand)]
 pub enum AuditAction {
     /// Show the newest entries.
     Tail {
-        /// The number of entries.
+        /// Number of entries to show.
         #[arg(short = 'n', long, default_value_t = DEFAULT_TAIL)]
         lines: usize,
     },
-    /// Check every link of the chain, in all files, up to the newest entry that is known.
+    /// Verify the hash chain of the audit log, up to the newest known entry.
     Verify,
-    /// Find entries by their words, server, tool, session, path, decision or time.
+    /// Find entries by text, server, tool, session, path, decision or time.
     Search {
-        /// The conditions.
         #[command(flatten)]
         of: FilterOptions,
-        /// The greatest number, of the newest.
+        /// Maximum number of entries; the newest are shown.
         #[arg(long, default_value_t = DEFAULT_FOUND)]
         limit: usize,
     },
-    /// Export entries, oldest first, as they are on record.
+    /// Export entries as recorded, oldest first.
     Export {
-        /// The conditions.
         #[command(flatten)]
         of: FilterOptions,
-        /// The form: a JSON object for each line, or a table.
+        /// Output format.
         #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
         format: ExportFormat,
-        /// A file, which must not be there yet; without one, standard output.
+        /// File to create, which must not exist yet. Default: standard output.
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
 }
 
-/// The entries that are meant: all conditions must hold.
+/// Conditions on entries, all of which must hold.
 #[derive(Debug, Args)]
 pub struct FilterOptions {
-    /// Words that are all in it; `main*` is every word that begins so.
+    /// Words that the entry contains; `main*` matches every word that starts with `main`.
     pub text: Vec<String>,
-    /// Its server.
+    /// Server that was called.
     #[arg(long)]
     pub server: Option<String>,
-    /// Its tool.
+    /// Tool that was called.
     #[arg(long)]
     pub tool: Option<String>,
-    /// Its session.
+    /// Session of the entry.
     #[arg(long, value_name = "ID")]
     pub session: Option<String>,
-    /// A path that it concerns, or a folder around it.
+    /// Path that the entry concerns, or a folder that contains it.
     #[arg(long)]
     pub path: Option<PathBuf>,
-    /// The policy's decision.
+    /// Decision of the policy.
     #[arg(long, value_enum)]
     pub decision: Option<Decided>,
-    /// Not before `7d` ago, or a day, or a day and a time.
+    /// Only entries since then: `30m`, `12h`, `7d`, `2026-11-01` or `2026-11-01T12:00:00Z`.
     #[arg(long, value_name = "WHEN", value_parser = crate::policy::since::moment)]
     pub since: Option<u64>,
-    /// Not after that.
+    /// Only entries until then, in the same formats.
     #[arg(long, value_name = "WHEN", value_parser = crate::policy::since::moment)]
     pub until: Option<u64>,
 }
 
-/// A decision of the policy.
+/// Decision of the policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Decided {
-    /// It was allowed.
+    /// Allowed.
     Allow,
-    /// It was denied.
+    /// Denied.
     Deny,
-    /// It was asked about.
+    /// Required your approval.
     Escalate,
 }
 
-/// The form of what is written out.
+/// Format of exported entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ExportFormat {
-    /// JSON, an object for each line.
+    /// One JSON object per line.
     Jsonl,
-    /// A table with commas, for spreadsheets.
+    /// Comma-separated values, for spreadsheets.
     Csv,
 }
 
@@ -301,12 +286,12 @@ mod tests {
     use std::ffi::OsString;
     use std::path::Path;
 
-    /// The words of a command line, as a shell would split them.
+    /// Splits a command line into words like a shell.
     fn words(line: &str) -> Vec<&str> {
         let line = line.split(" #").next().unwrap();
         let parts = line.split('\'').enumerate();
         let words = parts.flat_map(|(at, part)| match at % 2 {
-            // What may be left out stands in brackets.
+            // Brackets mark optional words.
             0 => part.split_whitespace().map(|word| word.trim_matches(['[', ']'])).collect(),
             _ => vec![part],
         });
@@ -314,31 +299,37 @@ mod tests {
     }
 
     #[test]
-    fn the_documentation_names_commands_that_there_are() {
+    fn commands_in_the_documentation_parse() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
-        let folders = ["docs", "docs/guide"].map(|folder| std::fs::read_dir(root.join(folder)).unwrap());
+        let folders = ["docs", "docs/guide", "docs/reference", "docs/explanation"]
+            .map(|folder| std::fs::read_dir(root.join(folder)).unwrap());
         let docs = folders.into_iter().flatten().map(|file| file.unwrap().path());
         let pages =
             docs.chain([root.join("README.md"), root.join("CONTRIBUTING.md"), root.join("CHANGELOG.md")]);
         let (mut seen, mut refused) = (0, Vec::new());
         for page in pages.filter(|page| page.extension().is_some_and(|extension| extension == "md")) {
             let text = std::fs::read_to_string(&page).unwrap();
-            let typed = text.lines().filter_map(|line| line.strip_prefix("$ "));
+            let typed = text.lines().filter_map(|line| line.trim_start().strip_prefix("$ "));
             let quoted = text.split('`').skip(1).step_by(2);
             for line in typed.chain(quoted).filter(|line| line.starts_with("ironcurtain ")) {
                 seen += 1;
                 let words = crate::servers::command_words(words(line).into_iter().map(OsString::from));
                 let problem = Arguments::try_parse_from(words).err().map(|problem| problem.kind());
-                // What is only named stands without its arguments, or with a word in place of a value.
-                if !matches!(
-                    problem,
-                    None | Some(
+                // Prose may name a command without its arguments, or with a placeholder for a value.
+                let has_placeholder =
+                    line.split(' ').any(|word| word.chars().all(|c| c.is_ascii_uppercase()));
+                let is_accepted = match problem {
+                    None
+                    | Some(
                         ErrorKind::MissingRequiredArgument
-                            | ErrorKind::MissingSubcommand
-                            | ErrorKind::ValueValidation
-                            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-                    )
-                ) {
+                        | ErrorKind::MissingSubcommand
+                        | ErrorKind::ValueValidation
+                        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+                    ) => true,
+                    Some(ErrorKind::InvalidValue) => has_placeholder,
+                    Some(_) => false,
+                };
+                if !is_accepted {
                     refused.push(format!("{}: `{line}`: {problem:?}", page.display()));
                 }
             }

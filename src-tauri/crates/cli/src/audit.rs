@@ -1,11 +1,11 @@
-//! `audit verify` and `audit search`: with or without a trusted process. The log is read, and never written.
+//! `audit verify` and `audit search`. Both work while IronCurtain is not running, and never write to the log.
 
 use crate::arguments::{Decided, FilterOptions};
 use crate::connection::Connection;
+use crate::lines::TextLines;
 use crate::policy::since;
 use crate::print;
 use crate::screen::Screen;
-use crate::sheet::Sheet;
 use anyhow::Context;
 use ironcurtain_audit::{self as audit, Checked, Filter, KnownHead, Status, Written};
 use ironcurtain_config::home::Home;
@@ -13,8 +13,10 @@ use ironcurtain_daemon::{record_head, shown_entry};
 use ironcurtain_protocol::{AuditCheckView, Reply, Request};
 use ironcurtain_secrets::{SecretError, in_time};
 
-/// Checks the log. A trusted process that runs is asked, because it knows best whether the end of the log is there; without
-/// one, what it noted last is gone by.
+/// Verifies the log.
+///
+/// Asks the trusted process if it is running, because it knows the newest entry. Otherwise compares the log with the newest entry
+/// noted in `audit-head.json` and in the keyring.
 pub fn verify() -> anyhow::Result<Reply> {
     if let Some(mut connection) = Connection::open_if_running()? {
         return connection.ask(Request::VerifyAudit);
@@ -23,8 +25,8 @@ pub fn verify() -> anyhow::Result<Reply> {
     let by_file = KnownHead::read(&home.audit_head());
     let (by_keyring, without) = match kept_in_keyring(&home) {
         Ok(Some(known)) => (Some(known), String::new()),
-        Ok(None) => (None, "; the keyring is locked, or knows nothing of it".to_owned()),
-        Err(_) => (None, "; no keyring answers here".to_owned()),
+        Ok(None) => (None, " (the keyring is locked or has no record of it)".to_owned()),
+        Err(_) => (None, " (there is no keyring here)".to_owned()),
     };
     let mut checked = None;
     let mut known_by = Vec::new();
@@ -32,7 +34,7 @@ pub fn verify() -> anyhow::Result<Reply> {
         let Some(known) = known else { continue };
         known_by.push(name);
         let found = audit::check_written(&home.audit(), known).with_context(|| unread(&home))?;
-        // One that does not hold is told, whoever knows it.
+        // Keep the first failed check.
         if checked.as_ref().is_none_or(Checked::intact) {
             checked = Some(found);
         }
@@ -41,7 +43,7 @@ pub fn verify() -> anyhow::Result<Reply> {
         Some(checked) => checked,
         None => audit::check(&home.audit()).with_context(|| unread(&home))?,
     };
-    let known_by = if known_by.is_empty() { "nobody".to_owned() } else { known_by.join(" and ") } + &without;
+    let known_by = if known_by.is_empty() { "nothing".to_owned() } else { known_by.join(" and ") } + &without;
     let (intact, entries) = (checked.intact(), checked.entries);
     let file = home.audit_head();
     let unknown = |problem: &str| format!("the head file `{}` {problem}", file.display());
@@ -59,7 +61,7 @@ fn entry_of(head: &KnownHead) -> Option<&Written> {
     }
 }
 
-/// The newest entry as the keyring knows it, if it says so at once.
+/// Returns the newest entry recorded in the keyring, unless the keyring is locked or has none.
 fn kept_in_keyring(home: &Home) -> Result<Option<Written>, SecretError> {
     let home = home.clone();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -73,23 +75,23 @@ pub fn search(of: FilterOptions, limit: usize, screen: Screen) -> anyhow::Result
     let mut found = audit::search(&home.audit(), &filter(of)?, limit).with_context(|| unread(&home))?;
     found.reverse();
     let value = serde_json::to_value(&found)?;
-    let mut sheet = Sheet::default();
+    let mut out = TextLines::default();
     let count = found.len();
     for entry in found {
         let shown = shown_entry(entry);
-        sheet.line(print::activity(&shown, &since::words(shown.time_ms)));
+        out.line(print::activity(&shown, &since::words(shown.time_ms)));
     }
     match count {
-        0 => sheet.line("Nothing on record matches."),
+        0 => out.line("No matching entries."),
         count if count == limit => {
-            sheet.line(format_args!("These are the newest {count}; `--limit` shows more."));
+            out.line(format_args!("Showing the newest {count} entries; use `--limit` for more."));
         }
         _ => {}
     }
-    screen.show(&sheet, &value)
+    screen.show(&out, &value)
 }
 
-/// The conditions as the log knows them. A path is made complete, and links in it are followed, as they are on record.
+/// Converts the options to a filter. Resolves the path as the log does: absolute, with symlinks followed.
 pub fn filter(of: FilterOptions) -> anyhow::Result<Filter> {
     let path = match of.path {
         Some(path) => {
@@ -99,7 +101,7 @@ pub fn filter(of: FilterOptions) -> anyhow::Result<Filter> {
                 path.into_os_string()
                     .into_string()
                     .ok()
-                    .context("the path is not UTF-8, so it is not on record")?,
+                    .context("`--path` is not valid UTF-8, so no entry can match it")?,
             )
         }
         None => None,
@@ -122,5 +124,5 @@ pub fn filter(of: FilterOptions) -> anyhow::Result<Filter> {
 }
 
 pub fn unread(home: &Home) -> String {
-    format!("the audit log `{}` cannot be read", home.audit().display())
+    format!("failed to read the audit log `{}`", home.audit().display())
 }

@@ -1,10 +1,10 @@
-//! Agent clients: which are there, connecting them and restoring their settings.
+//! `clients`: lists agent clients, connects them and restores their settings.
 //!
-//! - Nothing is written before the whole difference was shown and a person said yes, or `--yes` said it for them.
+//! - Shows the whole diff and writes only after the user confirms, or passed `--yes`.
 
+use crate::lines::TextLines;
 use crate::screen::Screen;
 use crate::secrets;
-use crate::sheet::Sheet;
 use anyhow::bail;
 use clap::{Args, Subcommand};
 use ironcurtain_admin::clients::{
@@ -16,78 +16,75 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The actions on clients.
 #[derive(Debug, Subcommand)]
 pub enum ClientsAction {
-    /// List the agent clients that are known, and what each starts.
+    /// List the agent clients on this machine and the servers that each starts.
     List {
-        /// Those that are not on this machine as well.
+        /// Also list supported clients that are not installed.
         #[arg(long)]
         all: bool,
     },
-    /// Give a client entries that start IronCurtain, one for each server.
+    /// Add entries to a client's settings that start IronCurtain, one for each server.
     Connect {
-        /// The client and its entries.
         #[command(flatten)]
         entries: EntryOptions,
         /// Write without asking.
         #[arg(long)]
         yes: bool,
     },
-    /// Give a client back what it had.
+    /// Restore a client's previous settings.
     Disconnect {
-        /// Which client: a name of `clients list`.
+        /// Client, as named by `clients list`.
         name: String,
         /// Only this server.
         #[arg(long, value_name = "NAME")]
         server: Option<String>,
-        /// The settings of this project, in place of yours.
+        /// Change the settings of this project instead of your own.
         #[arg(long, value_name = "DIR")]
         project: Option<PathBuf>,
         /// Write without asking.
         #[arg(long)]
         yes: bool,
     },
-    /// Show what connecting would change, and write nothing.
+    /// Show what connecting would change, without writing it.
     Diff {
-        /// The client and its entries.
         #[command(flatten)]
         entries: EntryOptions,
     },
 }
 
-/// The entries that a client is to have.
+/// Client, and the entries that it gets.
 #[derive(Debug, Args)]
 pub struct EntryOptions {
-    /// Which client: a name of `clients list`.
+    /// Client, as named by `clients list`.
     name: String,
     /// Only this server.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["as_one", "profile", "moving"])]
     server: Option<String>,
-    /// One entry for all servers together.
+    /// Add a single entry for all servers.
     #[arg(long, conflicts_with_all = ["profile", "moving"])]
     as_one: bool,
-    /// One entry for the servers of this profile together.
+    /// Add a single entry for the servers of this profile.
     #[arg(long, value_name = "NAME", conflicts_with = "moving")]
     profile: Option<String>,
-    /// The servers that the client starts itself: each becomes a server of IronCurtain's.
+    /// Also run the client's existing servers through IronCurtain.
     #[arg(long = "move", id = "moving")]
     moving: bool,
-    /// With `--move`, only this server of the client's; it may be written several times.
+    /// With `--move`, only this server of the client; can be repeated.
     #[arg(long, value_name = "NAME", requires = "moving")]
     only: Vec<String>,
-    /// The secrets of the servers that move go to the keyring.
+    /// Move the secrets of these servers to the keyring.
     #[arg(long, requires = "moving")]
     move_secrets: bool,
-    /// Give the server that moves a secret of yours as this variable. Needs `--only` with one name.
+    /// Pass a stored secret to the moved server as this variable. Requires `--only` with one name.
     #[arg(long = "secret", value_name = "KEY=NAME", value_parser = crate::servers::given_secret, requires = "only")]
     secrets: Vec<(String, SecretName)>,
-    /// The settings of this project, in place of yours.
+    /// Change the settings of this project instead of your own.
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
 }
 
-/// Does it.
+/// Performs the action.
 pub fn perform(action: &ClientsAction, screen: Screen) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     let clients = Clients::new(home, &crate::servers::programs()?)?;
@@ -113,7 +110,7 @@ fn planned(clients: &Clients, options: &EntryOptions) -> anyhow::Result<ClientCh
     let only = Some(options.only.as_slice()).filter(|only| !only.is_empty());
     let given = options.secrets.iter().cloned().collect();
     if !options.secrets.is_empty() && options.only.len() != 1 {
-        bail!("`--secret` is for one server: name that one, and no other, with `--only`");
+        bail!("`--secret` applies to one server; name exactly one with `--only`");
     }
     let request = match (&options.server, &options.profile) {
         (Some(server), _) => ConnectRequest::Server(server),
@@ -129,7 +126,7 @@ fn planned(clients: &Clients, options: &EntryOptions) -> anyhow::Result<ClientCh
 
 fn written(clients: &Clients, change: &ClientChange, yes: bool, screen: Screen) -> anyhow::Result<ExitCode> {
     screen.show(&described(change), &as_json(change))?;
-    if change.edit.is_empty() || (!yes && screen.is_for_programs()) {
+    if change.edit.is_empty() || (!yes && screen.is_json()) {
         return Ok(ExitCode::SUCCESS);
     }
     let question = format!("Write this to `{}`?", change.file.display());
@@ -139,76 +136,76 @@ fn written(clients: &Clients, change: &ClientChange, yes: bool, screen: Screen) 
     }
     secrets::keep(&change.secrets)?;
     clients.write(change)?;
-    screen.note(&format!("Written. Start {} again, so that it reads its settings.", change.client))?;
+    screen.note(&format!("Written. Restart {} to apply its new settings.", change.client))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn list(clients: &Clients, all: bool, screen: Screen) -> anyhow::Result<ExitCode> {
     let mut reports = clients.survey();
     reports.retain(|report| all || report.state != ClientState::Missing);
-    let mut sheet = Sheet::default();
-    reports.iter().for_each(|report| reported(&mut sheet, report));
+    let mut out = TextLines::default();
+    reports.iter().for_each(|report| reported(&mut out, report));
     if reports.is_empty() {
-        sheet.line("No agent client was found on this machine. `ironcurtain clients list --all` names those that are known.");
+        out.line("Found no agent client on this machine. To list the supported ones: ironcurtain clients list --all");
     }
-    screen.show(&sheet, &json!({ "clients": reports }))?;
+    screen.show(&out, &json!({ "clients": reports }))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn reported(sheet: &mut Sheet, report: &ClientReport) {
+fn reported(out: &mut TextLines, report: &ClientReport) {
     let state = match report.state {
-        ClientState::Missing => "not on this machine",
+        ClientState::Missing => "not installed",
         ClientState::NotConnected => "not connected",
         ClientState::Connected => "connected",
-        ClientState::Bypassing => "CONNECTED, BUT SOME SERVERS GO PAST THE SHIELD",
-        ClientState::Drifted => "STARTS A SHIM THAT IS NOT THIS ONE: connect it again",
-        ClientState::Unreadable => "ITS SETTINGS CANNOT BE READ",
+        ClientState::Bypassing => "CONNECTED, BUT SOME SERVERS BYPASS IRONCURTAIN",
+        ClientState::Drifted => "STARTS ANOTHER INSTALLATION OF IRONCURTAIN: connect it again",
+        ClientState::Unreadable => "UNREADABLE SETTINGS",
     };
-    sheet.line(format_args!("{} ({}): {state}", report.id, report.name));
-    sheet.line(format_args!("  settings   {}", report.file.display()));
+    out.line(format_args!("{} ({}): {state}", report.id, report.name));
+    out.line(format_args!("  settings   {}", report.file.display()));
     if let Some(problem) = &report.problem {
-        sheet.line(format_args!("  ! {problem}"));
+        out.line(format_args!("  ! {problem}"));
     }
     for entry in &report.entries {
         let way = match &entry.way {
-            EntryUse::Shield { server: Some(server), .. } => format!("behind the shield: server {server}"),
+            EntryUse::Shield { server: Some(server), .. } => format!("through IronCurtain: server {server}"),
             EntryUse::Shield { server: None, profile: Some(profile) } => {
-                format!("behind the shield: profile {profile}")
+                format!("through IronCurtain: profile {profile}")
             }
-            EntryUse::Shield { server: None, profile: None } => "behind the shield: all servers".to_owned(),
-            EntryUse::OtherShim { path } => format!("ANOTHER SHIM: {path}"),
-            EntryUse::Server { command } => format!("PAST THE SHIELD: {command}"),
-            EntryUse::Remote { url } => format!("PAST THE SHIELD: {url}"),
-            EntryUse::Disabled => "switched off".to_owned(),
-            EntryUse::Unknown => "of a form that is not known".to_owned(),
+            EntryUse::Shield { server: None, profile: None } => "through IronCurtain: all servers".to_owned(),
+            EntryUse::OtherShim { path } => format!("ANOTHER INSTALLATION: {path}"),
+            EntryUse::Server { command } => format!("NOT PROTECTED: {command}"),
+            EntryUse::Remote { url } => format!("NOT PROTECTED: {url}"),
+            EntryUse::Disabled => "disabled".to_owned(),
+            EntryUse::Unknown => "unrecognized format".to_owned(),
         };
-        sheet.line(format_args!("  {:<10} {way}", entry.name));
+        out.line(format_args!("  {:<10} {way}", entry.name));
     }
 }
 
-fn described(change: &ClientChange) -> Sheet {
-    let mut sheet = Sheet::default();
+fn described(change: &ClientChange) -> TextLines {
+    let mut out = TextLines::default();
     if change.edit.is_empty() {
-        sheet.line(format_args!("{} has what it is to have: nothing to write.", change.client));
+        out.line(format_args!("{} is up to date: nothing to write.", change.client));
     } else {
-        sheet.line(format_args!(
+        out.line(format_args!(
             "{}, {}: {}",
             change.client,
             entries(change.names.len()),
             change.file.display()
         ));
-        change.shown().lines().for_each(|line| sheet.line(line));
-        change.commands.iter().for_each(|command| sheet.line(format_args!("Written by `{command}`.")));
+        change.shown().lines().for_each(|line| out.line(line));
+        change.commands.iter().for_each(|command| out.line(format_args!("Written by `{command}`.")));
     }
     if let (Some((file, _)), Some(shown)) = (&change.servers, change.servers_shown()) {
-        sheet.line(format_args!("{}:", file.display()));
-        shown.lines().for_each(|line| sheet.line(line));
+        out.line(format_args!("{}:", file.display()));
+        shown.lines().for_each(|line| out.line(line));
     }
-    secrets::lines(&change.secrets).for_each(|line| sheet.line(line));
+    secrets::lines(&change.secrets).for_each(|line| out.line(line));
     for left in &change.left {
-        sheet.line(format_args!("Stays as it is: `{}`, since {}.", left.name, left.why));
+        out.line(format_args!("Not changed: `{}`, because {}.", left.name, left.why));
     }
-    sheet
+    out
 }
 
 fn entries(count: usize) -> String {

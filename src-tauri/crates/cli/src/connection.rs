@@ -1,4 +1,4 @@
-//! Talking to the trusted process.
+//! Control connection to the trusted process.
 
 use crate::problem::Refused;
 use anyhow::{Context, anyhow, bail};
@@ -12,16 +12,16 @@ use std::io::{self, BufReader, Read};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// The time for which to wait for the end of the trusted process: a little longer than it takes at most.
+/// Timeout for the trusted process to exit; slightly longer than its own shutdown timeout.
 const LONGEST_END: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(3));
 
-/// The time for which it may be silent until it is asked what it waits for.
+/// Interval at which a stopping process is asked what it is still waiting for.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// The time that it may take for an answer: taking back restarts a server at worst, which has bounds of its own.
+/// Timeout for a reply. At worst, revoking restarts a server, which has its own timeouts.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The time that it may take for its greeting.
+/// Timeout for the hello exchange.
 const GREETING: Duration = Duration::from_secs(5);
 
 #[cfg(target_os = "linux")]
@@ -29,18 +29,18 @@ fn user_of_peer(stream: &UnixStream) -> io::Result<u32> {
     Ok(rustix::net::sockopt::socket_peercred(stream)?.uid.as_raw())
 }
 
-/// Elsewhere nobody is asked who listens, and so nobody is trusted.
+/// Peer credentials are unavailable on this platform, so every peer is rejected.
 #[cfg(not(target_os = "linux"))]
 fn user_of_peer(_: &UnixStream) -> io::Result<u32> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Why there is no answer, with the bound of the connection.
+/// Converts a failed read or write to an error that names the connection's timeout.
 fn unanswered(problem: FrameError, bound: Option<Duration>) -> anyhow::Error {
     match (problem, bound) {
         (FrameError::TimedOut, Some(bound)) => {
             anyhow!(
-                "IronCurtain did not answer within {} s; if it stays so, end its process and start it again",
+                "IronCurtain did not answer within {} s; if this persists, kill its process and start it again",
                 bound.as_secs()
             )
         }
@@ -48,7 +48,7 @@ fn unanswered(problem: FrameError, bound: Option<Duration>) -> anyhow::Error {
     }
 }
 
-/// A greeted connection.
+/// Connection to the trusted process after the hello exchange.
 pub struct Connection {
     stream: BufReader<UnixStream>,
 }
@@ -56,15 +56,16 @@ pub struct Connection {
 impl Connection {
     /// Connects to this user's trusted process.
     pub fn open() -> anyhow::Result<Self> {
-        Self::open_if_running()?.context("IronCurtain is not running; start the app, or `ironcurtain daemon`")
+        Self::open_if_running()?
+            .context("IronCurtain is not running; start the app or run `ironcurtain daemon`")
     }
 
-    /// Connects to this user's trusted process, if it runs.
+    /// Connects to this user's trusted process, if it is running.
     pub fn open_if_running() -> anyhow::Result<Option<Self>> {
         let Some(stream) = Sockets::of_user()?.connect()? else { return Ok(None) };
         let user = user_of_peer(&stream)?;
         if user != rustix::process::geteuid().as_raw() {
-            bail!("user {user} listens on the socket of your IronCurtain");
+            bail!("the socket of your IronCurtain belongs to another user (uid {user})");
         }
         stream.set_read_timeout(Some(GREETING))?;
         stream.set_write_timeout(Some(GREETING))?;
@@ -79,7 +80,7 @@ impl Connection {
         }
     }
 
-    /// Asks for one thing. What is refused is an error ([`Refused`]).
+    /// Sends a request and returns the reply. A refusal is an error ([`Refused`]).
     pub fn ask(&mut self, request: Request) -> anyhow::Result<Reply> {
         self.send(&RequestFrame { id: 1, request })?;
         let answer: ironcurtain_protocol::ReplyFrame = self.answer()?;
@@ -99,8 +100,9 @@ impl Connection {
         read_frame(&mut self.stream).map_err(|problem| unanswered(problem, bound))
     }
 
-    /// Ends the trusted process, and waits until it has ended: then another one can start. Whenever other sandboxes are still
-    /// being looked at, `tell` is told which.
+    /// Stops the trusted process and waits until it has exited, so that another one can start.
+    ///
+    /// Calls `tell` whenever the list of sandboxes that are still being scanned changes.
     pub fn stop(mut self, tell: impl Fn(&[String])) -> anyhow::Result<Reply> {
         let reply = self.ask(Request::Shutdown)?;
         let (began, mut told) = (Instant::now(), Vec::new());
@@ -108,9 +110,9 @@ impl Connection {
             self.stream.get_ref().set_read_timeout(Some(LOOK_AGAIN))?;
             match self.stream.read(&mut [0]) {
                 Ok(0) => return Ok(reply),
-                // It was killed on the way, which ends it, too.
+                // It was killed.
                 Err(problem) if problem.kind() == io::ErrorKind::ConnectionReset => return Ok(reply),
-                Ok(_) => bail!("IronCurtain said something that nobody asked for instead of ending"),
+                Ok(_) => bail!("unexpected message from IronCurtain while it was stopping"),
                 Err(problem)
                     if matches!(problem.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
                 {
@@ -120,16 +122,16 @@ impl Connection {
                             tell(&words);
                             told = words;
                         }
-                        // Between its question and its answer it may have ended, which the next look shows.
+                        // It may have exited before it answered; the next read shows that.
                         Ok(_) | Err(_) => {}
                     }
                 }
                 Err(problem) => {
                     return Err(problem)
-                        .context("IronCurtain is ending, but it cannot be seen whether it has ended");
+                        .context("IronCurtain is stopping, but waiting for it to exit failed");
                 }
             }
         }
-        bail!("IronCurtain is ending, but has not ended after {} seconds", LONGEST_END.as_secs())
+        bail!("IronCurtain is stopping, but did not exit within {} s", LONGEST_END.as_secs())
     }
 }

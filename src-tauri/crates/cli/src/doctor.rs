@@ -1,8 +1,8 @@
 //! `ironcurtain doctor`: checks everything that IronCurtain needs.
 
 use crate::connection::Connection;
+use crate::lines::TextLines;
 use crate::screen::Screen;
-use crate::sheet::Sheet;
 use ironcurtain_admin::doctor::{Condition, Diagnosis, Doctor, Running};
 use ironcurtain_config::home::Home;
 use ironcurtain_protocol::{Reply, Request};
@@ -10,7 +10,7 @@ use serde_json::json;
 use std::env;
 use std::process::ExitCode;
 
-/// Looks; the exit status is 1 where something does not work.
+/// Runs all checks. The exit status is 1 if one of them finds a problem.
 pub fn perform(allow_root: bool, screen: Screen) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     home.prepare()?;
@@ -18,12 +18,12 @@ pub fn perform(allow_root: bool, screen: Screen) -> anyhow::Result<ExitCode> {
     let doctor = Doctor { home, programs: crate::servers::programs()?, allow_root, has_display };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let found =
-        runtime.block_on(doctor.look(&running(), |about| screen.progress(&format!("looking at {about}"))));
+        runtime.block_on(doctor.check(&running(), |about| screen.progress(&format!("checking {about}"))));
     screen.progress("");
     let worst = found.iter().map(|one| one.condition).max().unwrap_or(Condition::Ok);
-    let mut sheet = Sheet::default();
-    found.iter().for_each(|one| line(&mut sheet, one));
-    screen.show(&sheet, &json!({ "worst": worst, "checks": found }))?;
+    let mut out = TextLines::default();
+    found.iter().for_each(|one| line(&mut out, one));
+    screen.show(&out, &json!({ "worst": worst, "checks": found }))?;
     Ok(if worst == Condition::Problem { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -40,19 +40,19 @@ fn running() -> Running {
             asked_on: status.asked_on,
             has_secrets: status.secrets_file.is_some_and(|file| !file.locked),
         },
-        Ok(Some(_)) => Running::Silent("it answered something else".to_owned()),
+        Ok(Some(_)) => Running::Silent("unexpected reply".to_owned()),
         Err(problem) => Running::Silent(format!("{problem:#}")),
     }
 }
 
-fn line(sheet: &mut Sheet, one: &Diagnosis) {
+fn line(out: &mut TextLines, one: &Diagnosis) {
     let mark = match one.condition {
         Condition::Ok => "ok     ",
         Condition::Warning => "warning",
         Condition::Problem => "PROBLEM",
     };
-    sheet.line(format_args!("{mark}  {}: {}", one.about, one.says));
+    out.line(format_args!("{mark}  {}: {}", one.about, one.says));
     if let Some(mend) = &one.mend {
-        sheet.line(format_args!("         {mend}"));
+        out.line(format_args!("         {mend}"));
     }
 }

@@ -1,9 +1,9 @@
-//! `audit export`: entries as they are on record, for other programs.
+//! `audit export`: writes recorded entries for other programs.
 
 use crate::arguments::{ExportFormat, FilterOptions};
 use crate::audit::{filter, unread};
-use crate::screen::{Screen, Unread};
-use crate::sheet::{Sheet, counted};
+use crate::lines::{TextLines, counted};
+use crate::screen::{OutputClosed, Screen};
 use anyhow::Context;
 use ironcurtain_admin::export::{ExportError, ExportForm, export as write};
 use ironcurtain_config::home::Home;
@@ -14,7 +14,7 @@ use std::io::{self, BufWriter, IsTerminal};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Writes the entries that match, oldest first.
+/// Exports the entries that match, oldest first.
 pub fn export(
     of: FilterOptions,
     format: ExportFormat,
@@ -29,26 +29,26 @@ pub fn export(
     };
     let Some(path) = output else {
         let out = io::stdout();
-        // On a terminal nothing hides.
+        // A terminal would interpret control characters, so they are escaped.
         let shown = out.is_terminal();
         let line = |text: String| if shown { visible::line(&text) } else { text };
         let written = write(&home, &filter, form, BufWriter::new(out.lock()), line);
         return written.map(drop).map_err(|problem| gone(problem, &home));
     };
-    // What is on record is the person's alone.
+    // Only the user may read the log.
     let file = File::options().write(true).create_new(true).mode(0o600).open(path);
-    let file = file.with_context(|| format!("`{}` cannot be made", path.display()))?;
+    let file = file.with_context(|| format!("failed to create `{}`", path.display()))?;
     let count = write(&home, &filter, form, BufWriter::new(&file), |line| line)
         .map_err(|problem| gone(problem, &home))?;
     file.sync_all()?;
     let told = format!("{} written to {}", counted(count, "line"), path.display());
-    screen.show(&[told].into_iter().collect::<Sheet>(), &json!({ "entries": count, "output": path }))
+    screen.show(&[told].into_iter().collect::<TextLines>(), &json!({ "entries": count, "output": path }))
 }
 
-/// The end of a command whose output nobody reads is quiet.
+/// Converts an export error, so that a closed pipe is silent.
 fn gone(problem: ExportError, home: &Home) -> anyhow::Error {
     match problem {
-        ExportError::Write(problem) if problem.kind() == io::ErrorKind::BrokenPipe => Unread.into(),
+        ExportError::Write(problem) if problem.kind() == io::ErrorKind::BrokenPipe => OutputClosed.into(),
         ExportError::Log(problem) => anyhow::Error::from(problem).context(unread(home)),
         problem @ (ExportError::Write(_) | ExportError::Entry(_)) => problem.into(),
     }

@@ -1,32 +1,34 @@
-//! A file that a session left and that runs later, for people.
+//! Text about a file that a session left behind and that other programs may run.
 
-use crate::sheet::Sheet;
+use crate::lines::TextLines;
 use ironcurtain_protocol::{LeftFileView, LeftState};
 
-/// The longest difference that is shown of one file, in lines.
+/// Maximum number of diff lines shown for one file.
 const MOST_LINES: usize = 40;
 
-/// Its path, when it runs, its fate and the difference in it.
-pub fn lines(sheet: &mut Sheet, file: &LeftFileView) {
-    sheet.line(&file.shown);
+/// Appends the file's path, when it runs, its state and its diff.
+pub fn lines(out: &mut TextLines, file: &LeftFileView) {
+    out.line(&file.shown);
     let change = if file.is_new { "new" } else { "changed" };
-    sheet.line(format_args!("  {change}; it runs {}", file.when));
+    out.line(format_args!("  {change}; it runs {}", file.when));
     match (file.state, &file.moved_to) {
         (LeftState::Left, _) => {}
-        (LeftState::Kept, _) => sheet.line("  kept, as you said"),
-        (LeftState::Quarantined, Some(to)) => sheet.line(format_args!("  moved to {to}")),
-        (LeftState::Quarantined, None) => sheet.line("  moved to quarantine, and no longer there"),
-        (LeftState::Returned, _) => sheet.line("  put back from quarantine, as you said"),
+        (LeftState::Kept, _) => out.line("  kept by you"),
+        (LeftState::Quarantined, Some(to)) => out.line(format_args!("  moved to {to}")),
+        (LeftState::Quarantined, None) => out.line("  was moved to quarantine, but no longer exists"),
+        (LeftState::Returned, _) => out.line("  put back from quarantine by you"),
         (LeftState::Exchanged, Some(to)) => {
-            sheet.line(format_args!("  put back, as you said; what stood there is in {to}"));
+            out.line(format_args!("  put back by you; the file it replaced is in {to}"));
         }
-        (LeftState::Exchanged, None) => sheet.line("  put back, as you said"),
-        (LeftState::Deleted, _) => sheet.line("  deleted from quarantine, as you said"),
-        (LeftState::PutBack, _) => sheet.line(format_args!("  put back: {}", file.keys.join(", "))),
+        (LeftState::Exchanged, None) => out.line("  put back by you"),
+        (LeftState::Deleted, _) => out.line("  deleted from quarantine by you"),
+        (LeftState::PutBack, _) => {
+            out.line(format_args!("  restored by IronCurtain: {}", file.keys.join(", ")))
+        }
     }
     let lines: Vec<&str> = file.diff.as_deref().unwrap_or_default().lines().collect();
-    lines.iter().take(MOST_LINES).for_each(|line| sheet.line(format_args!("  | {line}")));
+    lines.iter().take(MOST_LINES).for_each(|line| out.line(format_args!("  | {line}")));
     if lines.len() > MOST_LINES {
-        sheet.line(format_args!("  | ... {} more lines", lines.len() - MOST_LINES));
+        out.line(format_args!("  | ... {} more lines", lines.len() - MOST_LINES));
     }
 }

@@ -1,4 +1,4 @@
-//! The `ironcurtain` command: the trusted process without a display, and a person's own look at what it does.
+//! The `ironcurtain` command: runs the trusted process without a display, and inspects and controls it.
 
 mod agent_start;
 mod arguments;
@@ -8,6 +8,7 @@ mod connection;
 mod doctor;
 mod export;
 mod left_file;
+mod lines;
 mod manual;
 mod policy;
 mod print;
@@ -20,7 +21,6 @@ mod secrets;
 mod servers;
 mod session;
 mod session_environment;
-mod sheet;
 
 use anyhow::bail;
 use arguments::{Arguments, AuditAction, Command, GrantsAction, QuestionsAction, Switch};
@@ -35,11 +35,11 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(problem) => {
             let json = std::env::args_os().any(|argument| argument == "--json");
-            return problem::tell_usage(problem, Screen::new(json));
+            return problem::report_usage(problem, Screen::new(json));
         }
     };
     let screen = Screen::new(arguments.json);
-    perform(arguments.command, screen).unwrap_or_else(|problem| problem::tell(&problem, screen))
+    perform(arguments.command, screen).unwrap_or_else(|problem| problem::report(&problem, screen))
 }
 
 fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
@@ -55,7 +55,7 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         Command::Session(options) => return session::one(options, screen),
         Command::Quarantine { action } => return quarantine::perform(action, screen),
         Command::Profiles { action } => return profiles::perform(action, screen),
-        Command::Stop => return show(&Connection::open()?.stop(session::still_looked_at)?, screen),
+        Command::Stop => return show(&Connection::open()?.stop(session::print_remaining_scans)?, screen),
         Command::Questions { action: None | Some(QuestionsAction::List) } => Request::Questions,
         Command::Questions { action: Some(QuestionsAction::Deny { ids, all, note }) } => {
             let which = if all { WaitingChoice::All } else { WaitingChoice::These(ids) };
@@ -67,7 +67,7 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         Command::Pause { session } => Request::Pause { session },
         Command::Resume { session } => Request::Resume { session },
         Command::Lockdown { switch: Switch::Off, end_servers: true } => {
-            bail!("`--end-servers` goes with `on`: `ironcurtain lockdown --end-servers`")
+            bail!("`--end-servers` cannot be used with `off`; run `ironcurtain lockdown --end-servers`")
         }
         Command::Lockdown { switch, end_servers } => {
             Request::Lockdown { on: switch == Switch::On, end_servers }
@@ -101,7 +101,7 @@ fn show(reply: &Reply, screen: Screen) -> anyhow::Result<ExitCode> {
     Ok(code(reply))
 }
 
-/// Returns the exit status, which is a failure for a log that was changed or whose end is unknown.
+/// Returns the exit status: a failure if the audit log was changed or its end is unknown.
 fn code(reply: &Reply) -> ExitCode {
     let broken = matches!(reply, Reply::Audit(check) if check.problem.is_some());
     if broken { ExitCode::FAILURE } else { ExitCode::SUCCESS }

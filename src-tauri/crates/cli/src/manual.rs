@@ -1,4 +1,4 @@
-//! The commands as a shell and a manual know them, from the same lines that read them.
+//! Shell completions and manual pages, generated from the command-line definition.
 
 use crate::arguments::Arguments;
 use anyhow::Context;
@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Prints what a shell reads to complete them.
+/// Prints a completion script.
 pub fn completions(shell: Shell) -> anyhow::Result<ExitCode> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "ironcurtain", &mut text);
@@ -16,9 +16,9 @@ pub fn completions(shell: Shell) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a page for each command.
+/// Writes a manual page for each command.
 pub fn pages(folder: &Path) -> anyhow::Result<ExitCode> {
     let written = clap_mangen::generate_to(Arguments::command(), folder);
-    written.with_context(|| format!("`{}` cannot be written", folder.display()))?;
+    written.with_context(|| format!("failed to write manual pages to `{}`", folder.display()))?;
     Ok(ExitCode::SUCCESS)
 }

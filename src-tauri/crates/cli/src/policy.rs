@@ -1,8 +1,7 @@
-//! Looking at policies without the trusted process: check, explain, simulate, compare and replay.
+//! `policy`: checks, explains, simulates, compares and replays policies.
 //!
-//! - Reads the person's files, or what ships; asks nobody and changes nothing. Whether the trusted process runs makes
-//!   no difference.
-//! - Grants that end with their session are known to the trusted process alone, and are not seen here.
+//! - Reads the user's files or the shipped ones, and changes nothing. Works the same while the trusted process is not running.
+//! - Ignores session grants, because only the trusted process knows them.
 
 mod check;
 mod client;
@@ -12,8 +11,8 @@ mod replay;
 mod simulate;
 pub mod since;
 
+use crate::lines::TextLines;
 use crate::screen::Screen;
-use crate::sheet::Sheet;
 use clap::{Args, Subcommand};
 use ironcurtain_admin::UnknownServer;
 use ironcurtain_admin::trial::PolicyTrial;
@@ -23,95 +22,89 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The actions on policies.
 #[derive(Debug, Subcommand)]
 pub enum PolicyAction {
-    /// Look a policy file over: rules that never decide, rules that reach too far, tools nobody speaks about.
+    /// Check a policy file for rules that never decide, rules that are too broad, and tools that no rule covers.
     Check {
-        /// The compiled policy.
+        /// Compiled policy file.
         file: PathBuf,
-        /// The files around it.
         #[command(flatten)]
         inputs: PolicyInputs,
     },
-    /// Tell in words how one call is judged.
+    /// Explain how a call would be decided, and why.
     Explain {
-        /// The server.
+        /// Name of the server.
         #[arg(long)]
         server: String,
-        /// The tool.
+        /// Name of the tool.
         #[arg(long)]
         tool: String,
-        /// The arguments, as a JSON object.
+        /// Arguments of the call, as a JSON object.
         #[arg(long, default_value = "{}")]
         args: String,
-        /// The session sandbox directory; without one, nothing is in it and relative paths start here.
+        /// Scratch folder of the session. Without it, relative paths start in the current folder.
         #[arg(long)]
         sandbox: Option<PathBuf>,
-        /// The client whose standing grants count, by its executable or its name; without one, no grant counts.
+        /// Client whose permanent grants to consider, by its executable or its name. Without it, grants are ignored.
         #[arg(long)]
         client: Option<String>,
-        /// The compiled policy, instead of the one in force.
+        /// Compiled policy file, instead of the policy in effect.
         #[arg(long)]
         policy: Option<PathBuf>,
-        /// The files around it.
         #[command(flatten)]
         inputs: PolicyInputs,
     },
-    /// Judge the calls of a file and compare with what it expects.
+    /// Decide the calls in a scenario file, and compare the decisions with the expected ones.
     Simulate {
-        /// The scenarios.
+        /// Scenario file.
         file: PathBuf,
-        /// The compiled policy, instead of the one in force.
+        /// Compiled policy file, instead of the policy in effect.
         #[arg(long)]
         policy: Option<PathBuf>,
-        /// The files around it.
         #[command(flatten)]
         inputs: PolicyInputs,
     },
-    /// Tell what becomes looser and what stricter from one policy to another.
+    /// Show which calls become looser and which stricter from one policy to another.
     Diff {
-        /// The compiled policy before.
+        /// Old compiled policy file.
         old: PathBuf,
-        /// The compiled policy after.
+        /// New compiled policy file.
         new: PathBuf,
-        /// The files around both.
         #[command(flatten)]
         inputs: PolicyInputs,
     },
-    /// Judge the calls of the audit log again, and tell which come out looser and which stricter than they did.
+    /// Decide the calls in the audit log again, and show which come out looser and which stricter.
     Replay {
         /// Only calls since then: `30m`, `12h`, `7d`, `2026-11-01` or `2026-11-01T12:00:00Z`.
         #[arg(long, value_parser = since::moment)]
         since: Option<u64>,
-        /// The compiled policy, instead of the one in force.
+        /// Compiled policy file, instead of the policy in effect.
         #[arg(long)]
         policy: Option<PathBuf>,
-        /// The files around it.
         #[command(flatten)]
         inputs: PolicyInputs,
     },
 }
 
-/// The files a policy is read with.
+/// Files that a policy is evaluated with.
 #[derive(Debug, Args)]
 pub struct PolicyInputs {
-    /// The tool annotations, instead of those in force.
+    /// Tool annotations file, instead of the annotations in effect.
     #[arg(long)]
     pub annotations: Option<PathBuf>,
-    /// The dynamic lists, instead of those in force.
+    /// Dynamic lists file, instead of the lists in effect.
     #[arg(long)]
     pub lists: Option<PathBuf>,
 }
 
-/// Findings of a look at a policy, for people and for programs.
+/// Result of a policy command, as text and as JSON.
 struct Report {
-    text: Sheet,
+    text: TextLines,
     json: Value,
     good: bool,
 }
 
-/// Looks, prints, and says by the exit status whether all is well.
+/// Performs the action and prints its report. The exit status is a failure if the report has findings or failures.
 pub fn perform(action: &PolicyAction, screen: Screen) -> anyhow::Result<ExitCode> {
     let report = match action {
         PolicyAction::Check { file, inputs } => check::report(file, inputs)?,
@@ -136,7 +129,7 @@ pub fn perform(action: &PolicyAction, screen: Screen) -> anyhow::Result<ExitCode
     Ok(if report.good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The files judging goes by: those named on the command line, else the person's, else what ships.
+/// Opens the files to decide calls with: those on the command line, else the user's, else the shipped ones.
 fn open(policy: Option<&Path>, inputs: &PolicyInputs) -> anyhow::Result<PolicyTrial> {
     let files = PolicyFiles {
         policy: policy.map(Path::to_path_buf),

@@ -1,51 +1,50 @@
-//! Replies as text for people.
+//! Text of replies from the trusted process.
 
-use crate::sheet::{Sheet, counted};
+use crate::lines::{TextLines, counted};
 use ironcurtain_protocol::{
     ActivityView, DenialView, GrantView, Protection, QuestionState, QuestionsView, Reply, Request,
     SessionView, StatusView,
 };
 use std::time::{Duration, UNIX_EPOCH};
 
-/// A reply for people.
-pub fn text(reply: &Reply) -> Sheet {
-    let mut sheet = Sheet::default();
+/// Formats a reply.
+pub fn text(reply: &Reply) -> TextLines {
+    let mut out = TextLines::default();
     match reply {
-        Reply::Status(status) => self::status(&mut sheet, status),
-        Reply::Sessions(sessions) if sessions.is_empty() => sheet.line("No agent is connected."),
-        Reply::Sessions(sessions) => sessions.iter().for_each(|one| session(&mut sheet, one)),
-        Reply::Grants(grants) if grants.is_empty() => sheet.line("Nothing is granted."),
-        Reply::Grants(grants) => grants.iter().for_each(|one| grant(&mut sheet, one)),
-        Reply::Questions(questions) => self::questions(&mut sheet, questions),
-        Reply::Denied(ids) if ids.is_empty() => sheet.line("No question waits."),
-        Reply::Denied(ids) => ids.iter().for_each(|id| sheet.line(format_args!("Denied: {id}"))),
+        Reply::Status(status) => self::status(&mut out, status),
+        Reply::Sessions(sessions) if sessions.is_empty() => out.line("No agent is connected."),
+        Reply::Sessions(sessions) => sessions.iter().for_each(|one| session(&mut out, one)),
+        Reply::Grants(grants) if grants.is_empty() => out.line("Nothing is granted."),
+        Reply::Grants(grants) => grants.iter().for_each(|one| grant(&mut out, one)),
+        Reply::Questions(questions) => self::questions(&mut out, questions),
+        Reply::Denied(ids) if ids.is_empty() => out.line("No pending questions."),
+        Reply::Denied(ids) => ids.iter().for_each(|id| out.line(format_args!("Denied: {id}"))),
         Reply::Revoked { grant, restarted, unstored } => {
             match restarted.len() {
-                0 => sheet.line(format_args!("Taken back: {grant}")),
-                n => sheet.line(format_args!(
-                    "Taken back: {grant} ({n} server restarted, because it still held a file open)"
+                0 => out.line(format_args!("Revoked: {grant}")),
+                n => out.line(format_args!(
+                    "Revoked: {grant} ({n} server restarted, because it still had a file open)"
                 )),
             }
             if let Some(why) = unstored {
-                sheet.line(format_args!("  NOT STORED YET: {why}"));
+                out.line(format_args!("  NOT SAVED YET: {why}"));
             }
         }
-        Reply::Done => sheet.line("Done."),
+        Reply::Done => out.line("Done."),
         Reply::Activity(entries) => {
-            entries.iter().for_each(|entry| sheet.line(activity(entry, &clock(entry.time_ms))));
+            entries.iter().for_each(|entry| out.line(activity(entry, &clock(entry.time_ms))));
         }
-        Reply::Metrics(figures) => figures.lines().for_each(|line| sheet.line(line)),
-        Reply::Audit(check) => sheet.line(match &check.problem {
+        Reply::Metrics(figures) => figures.lines().for_each(|line| out.line(line)),
+        Reply::Audit(check) => out.line(match &check.problem {
             None if check.known_by.is_empty() => {
-                format!("The audit log is whole: {} entries.", check.entries)
+                format!("The audit log is intact: {} entries.", check.entries)
             }
             None => format!(
-                "The audit log is whole: {} entries; the newest is known by {}.",
+                "The audit log is intact: {} entries; the newest is confirmed by {}.",
                 check.entries, check.known_by
             ),
             Some(problem) if check.intact => format!(
-                "THE END OF THE AUDIT LOG IS UNKNOWN: {problem}. The {} entries that are there are whole; later ones may be \
-                 missing.",
+                "THE END OF THE AUDIT LOG IS UNKNOWN: {problem}. Its {} entries are intact, but later ones may be missing.",
                 check.entries
             ),
             Some(problem) => {
@@ -53,9 +52,9 @@ pub fn text(reply: &Reply) -> Sheet {
             }
         }),
         Reply::Session(_) | Reply::LeftBehind(_) | Reply::Quarantine(_) | Reply::LastLooks(_) => {}
-        Reply::Failed { message, .. } => sheet.line(message),
+        Reply::Failed { message, .. } => out.line(message),
     }
-    sheet
+    out
 }
 
 /// Returns the outcome of a request that is answered with [`Reply::Done`].
@@ -73,36 +72,36 @@ pub fn done(request: &Request) -> Option<String> {
     None
 }
 
-/// "left 3 files that can run code later".
+/// Returns, for example, "left 3 files that can run code later".
 pub fn left(count: usize) -> String {
     format!("left {} that can run code later", counted(count, "file"))
 }
 
-fn status(sheet: &mut Sheet, status: &StatusView) {
+fn status(out: &mut TextLines, status: &StatusView) {
     let state = match status.protection {
         Protection::Protecting => "protecting",
-        Protection::Asking => "asking",
+        Protection::Asking => "waiting for your answer",
         Protection::Lockdown => "locked down: everything that needs your approval is denied",
-        Protection::Degraded => "in trouble",
+        Protection::Degraded => "protecting only partly",
     };
-    sheet.line(format_args!("IronCurtain {} is {state} (process {}).", status.version, status.pid));
-    status.troubles.iter().chain(&status.other_home).for_each(|one| sheet.line(format_args!("  ! {one}")));
+    out.line(format_args!("IronCurtain {} is {state} (process {}).", status.version, status.pid));
+    status.troubles.iter().chain(&status.other_home).for_each(|one| out.line(format_args!("  ! {one}")));
     if status.lockdown {
-        sheet.line(
-            "  LOCKDOWN   everything that needs your approval is denied; `ironcurtain lockdown off` ends it",
+        out.line(
+            "  LOCKDOWN   everything that needs your approval is denied; end it with `ironcurtain lockdown off`",
         );
     }
-    sheet.line(format_args!("  sessions   {}", status.sessions));
-    sheet.line(format_args!("  questions  {}", status.questions));
-    sheet.line(format_args!("  servers    {}", status.servers.join(", ")));
-    sheet.line(format_args!("  policy     {}", status.policy));
+    out.line(format_args!("  sessions   {}", status.sessions));
+    out.line(format_args!("  questions  {}", status.questions));
+    out.line(format_args!("  servers    {}", status.servers.join(", ")));
+    out.line(format_args!("  policy     {}", status.policy));
     if let Some(file) = &status.secrets_file {
-        sheet.line(format_args!("  secrets    {}", crate::secrets::file_words(file)));
+        out.line(format_args!("  secrets    {}", crate::secrets::file_words(file)));
     }
 }
 
-fn session(sheet: &mut Sheet, session: &SessionView) {
-    sheet.line(format_args!(
+fn session(out: &mut TextLines, session: &SessionView) {
+    out.line(format_args!(
         "{}  {} -> {}  {}",
         session.id,
         session.client.name,
@@ -110,33 +109,33 @@ fn session(sheet: &mut Sheet, session: &SessionView) {
         contained(session.sandboxed, session.remote)
     ));
     if let Some(exe) = &session.client.exe {
-        sheet.line(format_args!("  proved     {exe}"));
+        out.line(format_args!("  verified   {exe}"));
     }
     if let Some(says) = &session.client.says_it_is {
-        sheet.line(format_args!("  says it is {says}"));
+        out.line(format_args!("  claims     {says} (unverified)"));
     }
     if let Some(connection) = &session.connection {
-        sheet.line(format_args!("  connection {connection}, which has several servers behind one entry"));
+        out.line(format_args!("  connection {connection}, shared with other servers"));
     }
     if let Some(why) = &session.trouble {
-        sheet.line(format_args!("  MISSING:   {why}"));
+        out.line(format_args!("  MISSING:   {why}"));
     }
-    sheet.line(format_args!(
+    out.line(format_args!(
         "  calls      {} allowed, {} denied, {} asked",
         session.allowed, session.denied, session.asked
     ));
     if session.paused {
-        sheet.line(format_args!("  PAUSED: `ironcurtain resume {}` lets it go on", session.id));
+        out.line(format_args!("  PAUSED: resume with `ironcurtain resume {}`", session.id));
     }
     if session.left > 0 {
-        sheet.line(format_args!("  {}: `ironcurtain session {}` shows them", left(session.left), session.id));
+        out.line(format_args!("  {}: show with `ironcurtain session {}`", left(session.left), session.id));
     }
     for root in &session.roots {
-        sheet.line(format_args!("  sees       {}  ({})", root.path, root.source));
+        out.line(format_args!("  sees       {}  ({})", root.path, root.source));
     }
 }
 
-/// The containment of a session's server, in words.
+/// Describes the containment of a session's server.
 pub fn contained(sandboxed: bool, remote: bool) -> &'static str {
     match (sandboxed, remote) {
         (_, true) => "REMOTE, cannot be sandboxed",
@@ -145,56 +144,60 @@ pub fn contained(sandboxed: bool, remote: bool) -> &'static str {
     }
 }
 
-fn grant(sheet: &mut Sheet, grant: &GrantView) {
-    sheet.line(format_args!("{}  {}  {} {}", grant.id, grant.path, grant.kind, grant.access.join("+")));
-    sheet.line(format_args!(
-        "  for        {} with the server {}, {}",
+fn grant(out: &mut TextLines, grant: &GrantView) {
+    out.line(format_args!("{}  {}  {} {}", grant.id, grant.path, grant.kind, grant.access.join("+")));
+    out.line(format_args!(
+        "  for        {} through the server {}, {}",
         grant.client, grant.server, grant.lifetime
     ));
-    sheet.line(format_args!("  used       {}; from {}", times(grant.uses), grant.provenance));
+    out.line(format_args!("  used       {}; from {}", times(grant.uses), grant.provenance));
     if let Some(why) = &grant.suspended {
         let decide = match grant.server_changed {
             true => format!(": `ironcurtain servers identity {}`", grant.server),
             false => String::new(),
         };
-        sheet.line(format_args!("  SUSPENDED: {why}{decide}"));
+        out.line(format_args!("  SUSPENDED: {why}{decide}"));
     }
     if let Some(words) = &grant.ending {
-        sheet.line(format_args!("  BEING TAKEN BACK: {words}"));
+        out.line(format_args!("  BEING REVOKED: {words}"));
     }
     if let Some(days) = grant.unused_days {
-        sheet.line(format_args!(
-            "  UNUSED for {days} days: `ironcurtain grants revoke {}` takes it back",
+        out.line(format_args!(
+            "  UNUSED for {days} days: revoke with `ironcurtain grants revoke {}`",
             grant.id
         ));
     }
 }
 
-fn questions(sheet: &mut Sheet, questions: &QuestionsView) {
+fn questions(out: &mut TextLines, questions: &QuestionsView) {
     let QuestionsView { waiting, missed, denied } = questions;
     if waiting.is_empty() && missed.is_empty() && denied.is_empty() {
-        sheet.line("No questions.");
+        out.line("No questions.");
     }
     for question in waiting.iter().chain(missed) {
         let state = match question.state {
-            QuestionState::Waiting => "waits for you",
-            QuestionState::Missed => "nobody answered; it is asked again when it is tried again",
-            QuestionState::ShownAgain => "waits for you again, after its call",
-            QuestionState::AllowedLate => "you allowed it late: the same call passes once",
+            QuestionState::Waiting => "waiting for you",
+            QuestionState::Missed => {
+                "you did not answer in time; if the agent tries again, you will be asked again"
+            }
+            QuestionState::ShownAgain => "waiting for you again, after its call was denied",
+            QuestionState::AllowedLate => {
+                "you allowed it late: if the agent repeats exactly this call, it runs once"
+            }
         };
         let tool = question.tool.as_ref().map(|tool| format!(", {tool}")).unwrap_or_default();
         let (client, server) = (&question.client, &question.server);
-        sheet.line(format_args!("{}  {client} -> {server}{tool}  {state}", question.id));
-        question.lines.iter().for_each(|line| sheet.line(format_args!("  would      {line}")));
-        sheet.line(format_args!("  why        {}", question.reason));
+        out.line(format_args!("{}  {client} -> {server}{tool}  {state}", question.id));
+        question.lines.iter().for_each(|line| out.line(format_args!("  would      {line}")));
+        out.line(format_args!("  why        {}", question.reason));
         if let Some(seconds) = question.kept_seconds {
-            sheet.line(format_args!("  kept for   {} min", seconds.div_ceil(60)));
+            out.line(format_args!("  kept for   {} min", seconds.div_ceil(60)));
         }
     }
     for denial in denied {
         let DenialView { id, client, server, what, .. } = denial;
-        sheet.line(format_args!("{id}  {client} -> {server}  denied for its session: {what}"));
-        denial.note.iter().for_each(|note| sheet.line(format_args!("  you said   {note}")));
+        out.line(format_args!("{id}  {client} -> {server}  denied for the session: {what}"));
+        denial.note.iter().for_each(|note| out.line(format_args!("  you said   {note}")));
     }
 }
 
@@ -202,7 +205,7 @@ fn times(uses: u64) -> String {
     if uses == 1 { "once".to_owned() } else { format!("{uses} times") }
 }
 
-/// An entry in one line, with this time.
+/// Formats a log entry as one line with the given time.
 pub fn activity(entry: &ActivityView, time: &str) -> String {
     let who = entry.client.as_deref().unwrap_or("-");
     let paths = if entry.paths.is_empty() { String::new() } else { format!("  {}", entry.paths.join(" ")) };
@@ -214,7 +217,7 @@ pub fn activity(entry: &ActivityView, time: &str) -> String {
     )
 }
 
-/// Time of day in UTC.
+/// Formats the time of day in UTC.
 fn clock(ms: u64) -> String {
     let since = (UNIX_EPOCH + Duration::from_millis(ms)).duration_since(UNIX_EPOCH).unwrap_or_default();
     let day = since.as_secs() % 86_400;
@@ -227,7 +230,7 @@ mod tests {
     use ironcurtain_protocol::AuditCheckView;
 
     #[test]
-    fn a_broken_log_cannot_be_overlooked() {
+    fn changed_log_is_reported_in_capitals() {
         let check = AuditCheckView {
             intact: false,
             entries: 3,

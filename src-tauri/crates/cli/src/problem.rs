@@ -1,8 +1,7 @@
-//! Why a command did not do what it was to do: a sentence on standard error and, with `--json`, an object on standard
-//! output besides.
+//! Reports errors: as text on standard error and, with `--json`, also as an object on standard output.
 
-use crate::screen::{Screen, Unread};
-use crate::sheet::Sheet;
+use crate::lines::TextLines;
+use crate::screen::{OutputClosed, Screen};
 use clap::error::{ContextKind, ContextValue};
 use ironcurtain_config::ConfigError;
 use ironcurtain_policy::{LoadError, SourceLocation};
@@ -13,37 +12,35 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// The exit status of a command whose output nobody reads: as if the signal for that had ended it.
-const UNREAD: u8 = 141;
+/// Exit status if standard output was closed: the same as for a process that SIGPIPE terminated.
+const OUTPUT_CLOSED: u8 = 141;
 
-/// The exit status of a command line that is not understood.
+/// Exit status of an invalid command line.
 const USAGE: u8 = 2;
 
-/// A refusal of the trusted process.
+/// Refusal by the trusted process.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Refused {
-    /// For programs.
     pub code: ErrorCode,
-    /// For people.
     pub message: String,
 }
 
-/// Tells a problem.
-pub fn tell(problem: &anyhow::Error, screen: Screen) -> ExitCode {
-    if problem.is::<Unread>() {
-        return ExitCode::from(UNREAD);
+/// Reports an error and returns the exit status.
+pub fn report(problem: &anyhow::Error, screen: Screen) -> ExitCode {
+    if problem.is::<OutputClosed>() {
+        return ExitCode::from(OUTPUT_CLOSED);
     }
-    let mut sheet = Sheet::default();
-    sheet.quoting(format_args!("ironcurtain: {}", sentence(problem)));
-    told(&sheet, &json!({ "error": as_json(problem) }), screen, ExitCode::FAILURE)
+    let mut out = TextLines::default();
+    out.quoting(format_args!("ironcurtain: {}", sentence(problem)));
+    print_error(&out, &json!({ "error": as_json(problem) }), screen, ExitCode::FAILURE)
 }
 
-/// Tells what is wrong with the command line, or what was asked to know about it.
-pub fn tell_usage(problem: clap::Error, screen: Screen) -> ExitCode {
+/// Reports an invalid command line, or prints the requested help or version.
+pub fn report_usage(problem: clap::Error, screen: Screen) -> ExitCode {
     if !problem.use_stderr() {
         return match problem.print() {
-            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(UNREAD),
+            Err(e) if e.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(OUTPUT_CLOSED),
             Err(_) => ExitCode::FAILURE,
             Ok(()) => ExitCode::SUCCESS,
         };
@@ -51,10 +48,10 @@ pub fn tell_usage(problem: clap::Error, screen: Screen) -> ExitCode {
     let text = with_visible_arguments(problem).to_string();
     let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
     let error = json!({ "error": { "message": message } });
-    told(&text.lines().collect(), &error, screen, ExitCode::from(USAGE))
+    print_error(&text.lines().collect(), &error, screen, ExitCode::from(USAGE))
 }
 
-/// The lines are clap's own, but for what was given.
+/// Escapes the user's arguments in a message of clap.
 fn with_visible_arguments(mut problem: clap::Error) -> clap::Error {
     let given: Vec<(ContextKind, String)> = problem
         .context()
@@ -69,16 +66,16 @@ fn with_visible_arguments(mut problem: clap::Error) -> clap::Error {
     problem
 }
 
-fn told(sheet: &Sheet, error: &Value, screen: Screen, code: ExitCode) -> ExitCode {
-    // Nobody is left to tell if this fails.
-    let _ = io::stderr().write_all(sheet.as_str().as_bytes());
-    if screen.is_for_programs() && screen.show(sheet, error).is_err_and(|e| e.is::<Unread>()) {
-        return ExitCode::from(UNREAD);
+fn print_error(out: &TextLines, error: &Value, screen: Screen, code: ExitCode) -> ExitCode {
+    // An error here could not be reported either.
+    let _ = io::stderr().write_all(out.as_str().as_bytes());
+    if screen.is_json() && screen.show(out, error).is_err_and(|e| e.is::<OutputClosed>()) {
+        return ExitCode::from(OUTPUT_CLOSED);
     }
     code
 }
 
-/// The problem and its causes, those left out that it names itself.
+/// Joins an error and its causes, without causes that its message already contains.
 fn sentence(problem: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in problem.chain().map(ToString::to_string) {
@@ -97,18 +94,18 @@ fn as_json(problem: &anyhow::Error) -> Value {
     if let Some(Refused { code, .. }) = problem.downcast_ref() {
         fields.insert("code".to_owned(), json!(code));
     }
-    fields.extend(problem.chain().find_map(place).unwrap_or_default());
+    fields.extend(problem.chain().find_map(location).unwrap_or_default());
     fields.into()
 }
 
-/// The place in a file where it is wrong, if an error says so.
-fn place(error: &(dyn Error + 'static)) -> Option<Map<String, Value>> {
-    let load = error.downcast_ref().map(place_of_load);
-    load.or_else(|| error.downcast_ref().map(place_of_config))
+/// Returns the file and line that an error is about, if any.
+fn location(error: &(dyn Error + 'static)) -> Option<Map<String, Value>> {
+    let load = error.downcast_ref().map(location_of_load_error);
+    load.or_else(|| error.downcast_ref().map(location_of_config_error))
 }
 
-/// The place where a file is wrong that was read for judging.
-pub fn place_of_load(error: &LoadError) -> Map<String, Value> {
+/// Returns the location of an error in a policy, annotations or list file.
+pub fn location_of_load_error(error: &LoadError) -> Map<String, Value> {
     let (place, more) = match error {
         LoadError::Shape { place, .. } => (place, json!({})),
         LoadError::Rule { place, rule, field, .. } => (place, json!({ "rule": rule, "field": field })),
@@ -121,7 +118,7 @@ pub fn place_of_load(error: &LoadError) -> Map<String, Value> {
     file_and_line(place).into_iter().chain(more).collect()
 }
 
-fn place_of_config(error: &ConfigError) -> Map<String, Value> {
+fn location_of_config_error(error: &ConfigError) -> Map<String, Value> {
     match error {
         ConfigError::Io { path, .. } => {
             file_and_line(&SourceLocation { file: path.display().to_string(), line: None })
@@ -142,13 +139,13 @@ mod tests {
     use anyhow::Context;
 
     #[test]
-    fn a_cause_is_told_once() {
+    fn a_cause_is_printed_once() {
         let missing = || io::Error::new(io::ErrorKind::NotFound, "there is no such file");
         let config = || ConfigError::Io { path: "/p".into(), source: missing() };
-        let told = |problem: anyhow::Error| sentence(&problem);
-        assert_eq!(told(config().into()), "`/p` cannot be read: there is no such file");
+        let text = |problem: anyhow::Error| sentence(&problem);
+        assert_eq!(text(config().into()), "`/p` cannot be read: there is no such file");
         let above = Err::<(), _>(missing()).context("`/p` cannot be used").unwrap_err();
-        assert_eq!(told(above), "`/p` cannot be used: there is no such file");
+        assert_eq!(text(above), "`/p` cannot be used: there is no such file");
         let snapshot = ironcurtain_daemon::SnapshotError::from(config()).into();
         let expected = json!({ "message": "`/p` cannot be read: there is no such file", "file": "/p" });
         assert_eq!(as_json(&snapshot), expected);

@@ -1,7 +1,7 @@
-//! Profiles: sets of servers behind one entry of a client.
+//! `profiles`: sets of servers that a client reaches through one entry.
 
+use crate::lines::TextLines;
 use crate::screen::Screen;
-use crate::sheet::Sheet;
 use clap::Subcommand;
 use ironcurtain_admin::clients::Clients;
 use ironcurtain_admin::profiles::{ServerProfile, profiles, remove_profile, set_profile};
@@ -10,27 +10,26 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-/// The actions on profiles.
 #[derive(Debug, Subcommand)]
 pub enum ProfilesAction {
-    /// List them, and the clients that are given each.
+    /// List profiles and the clients that use them.
     List,
-    /// Make one, or give one other servers. `ironcurtain clients connect NAME --profile PROFILE` gives it to a client.
+    /// Create a profile, or change its servers. To use it: `ironcurtain clients connect CLIENT --profile NAME`.
     Set {
-        /// Its name.
+        /// Name of the profile.
         name: String,
-        /// Its servers.
+        /// Servers of the profile.
         #[arg(required = true)]
         servers: Vec<String>,
     },
-    /// Remove one. A client that is given it starts nothing until it is connected anew.
+    /// Remove a profile. A client that uses it starts no server until you connect it again.
     Remove {
-        /// Its name.
+        /// Name of the profile.
         name: String,
     },
 }
 
-/// Does it.
+/// Performs the action.
 pub fn perform(action: Option<ProfilesAction>, screen: Screen) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     match action.unwrap_or(ProfilesAction::List) {
@@ -47,23 +46,23 @@ pub fn perform(action: Option<ProfilesAction>, screen: Screen) -> anyhow::Result
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(all: &[ServerProfile]) -> Sheet {
-    let mut sheet = Sheet::default();
+fn text(all: &[ServerProfile]) -> TextLines {
+    let mut out = TextLines::default();
     if all.is_empty() {
-        sheet.line("There is no profile. `ironcurtain profiles set NAME SERVER...` makes one.");
+        out.line("There are no profiles. To create one: ironcurtain profiles set NAME SERVER...");
     }
     for ServerProfile { name, servers, missing, clients } in all {
         let servers = servers.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-        sheet.line(format_args!("{name}: {servers}"));
+        out.line(format_args!("{name}: {servers}"));
         for server in missing {
-            sheet.line(format_args!("  ! there is no server {server}"));
+            out.line(format_args!("  ! the server {server} does not exist"));
         }
         match clients.as_slice() {
-            [] => sheet.line("  no client is given it"),
-            clients => sheet.line(format_args!("  given to {}", clients.join(", "))),
+            [] => out.line("  not used by any client"),
+            clients => out.line(format_args!("  used by {}", clients.join(", "))),
         }
     }
-    sheet
+    out
 }
 
 fn as_json(ServerProfile { name, servers, missing, clients }: &ServerProfile) -> Value {

@@ -1,48 +1,47 @@
-//! Files in quarantine: which there are, putting one back, and deleting one.
+//! `quarantine`: lists quarantined files, puts them back and deletes them.
 //!
-//! - Nothing is put back or deleted before it was said what that does and a person said yes, or `--yes` said it for them.
+//! - Says what will happen, and acts only after the user confirms or passed `--yes`.
 
 use crate::connection::Connection;
 use crate::left_file;
+use crate::lines::TextLines;
 use crate::screen::Screen;
-use crate::sheet::Sheet;
 use anyhow::bail;
 use clap::Subcommand;
 use ironcurtain_protocol::{LeftChoice, LeftFileView, Reply, Request, SessionRecordView};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// The actions on files in quarantine.
 #[derive(Debug, Subcommand)]
 pub enum QuarantineAction {
-    /// List them, by the session that left them.
+    /// List quarantined files by session.
     List,
-    /// Put one back where it was left: programs of yours run it from there as before.
+    /// Put a file back where the session left it; your programs may run it again.
     PutBack {
         /// Id of the session, as listed.
         session: String,
-        /// The file, as listed.
+        /// Path of the file, as listed.
         path: String,
-        /// Move what stands there now to quarantine in its place.
+        /// Quarantine the file that has taken its place.
         #[arg(long)]
         exchange: bool,
-        /// Do it without asking.
+        /// Do not ask for confirmation.
         #[arg(long)]
         yes: bool,
     },
-    /// Delete one for good.
+    /// Delete a file permanently.
     Delete {
         /// Id of the session, as listed.
         session: String,
-        /// The file, as listed.
+        /// Path of the file, as listed.
         path: String,
-        /// Do it without asking.
+        /// Do not ask for confirmation.
         #[arg(long)]
         yes: bool,
     },
 }
 
-/// Does it.
+/// Performs the action.
 pub fn perform(action: Option<QuarantineAction>, screen: Screen) -> anyhow::Result<ExitCode> {
     match action.unwrap_or(QuarantineAction::List) {
         QuarantineAction::List => {
@@ -62,7 +61,7 @@ pub fn perform(action: Option<QuarantineAction>, screen: Screen) -> anyhow::Resu
 
 fn listed(connection: &mut Connection) -> anyhow::Result<Vec<SessionRecordView>> {
     let Reply::Quarantine(sessions) = connection.ask(Request::Quarantine)? else {
-        bail!("IronCurtain said something else than was asked for")
+        bail!("unexpected reply from IronCurtain")
     };
     Ok(sessions)
 }
@@ -77,54 +76,55 @@ fn decide(
     let all = listed(&mut connection)?;
     let of_session = all.iter().find(|one| one.id == session);
     let Some(found) = of_session.and_then(|one| one.files.iter().find(|file| file.path == path)) else {
-        bail!("session `{session}` has no file `{path}` in quarantine; `ironcurtain quarantine` lists them");
+        bail!(
+            "session `{session}` has no file `{path}` in quarantine; run `ironcurtain quarantine` to list them"
+        );
     };
     if !yes && !screen.confirmed(&says(found, choice))? {
-        screen.note("Nothing was done.")?;
+        screen.note("Nothing was changed.")?;
         return Ok(ExitCode::FAILURE);
     }
     let reply = connection.ask(Request::DecideLeft { session, path, choice })?;
     let told = match choice {
-        LeftChoice::Delete => format!("{} is deleted.", found.shown),
+        LeftChoice::Delete => format!("{} was deleted.", found.shown),
         LeftChoice::Keep | LeftChoice::Quarantine | LeftChoice::PutBack | LeftChoice::Exchange => {
-            format!("{} is back. It runs {}.", found.shown, found.when)
+            format!("{} was put back. It runs {}.", found.shown, found.when)
         }
     };
     screen.show(&[told.as_str()].into_iter().collect(), &serde_json::to_value(&reply)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The question before it is done.
+/// Returns the question to confirm a choice.
 fn says(file: &LeftFileView, choice: LeftChoice) -> String {
     let LeftFileView { shown, when, .. } = file;
     match choice {
         LeftChoice::Exchange => {
-            format!("{shown} is put back, and runs {when}. What stands there now goes to quarantine. Do it?")
+            format!("{shown} will run {when}. The file that is there now will be quarantined. Put it back?")
         }
-        LeftChoice::Delete => format!("{shown} is deleted from quarantine for good. Delete it?"),
+        LeftChoice::Delete => format!("Delete {shown} from quarantine permanently?"),
         LeftChoice::Keep | LeftChoice::Quarantine | LeftChoice::PutBack => {
-            format!("{shown} is put back, and runs {when}. Put it back?")
+            format!("{shown} will run {when}. Put it back?")
         }
     }
 }
 
-fn text(sessions: &[SessionRecordView]) -> Sheet {
-    let mut sheet = Sheet::default();
+fn text(sessions: &[SessionRecordView]) -> TextLines {
+    let mut out = TextLines::default();
     if sessions.is_empty() {
-        sheet.line("Nothing is in quarantine.");
-        return sheet;
+        out.line("Quarantine is empty.");
+        return out;
     }
     for session in sessions {
-        sheet.line(format_args!("{}  {} -> {}", session.id, session.client, session.server));
+        out.line(format_args!("{}  {} -> {}", session.id, session.client, session.server));
         session.files.iter().for_each(|one| {
-            left_file::lines(&mut sheet, one);
+            left_file::lines(&mut out, one);
             if one.occupied {
-                sheet.line("  something else stands at its path now");
+                out.line("  there is another file at its path now");
             }
         });
     }
-    sheet
-        .line("Put one back with `ironcurtain quarantine put-back SESSION PATH`, or delete it for good with");
-    sheet.line("`ironcurtain quarantine delete SESSION PATH`.");
-    sheet
+    out.line("To put a file back: ironcurtain quarantine put-back SESSION PATH");
+    out.line("To delete a file permanently: ironcurtain quarantine delete SESSION PATH");
+    out
 }

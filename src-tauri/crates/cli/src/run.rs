@@ -1,4 +1,4 @@
-//! Running the trusted process in this program.
+//! `daemon`: runs the trusted process in this program.
 
 use crate::agent_start;
 use crate::arguments::{Ask, DaemonArguments};
@@ -14,13 +14,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The time that work that is under way at the end may take.
+/// Time that background tasks may take after the daemon has stopped.
 const LAST_WORK: Duration = Duration::from_secs(2);
 
-/// Runs until it is stopped by a signal or by request.
+/// Runs the daemon until a signal or a request stops it.
 pub fn daemon(options: &DaemonArguments) -> anyhow::Result<()> {
     if options.detach {
-        // Already a leader of its own: then there is no terminal to leave.
+        // Fails if this process already leads a process group, which then has no terminal to leave.
         let _ = rustix::process::setsid();
     }
     let filter =
@@ -54,7 +54,7 @@ async fn serve(options: DaemonOptions, consent: Arc<dyn Consent>, detach: bool) 
     let mut interrupt = signal(SignalKind::interrupt())?;
     let daemon = start(options, consent).await?;
     if detach {
-        // Whoever started it has read until here why it would not start, and reads no more.
+        // The parent reads start-up errors from this stderr up to here; it may close the pipe now.
         rustix::stdio::dup2_stderr(File::open("/dev/null")?)?;
     }
     tokio::select! {
@@ -65,7 +65,7 @@ async fn serve(options: DaemonOptions, consent: Arc<dyn Consent>, detach: bool) 
     daemon.request(Request::Shutdown).await;
     tokio::select! {
         () = daemon.ended() => {}
-        // Who says it twice does not want to wait. What is still searched is told at the next start.
+        // A second signal skips the wait. Unfinished scans are reported at the next start.
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
     }

@@ -1,10 +1,10 @@
-//! The output of commands: all of it goes through here.
+//! Output of all commands.
 //!
-//! - For people, a [`Sheet`]; for programs (`--json`), JSON and nothing else. In it, what does not show as itself is
-//!   escaped too: a terminal may be where it is looked at.
-//! - Where nobody reads any more, the command ends quietly ([`Unread`]).
+//! - Prints a [`TextLines`] by default, and only JSON with `--json`. JSON escapes deceptive characters too, because it may be
+//!   printed on a terminal.
+//! - Exits silently if the reader closes the pipe ([`OutputClosed`]).
 
-use crate::sheet::Sheet;
+use crate::lines::TextLines;
 use anyhow::bail;
 use ironcurtain_visible as visible;
 use serde::Serialize;
@@ -12,57 +12,56 @@ use serde_json::Value;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 use std::io::{self, BufRead, IsTerminal, Write};
 
-/// Whoever read what is printed has gone.
+/// Error returned when the reader of standard output has closed it.
 #[derive(Debug, thiserror::Error)]
-#[error("nobody reads what is printed")]
-pub struct Unread;
+#[error("standard output was closed")]
+pub struct OutputClosed;
 
-/// The output of a command: for people or for programs.
+/// Output of a command, as text or as JSON.
 #[derive(Debug, Clone, Copy)]
 pub struct Screen {
-    /// For programs.
     json: bool,
 }
 
 impl Screen {
-    /// For programs, or for people.
+    /// Creates the output, which prints JSON if `json` is set.
     pub fn new(json: bool) -> Self {
         Self { json }
     }
 
-    /// Returns `true` if it is for programs.
-    pub fn is_for_programs(self) -> bool {
+    /// Returns whether the output is JSON.
+    pub fn is_json(self) -> bool {
         self.json
     }
 
-    /// Prints a command's result: the sheet for people, the value for programs.
-    pub fn show(self, sheet: &Sheet, value: &Value) -> anyhow::Result<()> {
-        if self.json { print(&json(value)?) } else { print(sheet.as_str()) }
+    /// Prints a command's result: the text, or the value with `--json`.
+    pub fn show(self, out: &TextLines, value: &Value) -> anyhow::Result<()> {
+        if self.json { print(&json(value)?) } else { print(out.as_str()) }
     }
 
-    /// One line more, for people only.
+    /// Prints one more line, except with `--json`.
     pub fn note(self, text: &str) -> anyhow::Result<()> {
-        if self.json { Ok(()) } else { print([text].into_iter().collect::<Sheet>().as_str()) }
+        if self.json { Ok(()) } else { print([text].into_iter().collect::<TextLines>().as_str()) }
     }
 
-    /// A line on a terminal that says what is being done, in place of the one before; nothing where nobody watches.
+    /// Replaces the progress line if standard error is a terminal and the output is text.
     pub fn progress(self, text: &str) {
         let mut out = io::stderr();
         if !self.json && out.is_terminal() {
-            // Nobody misses it.
+            // Progress is optional, so a write error does not matter.
             let _ = write!(out, "\r\x1b[K{}", visible::line(text));
         }
     }
 
-    /// Returns `true` if there is somebody to be asked.
+    /// Returns whether the user can be asked on a terminal.
     pub fn has_terminal(self) -> bool {
         io::stdin().is_terminal()
     }
 
-    /// Asks whether to go on.
+    /// Asks a yes/no question on the terminal, and returns whether the answer is yes.
     pub fn confirmed(self, question: &str) -> anyhow::Result<bool> {
         if !io::stdin().is_terminal() {
-            bail!("nothing was written: there is no terminal to confirm at; `--yes` does what is shown");
+            bail!("nothing was written: no terminal to confirm on; pass `--yes` to apply what is shown");
         }
         print(&format!("{} [y/N] ", visible::line(question)))?;
         let mut answer = String::new();
@@ -74,12 +73,12 @@ impl Screen {
 fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Err(Unread.into()),
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Err(OutputClosed.into()),
         written => Ok(written?),
     }
 }
 
-/// A value as it is printed.
+/// Serializes a value as it is printed.
 fn json(value: &Value) -> anyhow::Result<String> {
     let mut text = Vec::new();
     value.serialize(&mut Serializer::with_formatter(&mut text, Visible(PrettyFormatter::new())))?;
@@ -87,7 +86,7 @@ fn json(value: &Value) -> anyhow::Result<String> {
     Ok(String::from_utf8(text)?)
 }
 
-/// Escapes what does not show as itself.
+/// JSON formatter that escapes deceptive characters in strings.
 struct Visible<'a>(PrettyFormatter<'a>);
 
 impl Formatter for Visible<'_> {
@@ -146,7 +145,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn json_shows_everything_and_means_the_same() {
+    fn json_escapes_deceptive_characters_and_keeps_the_value() {
         let value = json!({
             "a\u{202e}": ["\u{9b}31m \u{1b}[2J \u{e0041}\u{7f}é漢\n\"", {}, [], 1.5, null, true],
             "b": { "c": "" },

@@ -1,14 +1,15 @@
-//! Secrets of servers: in the desktop's keyring, or in an encrypted file where the user chose one. Only locking and unlocking that
-//! file for servers needs the trusted process.
+//! `secrets`: stores secrets for servers in the desktop's keyring, or in an encrypted file if the user chose that. Only locking and
+//! unlocking the file for servers needs the trusted process.
 //!
-//! - A secret comes from the terminal, where it is not shown, or from standard input; never from an argument, which every program
-//!   can read. It is never printed. The same is true of a passphrase.
+//! - Reads secrets and passphrases from the terminal without echo, or from standard input. Never from an argument, which every program
+//!   can read.
+//! - Never prints them.
 
 mod typed;
 
 use crate::connection::Connection;
+use crate::lines::TextLines;
 use crate::screen::Screen;
-use crate::sheet::Sheet;
 use anyhow::bail;
 use clap::Subcommand;
 use ironcurtain_admin::plain_secrets::{self, PlainSecret, SecretMove};
@@ -21,82 +22,81 @@ use ironcurtain_secrets::{
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// The prompt for the passphrase of the encrypted file.
-const PASSPHRASE: &str = "The passphrase of your secrets";
+/// Prompt for the passphrase of the encrypted file.
+const PASSPHRASE: &str = "Passphrase of your secrets";
 
-/// The actions on secrets.
 #[derive(Debug, Subcommand)]
 pub enum SecretsAction {
-    /// Keep a secret: typed at the terminal, where it is not shown, or read from standard input.
+    /// Store a secret, typed on the terminal without echo or read from standard input.
     Set {
-        /// Its name, which entries of servers write as `keyring:NAME`.
+        /// Name of the secret; server entries refer to it as `keyring:NAME`.
         name: String,
-        /// Make the encrypted file without asking, where there is no keyring. Standard input has the passphrase as its second line.
+        /// Create the encrypted file without asking if there is no keyring. The second line of standard input is the passphrase.
         #[arg(long)]
         make_file: bool,
     },
-    /// List the names of the secrets that are kept.
+    /// List the names of the stored secrets.
     List,
-    /// Move secrets that stand in `mcp-servers.json` as they are to the keyring.
+    /// Move unprotected secrets from `mcp-servers.json` to the keyring.
     Move {
-        /// Only those of this server.
+        /// Only the secrets of this server.
         #[arg(long, value_name = "NAME")]
         server: Option<String>,
         /// Move without asking.
         #[arg(long)]
         yes: bool,
     },
-    /// Unlock the encrypted file for servers, until IronCurtain ends.
+    /// Unlock the encrypted file for servers until IronCurtain stops.
     Unlock {
         /// Read the passphrase from standard input.
         #[arg(long)]
         stdin: bool,
     },
-    /// Lock it again. Servers that run keep what they were started with.
+    /// Lock the encrypted file again. Running servers keep the secrets they were started with.
     Lock,
-    /// Forget a secret.
+    /// Delete a secret.
     Remove {
-        /// Its name.
+        /// Name of the secret.
         name: String,
     },
 }
 
-/// Does it.
+/// Performs the action.
 pub fn perform(action: &SecretsAction, screen: Screen) -> anyhow::Result<ExitCode> {
     match action {
         SecretsAction::Set { name, make_file } => return set(name, *make_file, screen),
         SecretsAction::List => {
             let store = opened()?;
-            let place = place_words(&store)?;
+            let place = store_name(&store)?;
             let names = ask(move || store.list())?;
             let names: Vec<&str> = names.iter().map(SecretName::as_str).collect();
-            let sheet: Sheet = match names.as_slice() {
-                [] => [format!("{place} has no secret of IronCurtain's.").as_str()].into_iter().collect(),
+            let out: TextLines = match names.as_slice() {
+                [] => [format!("No secrets of IronCurtain in {place}.")].into_iter().collect(),
                 names => names.iter().copied().collect(),
             };
-            screen.show(&sheet, &json!({ "secrets": names }))?;
+            screen.show(&out, &json!({ "secrets": names }))?;
         }
         SecretsAction::Move { server, yes } => return moved(server.as_deref(), *yes, screen),
         SecretsAction::Unlock { stdin } => {
             if store()?.file_is_locked()?.is_none() {
-                bail!("there is nothing to unlock: secrets are in the keyring here, or nowhere yet");
+                bail!("nothing to unlock: there is no encrypted file of secrets");
             }
             let mut connection = Connection::open()?;
             let typed = if *stdin { typed::piped() } else { typed::line(PASSPHRASE) };
             let passphrase = Passphrase::new(typed?.reveal().to_owned());
             connection.ask(Request::UnlockSecrets { passphrase })?;
-            let text = "Unlocked until IronCurtain ends. Servers that did not start do so when their client connects again.";
+            let text = "Unlocked until IronCurtain stops. Servers that were waiting for this start when their client reconnects.";
             screen.show(&[text].into_iter().collect(), &json!({ "locked": false }))?;
         }
         SecretsAction::Lock => {
             Connection::open()?.ask(Request::LockSecrets)?;
-            let text = "Locked. Servers that run keep what they were started with.";
+            let text = "Locked. Running servers keep the secrets they were started with.";
             screen.show(&[text].into_iter().collect(), &json!({ "locked": true }))?;
         }
         SecretsAction::Remove { name } => {
             let name = SecretName::try_from(name.as_str())?;
             let (store, gone) = (opened()?, name.clone());
-            let text = format!("{} has no `{name}` any more.", place_words(&store)?);
+            let text = format!("Removed `{name}` from {}.", store_name(&store)?);
             ask(move || store.remove(&gone))?;
             screen.show(&[text.as_str()].into_iter().collect(), &json!({ "removed": name.as_str() }))?;
         }
@@ -106,33 +106,33 @@ pub fn perform(action: &SecretsAction, screen: Screen) -> anyhow::Result<ExitCod
 
 fn set(name: &str, make_file: bool, screen: Screen) -> anyhow::Result<ExitCode> {
     let name = SecretName::try_from(name)?;
-    let Some(typed) = TypedSecret::ask(&format!("The secret `{name}`"), make_file, screen)? else {
-        screen.note("Nothing was kept.")?;
+    let Some(typed) = TypedSecret::ask(&format!("Secret `{name}`"), make_file, screen)? else {
+        screen.note("Nothing was stored.")?;
         return Ok(ExitCode::FAILURE);
     };
     let text = format!(
-        "{} has `{name}`. Write `keyring:{name}` where a server needs it.",
-        place_words(&typed.store)?
+        "Stored `{name}` in {}. Write `keyring:{name}` in the entry of a server that needs it.",
+        store_name(&typed.store)?
     );
     typed.keep(&name)?;
     screen.show(&[text.as_str()].into_iter().collect(), &json!({ "set": name.as_str() }))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// A secret that was typed, and the open store that it is for.
+/// A typed secret, and the open store to keep it in.
 pub struct TypedSecret {
     store: SecretStore,
     secret: Secret,
 }
 
 impl TypedSecret {
-    /// Asks for a secret, and opens the store, or makes it; nothing where the user does not want one.
+    /// Prompts for a secret and opens or creates the store. Returns `None` if the user declines to create one.
     pub fn ask(prompt: &str, make_file: bool, screen: Screen) -> anyhow::Result<Option<Self>> {
         let store = store()?;
         let looked = store.clone();
         let secret = match ask(move || looked.place())? {
             SecretPlace::Keyring if make_file => {
-                bail!("a keyring keeps the secrets here: leave `--make-file` out")
+                bail!("`--make-file` cannot be used here: secrets are stored in the keyring")
             }
             SecretPlace::Keyring => typed::secret(prompt)?,
             SecretPlace::File { .. } => {
@@ -142,8 +142,8 @@ impl TypedSecret {
             }
             SecretPlace::Nowhere(why) => {
                 let question = format!(
-                    "There is no keyring here. Keep secrets in an encrypted file, `{}`? You type its passphrase whenever IronCurtain \
-                     has started.",
+                    "There is no keyring here. Store secrets in an encrypted file, `{}`? You will type its passphrase after each \
+                     start of IronCurtain.",
                     store.path().display()
                 );
                 if !make_file && !screen.has_terminal() {
@@ -160,25 +160,25 @@ impl TypedSecret {
         Ok(Some(Self { store, secret }))
     }
 
-    /// Keeps it under a name.
+    /// Stores the secret under a name.
     pub fn keep(self, name: &SecretName) -> anyhow::Result<()> {
         let name = name.clone();
         ask(move || self.store.set(&name, &self.secret))
     }
 }
 
-/// Makes the encrypted file. Where somebody types, they type its passphrase twice: nobody can help who forgets it.
+/// Creates the encrypted file. On a terminal, the passphrase must be typed twice, because it cannot be recovered.
 fn make(store: &SecretStore, screen: Screen) -> anyhow::Result<()> {
-    let passphrase = typed::line("A new passphrase for your secrets, at least four words")?;
-    if screen.has_terminal() && typed::line("The same again")? != passphrase {
-        bail!("nothing was kept: the two passphrases are not the same");
+    let passphrase = typed::line("New passphrase for your secrets, at least four words")?;
+    if screen.has_terminal() && typed::line("Repeat the passphrase")? != passphrase {
+        bail!("nothing was stored: the two passphrases differ");
     }
     Home::from_env()?.prepare()?;
     let store = store.clone();
     ask(move || store.make(passphrase))
 }
 
-/// The store, unlocked here where the encrypted file is it.
+/// Returns the store. If it is the encrypted file, unlocks it.
 pub fn opened() -> anyhow::Result<SecretStore> {
     let store = store()?;
     if store.file_is_locked()? == Some(true) {
@@ -187,13 +187,13 @@ pub fn opened() -> anyhow::Result<SecretStore> {
     Ok(store)
 }
 
-/// The store for a server that is started here: its file is opened only where the server needs a secret.
+/// Returns the store for a server started by this command, unlocked only if the server needs a secret.
 pub fn opened_for(server: Option<&Server>) -> anyhow::Result<SecretStore> {
     let needs = server.is_some_and(|server| !server.secret_names().is_empty());
     if needs { opened() } else { store() }
 }
 
-/// Makes sure that every secret is there that a server's entry names, before anything is fetched for it.
+/// Checks that every secret named by a server's entry exists. Call this before downloading anything for the server.
 pub fn must_have(server: &Server) -> anyhow::Result<()> {
     let (store, names) = (opened_for(Some(server))?, server.secret_names());
     for name in names {
@@ -214,7 +214,7 @@ pub fn must_have(server: &Server) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The secrets of a server's entry that are not known to be there. Asks for no passphrase.
+/// Returns the secrets of a server's entry that are missing. Does not ask for a passphrase; secrets in a locked file count as present.
 pub fn missing(server: &Server) -> Vec<SecretName> {
     let Ok(store) = store() else { return Vec::new() };
     let is_missing = |name: &SecretName| {
@@ -233,35 +233,35 @@ fn open(store: &SecretStore) -> anyhow::Result<()> {
     ask(move || store.unlock(passphrase))
 }
 
-/// The store, as it is.
+/// Returns the store without unlocking it.
 pub fn store() -> anyhow::Result<SecretStore> {
     Ok(SecretStore::of(&Home::from_env()?.state))
 }
 
-fn place_words(store: &SecretStore) -> anyhow::Result<String> {
+fn store_name(store: &SecretStore) -> anyhow::Result<String> {
     Ok(match store.file_is_locked()? {
-        None => "The keyring".to_owned(),
-        Some(_) => format!("The encrypted file `{}`", store.path().display()),
+        None => "the keyring".to_owned(),
+        Some(_) => format!("the encrypted file `{}`", store.path().display()),
     })
 }
 
-/// The state of the encrypted file, in a few words.
+/// Describes the state of the encrypted file.
 pub fn file_words(file: &SecretsFileView) -> String {
-    let state = if file.locked { "LOCKED: `ironcurtain secrets unlock`" } else { "unlocked" };
+    let state = if file.locked { "LOCKED: unlock with `ironcurtain secrets unlock`" } else { "unlocked" };
     format!("in the encrypted file {}, {state}", file.path)
 }
 
 fn moved(server: Option<&str>, yes: bool, screen: Screen) -> anyhow::Result<ExitCode> {
     let change = SecretMove::plan(&Home::from_env()?, server)?;
     if change.secrets.is_empty() {
-        let text = format!("`{}` has no plain secret that IronCurtain knows for one.", change.file.display());
+        let text = format!("Found no unprotected secrets in `{}`.", change.file.display());
         screen.show(&[text.as_str()].into_iter().collect(), &json!({ "secrets": [] }))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut sheet = Sheet::default();
-    lines(&change.secrets).for_each(|line| sheet.line(line));
-    screen.show(&sheet, &json!({ "secrets": as_json(&change.secrets), "file": change.file }))?;
-    if !yes && screen.is_for_programs() {
+    let mut out = TextLines::default();
+    lines(&change.secrets).for_each(|line| out.line(line));
+    screen.show(&out, &json!({ "secrets": as_json(&change.secrets), "file": change.file }))?;
+    if !yes && screen.is_json() {
         return Ok(ExitCode::SUCCESS);
     }
     if !yes && !screen.confirmed("Move them?")? {
@@ -270,11 +270,11 @@ fn moved(server: Option<&str>, yes: bool, screen: Screen) -> anyhow::Result<Exit
     }
     keep(&change.secrets)?;
     change.write()?;
-    screen.note(&format!("They are kept; `{}` names them.", change.file.display()))?;
+    screen.note(&format!("Moved; `{}` now refers to them by name.", change.file.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Puts plain secrets into the keyring.
+/// Stores plain secrets in the keyring.
 pub fn keep(secrets: &[PlainSecret]) -> anyhow::Result<()> {
     if secrets.is_empty() {
         return Ok(());
@@ -283,14 +283,14 @@ pub fn keep(secrets: &[PlainSecret]) -> anyhow::Result<()> {
     ask(move || plain_secrets::keep(&store, &secrets))
 }
 
-/// A line for each, which says where it is and where it goes.
+/// Returns a line for each secret: where it is, and the name it gets.
 pub fn lines(secrets: &[PlainSecret]) -> impl Iterator<Item = String> {
     secrets.iter().map(|plain| {
-        format!("To the keyring: `{}` of {}, as `keyring:{}`.", plain.place, plain.server, plain.name)
+        format!("Move to the keyring: `{}` of {}, as `keyring:{}`.", plain.place, plain.server, plain.name)
     })
 }
 
-/// The same for programs.
+/// Returns the same as JSON.
 pub fn as_json(secrets: &[PlainSecret]) -> Vec<Value> {
     let one = |plain: &PlainSecret| json!({ "server": plain.server, "place": plain.place, "name": plain.name.as_str() });
     secrets.iter().map(one).collect()

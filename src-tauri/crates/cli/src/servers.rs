@@ -1,12 +1,12 @@
-//! Servers: which there are, and what their tools' arguments mean.
+//! `servers`: lists, adds, changes and removes servers, and annotates the arguments of their tools.
 //!
-//! - Nothing is written before the whole proposal was shown and a person said yes, or `--yes` said it for them.
+//! - Shows the whole proposal and writes only after the user confirms, or passed `--yes`.
 
 mod add;
+mod catalog;
 mod change;
 mod identity;
 mod install;
-mod known;
 mod limits;
 mod show;
 
@@ -28,64 +28,63 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// The actions on servers.
 #[derive(Debug, Subcommand)]
 pub enum ServersAction {
-    /// List the configured servers, and how many of their tools are annotated.
+    /// List the configured servers and the number of their annotated tools.
     List,
-    /// Show the servers that IronCurtain knows, each with a sandbox that fits it.
+    /// List the servers that IronCurtain knows and has a fitting sandbox for.
     Catalog,
-    /// Add a server: after a yes, try it in its sandbox and show what it has and wants; add it after another yes.
+    /// Add a server: try it in its sandbox, show its tools and what it wants to reach, then ask whether to add it.
     Add(add::AddOptions),
-    /// Take a server out. Its entry is kept.
+    /// Remove a server. Its entry is kept, so that you can restore it.
     Remove(change::RemoveOptions),
-    /// Put back a server that was taken out, as it was.
+    /// Restore a removed server as it was.
     Restore {
-        /// The server.
+        /// Name of the server.
         name: String,
     },
-    /// Open a host or a folder to a server for good, after a yes.
+    /// Allow a server a host or folder permanently.
     Open(change::OpeningOptions),
-    /// Close a host or a folder that is open to a server for good.
+    /// Stop allowing a server a host or folder permanently.
     Close(change::OpeningOptions),
-    /// Show the limits of a server's resources, or change them after a yes.
+    /// Show or change the resource limits of a server.
     Limits(limits::LimitsOptions),
-    /// Show what is suspended because a server is another program now, and keep it or start afresh after a yes.
+    /// Show what is suspended because a server is now another program; keep it, or start afresh.
     Identity(identity::IdentityOptions),
-    /// Install the package of a server that is started by `npx` or `uvx`, so that it needs no network to start.
+    /// Install the package of a server that is started by `npx` or `uvx`, so that it starts without network.
     Install(install::InstallOptions),
-    /// Look for another version of an installed package, show how its tools differ, and take it after a yes.
+    /// Check for another version of an installed package, show how its tools differ, and ask whether to install it.
     Update(install::UpdateOptions),
-    /// Start a server in its sandbox, propose what its tools' arguments mean, and write that down after a yes.
+    /// Start a server in its sandbox, propose what the arguments of its tools mean, and ask whether to save that.
     Annotate {
-        /// The server.
+        /// Name of the server.
         name: String,
         /// Write without asking.
         #[arg(long)]
         yes: bool,
-        /// With `--yes`, write arguments about which nothing tells anything as plain text that is not judged. Without it,
-        /// their tools are left out.
+        /// With `--yes`, annotate arguments of unknown meaning as plain text that no rule checks. Without this option,
+        /// tools with such arguments are left out.
         #[arg(long, requires = "yes")]
         unknown_as_text: bool,
-        /// Drop the annotations of tools that the server does not list this time. Without it, they are kept unless you say
-        /// otherwise at the terminal.
+        /// Drop the annotations of tools that the server no longer lists. Without this option, they are kept unless you
+        /// confirm on the terminal that they should be dropped.
         #[arg(long)]
         drop_unseen: bool,
-        /// The seconds that the server may take.
+        /// Seconds that the server may take to start and list its tools.
         #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
         timeout: u64,
-        /// Make the sandbox although this is root. For containers.
+        /// Create the sandbox even when running as root, for example in a container.
         #[arg(long)]
         allow_root: bool,
     },
 }
 
-/// Does it.
+/// Performs the action.
 pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     match action {
         ServersAction::List => list(&home, screen),
-        ServersAction::Catalog => known::catalog(screen),
+        ServersAction::Catalog => catalog::perform(screen),
         ServersAction::Add(options) => add::perform(&home, options, screen),
         ServersAction::Remove(options) => change::remove(&home, options, screen),
         ServersAction::Restore { name } => change::restore(&home, name, screen),
@@ -104,61 +103,60 @@ pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCod
                 allow_root: *allow_root,
                 patience: Duration::from_secs(*timeout),
             };
-            let unseen = match (yes, unknown_as_text) {
-                (false, _) => Unseen::Asked,
-                (true, false) => Unseen::Known,
-                (true, true) => Unseen::All,
+            let unconfirmed = match (yes, unknown_as_text) {
+                (false, _) => Unconfirmed::Nothing,
+                (true, false) => Unconfirmed::Known,
+                (true, true) => Unconfirmed::All,
             };
-            annotate(&inspection, name, (unseen, *drop_unseen), screen)
+            annotate(&inspection, name, (unconfirmed, *drop_unseen), screen)
         }
     }
 }
 
-/// Changes that are written without a person's look.
+/// Changes that are written without confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unseen {
-    /// Nothing: a person is asked.
-    Asked,
-    /// Tools whose arguments are known, if only by a guess.
+enum Unconfirmed {
+    /// None: the user is asked.
+    Nothing,
+    /// Tools whose arguments have a known or guessed meaning.
     Known,
-    /// Everything.
+    /// All changes.
     All,
 }
 
 fn annotate(
     inspection: &Inspection,
     name: &str,
-    (unseen, drop_unseen): (Unseen, bool),
+    (unconfirmed, drop_unseen): (Unconfirmed, bool),
     screen: Screen,
 ) -> anyhow::Result<ExitCode> {
-    let yes = unseen != Unseen::Asked;
+    let yes = unconfirmed != Unconfirmed::Nothing;
     let file = AnnotationsFile::open(&inspection.home)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let look = runtime.block_on(inspect(inspection, name))?;
-    tell_wants(&look.wants, &inspection.home, screen)?;
+    print_wants(&look.wants, &inspection.home, screen)?;
     let mut draft = Draft::new(name, look.listed?);
     if !drop_unseen {
         file.keep_unseen(&mut draft);
     }
-    // What cannot be written is not asked about.
+    // Compared before anything is asked, so that the user never confirms a change that cannot be written.
     let mut changes = file.compare(&draft)?;
-    if unseen == Unseen::Known {
+    if unconfirmed == Unconfirmed::Known {
         draft.leave_out_unknown(&changes);
         changes = file.compare(&draft)?;
     }
     let trial = PolicyTrial::open(inspection.home.clone(), &PolicyFiles::default(), &inspection.home.person)?;
     let fate = |tool: &str| UnannotatedCalls::judged(&trial, name, tool);
     screen.show(&show::text(&draft, &changes, &fate), &show::json(&file, &draft, &changes))?;
-    if !yes && !screen.is_for_programs() && screen.has_terminal() && !changes.unseen.is_empty() {
+    if !yes && !screen.is_json() && screen.has_terminal() && !changes.unseen.is_empty() {
         let unlisted = changes.unseen.join("`, `");
-        let question =
-            format!("Drop what is written of `{unlisted}`, which the server does not list this time?");
+        let question = format!("Drop the annotations of `{unlisted}`, which the server no longer lists?");
         if screen.confirmed(&question)? {
             draft.drop_unseen();
             changes = file.compare(&draft)?;
         }
     }
-    if changes.is_empty() || (!yes && screen.is_for_programs()) {
+    if changes.is_empty() || (!yes && screen.is_json()) {
         return Ok(ExitCode::SUCCESS);
     }
     let question = format!("Write this to `{}`?", file.path().display());
@@ -171,12 +169,12 @@ fn annotate(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Tells what a server reached for and did not get.
-fn tell_wants(wants: &Wants, home: &Home, screen: Screen) -> anyhow::Result<()> {
+/// Prints which hosts and files the server tried to reach and was refused.
+fn print_wants(wants: &Wants, home: &Home, screen: Screen) -> anyhow::Result<()> {
     wants
         .in_words(&home.person)
         .iter()
-        .try_for_each(|words| screen.note(&format!("While it was looked at, {words}.")))
+        .try_for_each(|words| screen.note(&format!("During the trial, {words}.")))
 }
 
 fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
@@ -201,7 +199,7 @@ fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The directory of our own programs: this one's.
+/// Returns the directory of this program, which also has IronCurtain's other programs.
 pub fn programs() -> anyhow::Result<std::path::PathBuf> {
     Ok(std::env::current_exe()?.parent().context("this program has no directory")?.to_path_buf())
 }

@@ -1,24 +1,24 @@
-//! Sessions, and the files they left that run later.
+//! `sessions` and `session`: lists sessions and decides about the files they left behind.
 
 use crate::arguments::SessionOptions;
 use crate::connection::Connection;
 use crate::left_file;
+use crate::lines::TextLines;
 use crate::print;
 use crate::screen::Screen;
-use crate::sheet::Sheet;
 use anyhow::bail;
 use ironcurtain_protocol::{LeftChoice, LeftState, Reply, Request, SessionRecordView};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Live sessions, and the ended ones that left files which wait for the person's word.
+/// Shows active sessions, and ended ones with files that the user has not decided about.
 pub fn all(screen: Screen) -> anyhow::Result<ExitCode> {
     let mut connection = Connection::open()?;
     let live = connection.ask(Request::Sessions)?;
     let behind = connection.ask(Request::LeftBehind)?;
-    let mut sheet = print::text(&live);
+    let mut out = print::text(&live);
     if let Reply::LeftBehind(sessions) = &behind {
-        sessions.iter().for_each(|session| sheet.line(left_behind(session)));
+        sessions.iter().for_each(|session| out.line(left_behind(session)));
     }
     let mut json = serde_json::to_value(&live)?;
     if let (Some(json), serde_json::Value::Object(more)) =
@@ -26,11 +26,11 @@ pub fn all(screen: Screen) -> anyhow::Result<ExitCode> {
     {
         json.extend(more);
     }
-    screen.show(&sheet, &json)?;
+    screen.show(&out, &json)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// One session, after what the person wants done with its files.
+/// Applies the user's choices to a session's files, and shows the session.
 pub fn one(options: SessionOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let mut connection = Connection::open()?;
     let SessionOptions { id: session, keep, quarantine } = options;
@@ -39,17 +39,19 @@ pub fn one(options: SessionOptions, screen: Screen) -> anyhow::Result<ExitCode> 
         connection.ask(Request::DecideLeft { session: session.clone(), path, choice })?;
     }
     let reply = connection.ask(Request::Session { session })?;
-    let Reply::Session(found) = &reply else { bail!("IronCurtain said something else than was asked for") };
+    let Reply::Session(found) = &reply else { bail!("unexpected reply from IronCurtain") };
     screen.show(&text(found), &serde_json::to_value(&reply)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Tells which sandboxes are still being looked at.
-pub fn still_looked_at(words: &[String]) {
-    let sheet: Sheet =
-        words.iter().map(|words| format!("Looking for files that run later: {words} ...")).collect();
-    // Nobody is left to tell if this fails.
-    let _ = io::stderr().write_all(sheet.as_str().as_bytes());
+/// Prints which sandboxes are still being scanned.
+pub fn print_remaining_scans(words: &[String]) {
+    let out: TextLines = words
+        .iter()
+        .map(|words| format!("Scanning for files that other programs may run: {words} ..."))
+        .collect();
+    // An error here could not be reported either.
+    let _ = io::stderr().write_all(out.as_str().as_bytes());
 }
 
 fn left_behind(session: &SessionRecordView) -> String {
@@ -66,28 +68,26 @@ fn waiting(session: &SessionRecordView) -> usize {
     session.files.iter().filter(|file| file.state == LeftState::Left).count()
 }
 
-fn text(session: &SessionRecordView) -> Sheet {
-    let mut sheet = Sheet::default();
+fn text(session: &SessionRecordView) -> TextLines {
+    let mut out = TextLines::default();
     let sandboxed = print::contained(session.sandboxed, session.remote);
-    sheet.line(format_args!("{}  {} -> {}  {sandboxed}", session.id, session.client, session.server));
+    out.line(format_args!("{}  {} -> {}  {sandboxed}", session.id, session.client, session.server));
     let state = if session.ended_ms.is_some() { "ended" } else { "not ended" };
-    let looking = if session.looking { "; still being looked at" } else { "" };
-    sheet.line(format_args!("  state      {state}{looking}"));
-    sheet.line(match waiting(session) {
-        0 if session.files.is_empty() => "This session left no file that can run code later.".to_owned(),
-        0 => "Nothing that this session left waits for your word.".to_owned(),
+    let looking = if session.looking { "; still being scanned" } else { "" };
+    out.line(format_args!("  state      {state}{looking}"));
+    out.line(match waiting(session) {
+        0 if session.files.is_empty() => "This session left no files that can run code later.".to_owned(),
+        0 => "You have decided about every file that this session left.".to_owned(),
         count => format!("This session {}.", print::left(count)),
     });
-    session.files.iter().for_each(|one| left_file::lines(&mut sheet, one));
-    session.unfinished.iter().for_each(|why| sheet.line(format_args!("  ! NOT ALL WAS LOOKED AT: {why}")));
+    session.files.iter().for_each(|one| left_file::lines(&mut out, one));
+    session.unfinished.iter().for_each(|why| out.line(format_args!("  ! NOT FULLY SCANNED: {why}")));
     if waiting(session) > 0 {
         let id = &session.id;
-        sheet.line(format_args!(
-            "Keep one with `ironcurtain session {id} --keep PATH`, or put it where nothing runs it with"
-        ));
-        sheet.line(format_args!("`ironcurtain session {id} --quarantine PATH`."));
+        out.line(format_args!("To keep a file: ironcurtain session {id} --keep PATH"));
+        out.line(format_args!("To quarantine a file: ironcurtain session {id} --quarantine PATH"));
     }
-    sheet
+    out
 }
 
 #[cfg(test)]
@@ -96,7 +96,7 @@ mod tests {
     use ironcurtain_protocol::LeftFileView;
 
     #[test]
-    fn a_list_names_each_file_and_no_file_writes_lines_of_its_own() {
+    fn listed_files_cannot_add_lines() {
         let file = |path: &str, state: LeftState| LeftFileView {
             path: path.into(),
             shown: path.into(),
@@ -128,9 +128,9 @@ mod tests {
             This session left 1 file that can run code later.\n\
             /p/.husky/pre-commit\n  new; it runs when you commit in this repository\n  | +evil\\u{1b}[2J\n  | +more\n\
             /p/.envrc\n  new; it runs when you commit in this repository\n  moved to /q/1/x\n  | +evil\\u{1b}[2J\n  | +more\n  \
-            ! NOT ALL WAS LOOKED AT: `/p/deep` is too deep\n\
-            Keep one with `ironcurtain session s1 --keep PATH`, or put it where nothing runs it with\n\
-            `ironcurtain session s1 --quarantine PATH`.\n";
+            ! NOT FULLY SCANNED: `/p/deep` is too deep\n\
+            To keep a file: ironcurtain session s1 --keep PATH\n\
+            To quarantine a file: ironcurtain session s1 --quarantine PATH\n";
         assert_eq!(text(&session).as_str(), expected);
     }
 }

@@ -1,7 +1,7 @@
 //! Environment of the user's own login session, for a trusted process that an agent client's shim starts.
 //!
-//! - The caller's environment is not trusted: a repository's client settings can set any variable of a shim. Of it, only the variables
-//!   that choose the home directory, the language and the end of the search path are kept.
+//! - The caller's environment is not trusted: a repository's client settings can set any variable of a shim. Only the variables that
+//!   choose the home directory, the language and the end of the search path are kept.
 //! - Displays, the bus and `XDG_*` come from the systemd user manager, from logind, and from sockets in the user's runtime directory.
 
 mod desktop;
@@ -13,24 +13,24 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Variables that choose which settings apply. Only the caller's count, so that the shim and the trusted process mean the same files,
-/// and the user is shown them ([`ironcurtain_config::home::OtherHome`]).
+/// Variables that choose which settings apply. They always come from the caller, so that the shim and the trusted process use the same
+/// files. The user is shown a different home ([`ironcurtain_config::home::OtherHome`]).
 const HOMES: [&str; 2] = ["HOME", HOME_VARIABLE];
 
-/// Variables for which the caller's value counts before that of the session.
+/// Variables for which the caller's value takes precedence over the session's.
 const LANGUAGE: [&str; 2] = ["LANG", "LC_ALL"];
 
 /// Variables that name a display.
 const DISPLAYS: [&str; 2] = ["WAYLAND_DISPLAY", "DISPLAY"];
 
-/// Variables that decide about the user's session, and so are never left as another source has them.
+// Variables that identify the user's session; always set or removed here, never inherited.
 const BUS: &str = "DBUS_SESSION_BUS_ADDRESS";
 const RUNTIME: &str = "XDG_RUNTIME_DIR";
 
-/// Search path where the user manager names none (`login.defs(5)`).
+/// Search path if the user manager has none (`login.defs(5)`).
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Variables, each with its value.
+/// Names and values of environment variables.
 type Variables = Vec<(OsString, OsString)>;
 
 /// Environment for the trusted process.
@@ -41,7 +41,7 @@ pub struct SessionEnvironment(Variables);
 #[derive(Debug, Default)]
 struct Sources {
     account: Option<Account>,
-    /// Runtime directory that the login made (`pam_systemd(8)`).
+    /// Runtime directory created at login (`pam_systemd(8)`).
     runtime: Option<PathBuf>,
     /// Environment of the systemd user manager.
     manager: Variables,
@@ -95,12 +95,11 @@ impl SessionEnvironment {
         names_display(&self.0)
     }
 
-    /// Returns the variables.
+    /// Returns the names and values of all variables.
     pub fn variables(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         self.0.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
 
-    /// Returns the value of a variable.
     pub fn get(&self, name: &str) -> Option<OsString> {
         value(&self.0, name).map(OsStr::to_owned)
     }
@@ -126,10 +125,10 @@ fn names_display(variables: &Variables) -> bool {
     DISPLAYS.iter().any(|name| value(variables, name).is_some())
 }
 
-/// Returns the search path of the session, followed by the absolute directories of the caller's that it lacks.
+/// Returns the session's search path, followed by the absolute directories of the caller's path that it lacks.
 ///
-/// The caller's come last, so that they name only programs that the session does not have (a Node.js that `nvm` installed). Servers'
-/// programs and `srt` are searched for on this path; bubblewrap and git are not.
+/// The caller's directories come last, so that they only add programs that the session does not have, such as a Node.js installed by
+/// `nvm`. Server programs and `srt` are searched for on this path; bubblewrap and git are not.
 fn search_path(session: Option<&OsStr>, caller: Option<&OsStr>) -> OsString {
     let mut all: Vec<PathBuf> = std::env::split_paths(session.unwrap_or(OsStr::new(USUAL_PATH))).collect();
     for directory in caller.map(std::env::split_paths).into_iter().flatten() {
@@ -137,7 +136,7 @@ fn search_path(session: Option<&OsStr>, caller: Option<&OsStr>) -> OsString {
             all.push(directory);
         }
     }
-    // Entries that were split cannot hold the separator.
+    // Cannot fail: the entries come from splitting at the separator.
     std::env::join_paths(all).unwrap_or_else(|_| USUAL_PATH.into())
 }
 
@@ -172,7 +171,7 @@ mod tests {
         of.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
-    /// Everything a repository could set for a shim.
+    /// Environment that a hostile repository could set for a shim.
     fn hostile() -> Variables {
         variables(&[
             ("LD_PRELOAD", "/repo/evil.so"),
@@ -192,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hostile_caller_chooses_neither_display_nor_bus_nor_libraries() {
+    fn caller_cannot_choose_display_bus_or_libraries() {
         let runtime = tempfile::tempdir().unwrap();
         let bus = runtime.path().join("bus");
         let _bus = UnixListener::bind(&bus).unwrap();
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_session_nothing_of_the_caller_shows_a_dialog() {
+    fn without_a_session_the_callers_display_is_ignored() {
         let found = SessionEnvironment::from(Sources { caller: hostile(), ..Sources::default() });
         assert!(!found.has_display());
         let expected =
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_caller_chooses_the_home_and_one_without_any_gets_the_account_s() {
+    fn home_comes_from_the_caller_or_else_from_the_account() {
         let account = || Some(Account { name: "u".into(), home: "/home/u".into() });
         let home = |caller: Variables| {
             let found =
@@ -251,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_display_that_was_found_is_used_where_the_user_manager_names_none() {
+    fn detected_display_is_used_if_the_user_manager_has_none() {
         let sources = Sources {
             manager: variables(&[("DISPLAY", "")]),
             desktop: Some(Desktop::Wayland("wayland-1".into())),

@@ -1,11 +1,11 @@
-//! `ironcurtain audit verify` without a trusted process.
+//! Verifies, searches and exports the audit log without a trusted process.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use std::path::Path;
 use std::process::{Command, Output};
 
 #[test]
-fn without_a_trusted_process_the_log_is_verified_and_a_change_of_it_is_told() {
+fn verify_detects_changes_without_a_trusted_process() {
     let home = tempfile::tempdir().unwrap();
     let audit = home.path().join("ic/state/audit");
     std::fs::create_dir_all(&audit).unwrap();
@@ -26,17 +26,17 @@ fn without_a_trusted_process_the_log_is_verified_and_a_change_of_it_is_told() {
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     };
     let (code, told) = verify(&written, &head);
-    assert!(code == Some(0) && told.starts_with("The audit log is whole: 20 entries; "), "{told}");
+    assert!(code == Some(0) && told.starts_with("The audit log is intact: 20 entries; "), "{told}");
     let changed = written.replacen("approved: by the team", "approved: by nobody", 1);
     let told = "THE AUDIT LOG WAS CHANGED after 3 entries: line 4: its content does not match its hash\n";
     assert_eq!(verify(&changed, &head), (Some(1), told.to_owned()));
     let (code, told) = verify(&written, &head.repeat(2));
     let wanted = "THE END OF THE AUDIT LOG IS UNKNOWN: the head file `";
     assert!(code == Some(1) && told.starts_with(wanted), "{told}");
-    assert!(told.contains("/audit-head.json` is damaged: ") && told.contains("The 20 entries"), "{told}");
+    assert!(told.contains("/audit-head.json` is damaged: ") && told.contains("Its 20 entries"), "{told}");
 }
 
-/// A person's home with the log of an earlier version, and the command in it.
+/// Creates a home with the log of an earlier version, and returns a function that runs the command in it.
 fn home_with_log() -> (tempfile::TempDir, impl Fn(&[&str]) -> Output) {
     let home = tempfile::tempdir().unwrap();
     let audit = home.path().join("ic/state/audit");
@@ -56,7 +56,7 @@ fn home_with_log() -> (tempfile::TempDir, impl Fn(&[&str]) -> Output) {
 }
 
 #[test]
-fn entries_are_found_and_written_out_without_a_trusted_process() {
+fn entries_are_searched_and_exported_without_a_trusted_process() {
     let (home, run) = home_with_log();
     let said = |arguments: &[&str]| {
         let output = run(arguments);
@@ -68,8 +68,8 @@ fn entries_are_found_and_written_out_without_a_trusted_process() {
     assert_eq!((found.as_array().unwrap().len(), &found[0]["seq"]), (1, &serde_json::json!(12)));
     let told = said(&["audit", "search", "approved", "team", "--limit", "1"]);
     assert!(told.contains("Allowed: approved: by the team") && told.contains("--limit"), "{told}");
-    assert_eq!(said(&["audit", "search", "--server", "nobody"]), "Nothing on record matches.\n");
-    assert_eq!(said(&["audit", "search", "--since", "1m"]), "Nothing on record matches.\n");
+    assert_eq!(said(&["audit", "search", "--server", "nobody"]), "No matching entries.\n");
+    assert_eq!(said(&["audit", "search", "--since", "1m"]), "No matching entries.\n");
     let all = said(&["audit", "export"]);
     assert_eq!(all.lines().count(), 20);
     let table = home.path().join("table.csv");
@@ -88,7 +88,7 @@ fn entries_are_found_and_written_out_without_a_trusted_process() {
 }
 
 #[test]
-fn a_log_that_ends_before_the_newest_entry_that_is_known_is_told() {
+fn verify_detects_a_truncated_log() {
     let (home, run) = home_with_log();
     let head = home.path().join("ic/state/audit-head.json");
     let log = std::fs::read_to_string(home.path().join("ic/state/audit/audit.jsonl")).unwrap();
@@ -100,7 +100,7 @@ fn a_log_that_ends_before_the_newest_entry_that_is_known_is_told() {
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     };
     let (code, told) = verify(20);
-    let wanted = "The audit log is whole: 20 entries; the newest is known by `audit-head.json`";
+    let wanted = "The audit log is intact: 20 entries; the newest is confirmed by `audit-head.json`";
     assert!(code == Some(0) && told.starts_with(wanted), "{told}");
     let told = "THE AUDIT LOG WAS CHANGED after 20 entries: it ends after 20 of 21 entries\n";
     assert_eq!(verify(21), (Some(1), told.to_owned()));

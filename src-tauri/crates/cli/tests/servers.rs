@@ -1,4 +1,4 @@
-//! `ironcurtain servers`, as built, in a home of its own and without a trusted process.
+//! Runs the built `ironcurtain servers` in a temporary home, without a trusted process.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ impl Home {
 }
 
 #[test]
-fn a_known_server_is_found_added_listed_and_not_replaced_without_a_word() {
+fn known_server_is_added_and_not_replaced_unless_requested() {
     let home = Home::new();
     let catalog = home.json(&["catalog"]);
     let known = catalog["servers"].as_array().unwrap().iter().find(|known| known["id"] == "memory").unwrap();
@@ -40,77 +40,77 @@ fn a_known_server_is_found_added_listed_and_not_replaced_without_a_word() {
     assert!(home.text(&["catalog"]).1.contains("memory (Memory)\n  Remembers facts"));
 
     let (done, said) = home.text(&["add", "memory", "--later", "--name", "notes"]);
-    assert!(done && said.contains("`ironcurtain servers install notes`"), "{said}");
+    assert!(done && said.contains("ironcurtain servers install notes"), "{said}");
     let listed = home.json(&["list"]);
     let names: Vec<_> = listed["servers"].as_array().unwrap().iter().map(|server| &server["name"]).collect();
     assert_eq!(names, ["filesystem", "notes"]);
     assert_eq!(listed["servers"][1]["annotatedTools"], json!(9));
 
     let (done, said) = home.text(&["add", "memory", "--later", "--name", "notes"]);
-    assert!(!done && said.contains("has `notes` already; `--replace` replaces it"), "{said}");
+    assert!(!done && said.contains("`notes` already exists in"), "{said}");
     assert!(home.text(&["add", "memory", "--later", "--name", "notes", "--replace"]).0);
 }
 
 #[test]
-fn a_server_is_taken_out_put_back_opened_and_closed_by_commands() {
+fn servers_are_removed_restored_opened_and_closed() {
     let home = Home::new();
     let folder = home.dir.path().canonicalize().unwrap().join("cache");
     std::fs::create_dir(&folder).unwrap();
     assert!(home.text(&["add", "memory", "--later", "--name", "notes"]).0);
     let (done, said) = home.text(&["open", "notes", "--host", "a.example", "--yes"]);
-    assert!(done && said.contains("notes may send whatever it knows to `a.example`, at any time"), "{said}");
+    assert!(done && said.contains("notes may send anything it knows to `a.example`, at any time"), "{said}");
     let (done, said) = home.text(&["open", "notes", "--read", folder.to_str().unwrap()]);
-    assert!(!done && said.contains("there is no terminal to confirm at"), "{said}");
+    assert!(!done && said.contains("no terminal to confirm on"), "{said}");
     let (done, said) = home.text(&["open", "notes", "--host", "https://a.example", "--yes"]);
     assert!(!done && said.contains("`https://a.example` is not a host"), "{said}");
     let (done, said) = home.text(&["close", "notes", "--host", "a.example", "--yes"]);
-    assert!(done && said.contains("No longer: notes may send"), "{said}");
+    assert!(done && said.contains("No longer allowed: notes may send"), "{said}");
     let (done, said) = home.text(&["remove", "notes", "--yes"]);
-    assert!(done && said.contains("`ironcurtain servers restore notes` puts it back"), "{said}");
+    assert!(done && said.contains("ironcurtain servers restore notes"), "{said}");
     assert_eq!(home.json(&["list"])["servers"].as_array().unwrap().len(), 1);
     let (done, said) = home.text(&["remove", "notes", "--yes"]);
-    assert!(!done && said.contains("no server is named `notes`; there is `filesystem`"), "{said}");
+    assert!(!done && said.contains("no server is named `notes`; existing servers: `filesystem`"), "{said}");
     assert!(home.text(&["restore", "notes"]).0);
     assert_eq!(home.json(&["list"])["servers"][1]["annotatedTools"], json!(9));
 }
 
 #[test]
-fn the_limits_of_a_server_are_shown_and_changed_by_commands() {
+fn limits_are_shown_and_changed() {
     let home = Home::new();
     let (done, said) = home.text(&["limits", "filesystem"]);
     assert!(done && said.starts_with("Memory: 4096 MiB (the default)\nProcessor time: no limit"), "{said}");
     let (done, said) = home.text(&["limits", "filesystem", "memory=512", "processes=2000", "--yes"]);
-    assert!(done && said.starts_with("Processes and threads: 2000 in place of 1024. Looser:"), "{said}");
-    assert!(said.contains("Memory: 512 MiB in place of 4096 MiB. Tighter:"), "{said}");
+    assert!(done && said.starts_with("Processes and threads: 2000 instead of 1024. Looser:"), "{said}");
+    assert!(said.contains("Memory: 512 MiB instead of 4096 MiB. Tighter:"), "{said}");
     assert!(said.contains("+      \"memoryMib\": 512"), "{said}");
     assert!(done, "{said}");
     assert!(home.text(&["limits", "filesystem"]).1.starts_with("Memory: 512 MiB\n"));
     for (wish, told) in [
-        ("memory=1", "memory cannot be 1: write 32 to 1048576 MiB"),
-        ("memory=512", "the limits of `filesystem` are like that already"),
-        ("memory=much", "`much` is neither a whole number nor `default`"),
-        ("rooms=2", "there is no limit `rooms`"),
+        ("memory=1", "memory must be 32 to 1048576 MiB, found 1"),
+        ("memory=512", "`filesystem` already has these limits"),
+        ("memory=much", "expected a whole number or `default`, found `much`"),
+        ("rooms=2", "unknown limit `rooms`"),
     ] {
         let (done, said) = home.text(&["limits", "filesystem", wish, "--yes"]);
         assert!(!done && said.contains(told), "{said}");
     }
     let (done, said) = home.text(&["limits", "filesystem", "memory=default"]);
-    assert!(!done && said.contains("there is no terminal to confirm at"), "{said}");
+    assert!(!done && said.contains("no terminal to confirm on"), "{said}");
     assert!(home.text(&["limits", "filesystem", "memory=default", "processes=default", "--yes"]).0);
     assert_eq!(home.json(&["limits", "filesystem"])["limits"][0]["own"], json!(null));
 }
 
 #[test]
-fn what_is_not_there_is_named() {
+fn unknown_names_are_reported() {
     let home = Home::new();
     let (done, said) = home.text(&["add", "no-such"]);
-    assert!(!done && said.contains("the catalog has no `no-such`; it has `filesystem`"), "{said}");
+    assert!(!done && said.contains("unknown server `no-such`; the catalog has `filesystem`"), "{said}");
     let (done, said) = home.text(&["add", "sqlite"]);
-    assert!(!done && said.contains("`sqlite` needs `--set folder=...`"), "{said}");
+    assert!(!done && said.contains("`sqlite` requires `--set folder=...`"), "{said}");
     let (done, said) = home.text(&["add", "sqlite", "--later", "--set", "folder=/srv/db"]);
-    assert!(done && said.contains("`ironcurtain servers install sqlite`"), "{said}");
+    assert!(done && said.contains("ironcurtain servers install sqlite"), "{said}");
     let (done, said) = home.text(&["add", "npm:some-mcp", "--later"]);
-    let fate = "calls run without a question while the server reaches nothing, and you will be asked at every call once it does. To \
+    let fate = "calls run without asking while the server can reach nothing, and you will be asked at every call once it can. To \
         decide now: ironcurtain servers annotate some-mcp";
     assert!(done && said.contains(fate) && said.contains("It has no network."), "{said}");
     let (done, said) = home.text(&["add", "https://mcp.example.com/mcp", "--later"]);
@@ -118,7 +118,7 @@ fn what_is_not_there_is_named() {
     let fate = "Nobody has said yet what its tools do: you will be asked at every call.";
     assert!(done && said.contains(place) && said.contains(fate) && !said.contains("network"), "{said}");
     let (done, said) = home.text(&["add", "time"]);
-    assert!(!done && said.contains("nothing was added: there is no terminal to ask at"), "{said}");
+    assert!(!done && said.contains("nothing was added: no terminal to confirm on"), "{said}");
     let (done, said) = home.text(&["add", "time", "--from", "/no/such/folder"]);
-    assert!(!done && said.contains("`/no/such/folder` cannot be used"), "{said}");
+    assert!(!done && said.contains("failed to open the folder `/no/such/folder`"), "{said}");
 }

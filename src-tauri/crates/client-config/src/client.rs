@@ -1,4 +1,4 @@
-//! One agent client, and what there is of it on this machine.
+//! Agent client: finds its settings on this machine, and reads and edits them.
 
 use crate::document::{Document, DocumentError, Format, Place};
 use crate::edit::Edit;
@@ -7,37 +7,37 @@ use crate::locations::{Location, Places};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// One agent client.
+/// Supported agent client.
 #[derive(Debug)]
 pub struct KnownClient {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub id: &'static str,
-    /// Its name for people.
+    /// Display name.
     pub name: &'static str,
-    /// The files that its own settings can be in: the first that is there, or the first of all.
+    /// Possible locations of the user's settings. The first existing file is used; if none exists, the first location.
     pub(crate) files: &'static [Location],
-    /// The file of one project, relative to it, where the client has such a file.
+    /// Settings file of a project, relative to its folder, if the client supports one.
     pub project_file: Option<&'static str>,
-    /// Its programs, as they are found on the path.
+    /// Names of its programs on the search path.
     pub programs: &'static [&'static str],
     pub(crate) format: Format,
     pub(crate) place: Place,
     pub(crate) shape: Shape,
 }
 
-/// A client as it was found.
+/// Result of searching for a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FoundClient {
-    /// Its settings are there.
+    /// The client has this settings file.
     Configured(PathBuf),
-    /// Its folder or program is there, its settings are not: they would be this file.
+    /// The client is installed, but this settings file does not exist yet.
     Installed(PathBuf),
-    /// Nothing of it is there. Its settings would be this file.
+    /// The client is not installed; it would use this settings file.
     Missing(PathBuf),
 }
 
 impl FoundClient {
-    /// The file of its settings.
+    /// Returns the path of the settings file.
     #[must_use]
     pub fn file(&self) -> &Path {
         match self {
@@ -47,14 +47,14 @@ impl FoundClient {
 }
 
 impl KnownClient {
-    /// Looks for it. `has_program` says if a program is found on the path.
+    /// Searches for the client. `has_program` returns whether a program is on the search path.
     #[must_use]
     pub fn find(&self, places: &Places, has_program: impl Fn(&str) -> bool) -> Option<FoundClient> {
         let files: Vec<PathBuf> = self.files.iter().filter_map(|file| file.path(places)).collect();
         if let Some(file) = files.iter().find(|file| file.is_file()) {
             return Some(FoundClient::Configured(file.clone()));
         }
-        // A folder that others use as well says nothing.
+        // A folder that other programs use too does not show that the client is installed.
         let own = |file: &PathBuf| file.parent().is_some_and(|dir| dir.is_dir() && !is_shared(dir, places));
         if let Some(file) = files.iter().find(|file| own(file)) {
             return Some(FoundClient::Installed(file.clone()));
@@ -64,20 +64,20 @@ impl KnownClient {
         Some(if is_there { FoundClient::Installed(first) } else { FoundClient::Missing(first) })
     }
 
-    /// The entries of its settings, in their order. A missing text has none.
+    /// Returns the entries of a settings file, in file order; none if `text` is `None`.
     ///
     /// # Errors
-    /// [`DocumentError`], naming the line.
+    /// [`DocumentError`] with the line.
     pub fn entries(&self, text: Option<&str>) -> Result<Vec<SettingsEntry>, DocumentError> {
         let Some(text) = text else { return Ok(Vec::new()) };
         let entries = Document::parse(self.format, text)?.entries(self.place)?;
         Ok(entries.into_iter().map(|(name, value)| SettingsEntry::of(name, value)).collect())
     }
 
-    /// The text with these entries in it, in place of those of the same names.
+    /// Adds these entries to a settings file, replacing those with the same names.
     ///
     /// # Errors
-    /// [`DocumentError`], naming the line.
+    /// [`DocumentError`] with the line.
     pub fn with(
         &self,
         text: Option<&str>,
@@ -91,10 +91,10 @@ impl KnownClient {
         self.changed(text, &changes)
     }
 
-    /// The text with entries as they are to be: of this value, or gone.
+    /// Sets entries in a settings file, or removes those with the value `None`.
     ///
     /// # Errors
-    /// [`DocumentError`], naming the line.
+    /// [`DocumentError`] with the line.
     pub fn changed(
         &self,
         text: Option<&str>,

@@ -1,9 +1,9 @@
-//! A settings file of a client as a tree that can be written back with all that the person wrote in it.
+//! Lossless tree of a client's settings file: comments and layout survive an edit.
 //!
-//! - INVARIANT: a changed text is read again before anybody sees it: the entries that were meant are as they were to be, and all
-//!   others as they were ([`Document::changed`]).
-//! - INVARIANT: what cannot be read whole is not changed. A key that is there twice on the way to the entries is an error, since
-//!   clients differ in which of the two they take.
+//! - INVARIANT: a changed text is parsed again before it is returned. Every changed entry must have its new value, and every other
+//!   entry its old one ([`Document::changed`]).
+//! - INVARIANT: a file that cannot be parsed completely is not changed. A duplicate key on the path to the entries is an error, because
+//!   clients differ in which one they use.
 
 mod jsonc;
 mod toml;
@@ -12,47 +12,47 @@ mod yaml;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The language of a file.
+/// Syntax of a settings file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// JSON, with comments and trailing commas where a client takes them.
+    /// JSON; comments and trailing commas are accepted.
     Json,
     Toml,
     Yaml,
 }
 
-/// The part of a file that its entries are in.
+/// Location of the entries in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The keys that lead there.
+    /// Path of keys from the root.
     pub keys: &'static [&'static str],
-    /// The entries are a list, each with its `name`, and not an object with their names as keys. YAML alone has that.
+    /// True if the entries are a list of objects with a `name`, false if an object with the names as keys. Lists occur only in YAML.
     pub is_list: bool,
 }
 
-/// Why a file cannot be read or changed.
+/// Failure to read or change a settings file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {
-    /// The text is not of its language.
+    /// Syntax error.
     #[error("line {line}: {problem}")]
     Syntax {
-        /// The line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// The parser's answer.
+        /// Message of the parser.
         problem: String,
     },
-    /// A key on the way to the entries holds something else.
-    #[error("`{0}` does not hold entries")]
+    /// A key on the path to the entries has a value of another type.
+    #[error("`{0}` does not contain server entries")]
     NoEntries(String),
-    /// It cannot be known which of the two is meant.
-    #[error("`{0}` is there twice: remove one of them")]
+    /// A key occurs twice.
+    #[error("duplicate key `{0}`; remove one of them")]
     Twice(String),
-    /// An entry has a form that cannot be changed here.
-    #[error("the entry `{0}` has a form that cannot be changed: edit the file by hand")]
+    /// An entry has a format that cannot be edited automatically.
+    #[error("unsupported format of the entry `{0}`; edit the file by hand")]
     Unusual(String),
 }
 
-/// A file's tree.
+/// Parsed settings file.
 pub(crate) enum Document {
     Json(jsonc::JsoncDocument),
     Toml(toml::TomlDocument),
@@ -68,7 +68,7 @@ impl Document {
         })
     }
 
-    /// The text with entries set, or removed where there is no value.
+    /// Returns the text with these entries set, or removed if the value is `None`.
     pub(crate) fn changed(
         mut self,
         place: Place,
@@ -106,7 +106,7 @@ impl Document {
         }
     }
 
-    /// The entries with their names, in their order.
+    /// Returns the names and values of the entries, in file order.
     pub(crate) fn entries(&self, place: Place) -> Result<Vec<(String, Value)>, DocumentError> {
         match self {
             Self::Json(document) => document.entries(place.keys),
@@ -115,7 +115,7 @@ impl Document {
         }
     }
 
-    /// Sets one entry; the objects on the way to it are made where they are missing.
+    /// Sets an entry, creating missing objects on the path to it.
     fn set(&mut self, place: Place, name: &str, value: &Value) -> Result<(), DocumentError> {
         match self {
             Self::Json(document) => document.set(place.keys, name, value),
@@ -124,7 +124,7 @@ impl Document {
         }
     }
 
-    /// Removes one entry, if it is there.
+    /// Removes an entry, if it exists.
     fn remove(&mut self, place: Place, name: &str) -> Result<(), DocumentError> {
         match self {
             Self::Json(document) => document.remove(place.keys, name),
@@ -142,7 +142,7 @@ impl Document {
     }
 }
 
-/// The number of the line in which a byte is, from 1.
+/// Returns the line number of a byte offset, from 1.
 fn line_of(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
 }

@@ -1,16 +1,16 @@
-//! A change of a file as a value: its text before and after.
+//! Change of a file: its text before and after.
 
 use similar::TextDiff;
 
-/// The number of lines that are shown around each change.
+/// Number of context lines in a diff.
 const AROUND: usize = 3;
 
-/// A change of a file.
+/// Change of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
-    /// Its text now; none where there is no file.
+    /// Current text; `None` if the file does not exist.
     pub before: Option<String>,
-    /// Its text then; none where the file goes.
+    /// New text; `None` to delete the file.
     pub after: Option<String>,
 }
 
@@ -19,13 +19,13 @@ impl Edit {
         Self { before: before.map(ToOwned::to_owned), after: Some(after) }
     }
 
-    /// Returns `true` if nothing would be written.
+    /// Returns whether there is nothing to write.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.before == self.after
     }
 
-    /// The change, in the form of `diff -u` without its heading.
+    /// Returns the change in the format of `diff -u`, without the header.
     #[must_use]
     pub fn diff(&self) -> String {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();

@@ -1,71 +1,71 @@
-//! Entries of clients' settings: what is started, in the shape that each client has for it.
+//! Server entries in clients' settings: parses and writes each client's format.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The file name of our shim.
+/// File name of the shim.
 const SHIM: &str = "ironcurtain-shim";
 
-/// The seconds that Goose gives a call: longer than a question waits.
+/// Timeout for a call in Goose, in seconds; longer than a question stays pending.
 const GOOSE_SECONDS: u64 = 300;
 
-/// A program that is started for a server.
+/// Command that starts a server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StartCommand {
-    /// The program.
+    /// Program name or path.
     pub command: String,
-    /// Its arguments.
+    /// Arguments.
     pub args: Vec<String>,
-    /// Its variables.
+    /// Environment variables.
     pub env: BTreeMap<String, String>,
 }
 
-/// One entry, as it is in a client's settings.
+/// Server entry in a client's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsEntry {
-    /// Its name.
+    /// Name of the entry.
     pub name: String,
-    /// Its whole value.
+    /// Complete value of the entry.
     pub value: Value,
-    /// The program that it starts, if it starts one.
+    /// Command of a server that the client starts.
     pub launch: Option<StartCommand>,
-    /// The address that it connects to, if it does.
+    /// Address of a remote server.
     pub url: Option<String>,
-    /// The client does not use it.
+    /// True if the entry is disabled.
     pub is_disabled: bool,
 }
 
-/// The shape of a client's entries.
+/// Format of a client's entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// `{command, args, env}`.
     Plain,
-    /// The same, with `type: "stdio"` before it.
+    /// `{type: "stdio", command, args, env}`.
     Typed,
-    /// Zed's: `{source: "custom", enabled: true, command, args, env}`.
+    /// Zed: `{source: "custom", enabled: true, command, args, env}`.
     Zed,
-    /// Goose's: `{name, enabled: true, type: "stdio", cmd, args, timeout, envs}`.
+    /// Goose: `{name, enabled: true, type: "stdio", cmd, args, timeout, envs}`.
     Goose,
-    /// OpenCode's: `{type: "local", command: [...], enabled: true, environment}`.
+    /// OpenCode: `{type: "local", command: [...], enabled: true, environment}`.
     OpenCode,
-    /// The Copilot command line's: `{type: "local", command, args, env, tools: ["*"]}`.
+    /// Copilot CLI: `{type: "local", command, args, env, tools: ["*"]}`.
     Copilot,
 }
 
-/// The servers that our shim gives a client.
+/// Servers that the shim provides to a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShimSelection<'a> {
-    /// All of them.
+    /// All enabled servers.
     All,
-    /// One.
+    /// The server with this name.
     Server(&'a str),
-    /// Those of a profile.
+    /// The servers of the profile with this name.
     Profile(&'a str),
 }
 
 impl StartCommand {
-    /// Our shim, for these servers.
+    /// Returns the command that starts the shim for these servers.
     #[must_use]
     pub fn of_shim(shim: &Path, selection: ShimSelection<'_>) -> Self {
         let args: &[&str] = match selection {
@@ -77,13 +77,13 @@ impl StartCommand {
         Self { command: shim.display().to_string(), args, env: BTreeMap::new() }
     }
 
-    /// Returns `true` if it is our shim, wherever that is.
+    /// Returns whether the command starts IronCurtain's shim, in any directory.
     #[must_use]
     pub fn is_shim(&self) -> bool {
         Path::new(&self.command).file_stem().is_some_and(|name| name == SHIM)
     }
 
-    /// The servers that our shim is told to give.
+    /// Returns the servers selected by the shim's arguments.
     #[must_use]
     pub fn shim_selection(&self) -> ShimSelection<'_> {
         let after = |option: &str| {
@@ -96,7 +96,7 @@ impl StartCommand {
 }
 
 impl SettingsEntry {
-    /// Takes every shape, since people write what another client takes.
+    /// Parses an entry in the format of any client, because users copy entries between clients.
     pub(crate) fn of(name: String, value: Value) -> Self {
         let text = |keys: &[&str]| keys.iter().find_map(|key| value.get(key)?.as_str());
         let url = text(&["url", "serverUrl", "httpUrl", "uri"]).map(ToOwned::to_owned);
@@ -111,7 +111,7 @@ fn launch(value: &Value) -> Option<StartCommand> {
     let mut words = match value.get("command").or_else(|| value.get("cmd"))? {
         Value::Array(words) => words.iter().map(as_text).collect::<Option<Vec<_>>>()?,
         Value::String(command) => vec![command.clone()],
-        // Zed once had `command: {path, args, env}`.
+        // Older versions of Zed use `command: {path, args, env}`.
         Value::Object(inner) => {
             return launch(&json!({
                 "command": inner.get("path")?, "args": inner.get("args"), "env": inner.get("env"),
@@ -140,7 +140,7 @@ fn as_text(value: &Value) -> Option<String> {
 }
 
 impl Shape {
-    /// The fields of an entry, in the order in which they are written; `name` is among them where it is no key.
+    /// Returns an entry with its fields in the usual order. `name` is added as a field if given, for formats where it is not the key.
     pub(crate) fn write(self, name: Option<&str>, launch: &StartCommand) -> Value {
         let StartCommand { command, args, env } = launch;
         let mut fields: Vec<(&str, Value)> = match self {

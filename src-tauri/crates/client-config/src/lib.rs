@@ -1,9 +1,8 @@
-//! The configuration of agent clients: where each keeps it, which servers it names, and the text that it has with IronCurtain's
-//! shim in it or without.
+//! Configuration of agent clients: finds it, lists its servers, and adds or removes IronCurtain's shim.
 //!
-//! - One table ([`CLIENTS`]) drives all of it.
-//! - Only the named entries of a text change; comments, order and layout of everything else stay.
-//! - Writes nothing: a change is a value ([`Edit`]) that is shown before anybody writes it.
+//! - One table ([`CLIENTS`]) describes all clients.
+//! - Only the named entries of a file change; comments, order and layout of everything else are kept.
+//! - Writes no files: returns a change as a value ([`Edit`]) that the caller can show and write.
 
 mod client;
 mod document;

@@ -1,27 +1,27 @@
-//! The folders that clients keep their configuration in, by platform.
+//! Folders where clients store their configuration, by platform.
 //!
-//! - The environment is an argument: nothing here reads it.
+//! - Takes the environment as an argument and never reads it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The variables by which clients have their settings moved.
+/// Environment variables that move a client's settings.
 const MOVED_BY: [&str; 3] = ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME"];
 
-/// The folders that places are relative to.
+/// Base folders for settings files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
-    /// The person's home directory.
+    /// The user's home directory.
     pub home: PathBuf,
-    /// The folder of applications' settings: `$XDG_CONFIG_HOME`, `~/Library/Application Support` or `%APPDATA%`.
+    /// Folder for application settings: `$XDG_CONFIG_HOME`, `~/Library/Application Support` or `%APPDATA%`.
     pub config: PathBuf,
-    /// `$XDG_CONFIG_HOME` or `~/.config`, also where the platform has another folder; `%APPDATA%` on Windows.
+    /// `$XDG_CONFIG_HOME` or `~/.config`, on macOS too; `%APPDATA%` on Windows.
     pub xdg: PathBuf,
-    /// The variables that move a client's configuration, of those that are set and not empty.
+    /// Set variables that move a client's configuration, with their folders.
     pub variables: BTreeMap<String, PathBuf>,
 }
 
-/// A folder that a place is relative to.
+/// Base folder of a location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Base {
     /// [`Places::home`].
@@ -30,15 +30,15 @@ pub(crate) enum Base {
     Config,
     /// [`Places::xdg`].
     Xdg,
-    /// The folder in a variable; no place where it is not set.
+    /// Folder in an environment variable; the location does not exist if it is not set.
     Variable(&'static str),
 }
 
-/// A file or folder of a client's.
+/// File or folder of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Location {
     pub base: Base,
-    /// Below it, with `/` between parts.
+    /// Path relative to the base, separated by `/`.
     pub below: &'static str,
 }
 
@@ -47,7 +47,7 @@ pub(crate) const fn at(base: Base, below: &'static str) -> Location {
 }
 
 impl Places {
-    /// The folders of a person with this home, where `variable` reads the environment.
+    /// Returns the folders for a home directory. `variable` reads the environment.
     #[must_use]
     pub fn of(home: &Path, variable: impl Fn(&str) -> Option<PathBuf>) -> Self {
         let set = |name: &str| variable(name).filter(|path| path.is_absolute());
@@ -66,7 +66,7 @@ impl Places {
 }
 
 impl Location {
-    /// The path, where there is one.
+    /// Returns the path, or `None` if the base's variable is not set.
     pub(crate) fn path(self, places: &Places) -> Option<PathBuf> {
         let base = match self.base {
             Base::Home => &places.home,

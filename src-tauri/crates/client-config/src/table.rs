@@ -1,4 +1,4 @@
-//! The agent clients that are known, each with the place and the form of its settings.
+//! Table of supported agent clients, with the location and format of their settings.
 //!
 //! - Sources: each client's documentation of its MCP settings, as of 2026.
 
@@ -10,7 +10,7 @@ use crate::locations::at;
 
 const SERVERS: Place = Place { keys: &["mcpServers"], is_list: false };
 
-/// The clients, in the order in which they are shown.
+/// Supported clients, in display order.
 pub const CLIENTS: &[KnownClient] = &[
     KnownClient {
         id: "claude-desktop",
@@ -191,7 +191,7 @@ pub const CLIENTS: &[KnownClient] = &[
 ];
 
 impl KnownClient {
-    /// The client of this name.
+    /// Returns the client with this id.
     #[must_use]
     pub fn named(id: &str) -> Option<&'static Self> {
         CLIENTS.iter().find(|client| client.id == id)

@@ -1,4 +1,4 @@
-//! Every client's settings: made, added to, changed, given back.
+//! Creates, extends, changes and restores the settings of every client.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
 use ironcurtain_client_config::{
@@ -18,7 +18,7 @@ fn launch() -> StartCommand {
     StartCommand::of_shim(Path::new(SHIM), ShimSelection::Server("files"))
 }
 
-/// The text that is kept for a client and an operation; written anew with `UPDATE_GOLDEN=1`.
+/// Compares a text with the golden file of a client and operation. `UPDATE_GOLDEN=1` rewrites the file.
 fn golden(client: &KnownClient, operation: &str, text: &str) {
     let path =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{}.{operation}", client.id));
@@ -30,15 +30,15 @@ fn golden(client: &KnownClient, operation: &str, text: &str) {
     assert_eq!(kept, text, "{}", path.display());
 }
 
-/// Settings as a person has them: comments, other keys, another server.
-fn lived_in(client: &KnownClient) -> String {
+/// Returns realistic settings with comments, other keys and another server.
+fn existing_settings(client: &KnownClient) -> String {
     let file = format!("{}.before", client.id);
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(file);
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
 #[test]
-fn settings_that_are_not_there_are_made() {
+fn missing_settings_are_created() {
     for client in CLIENTS {
         let edit = client.with(None, &[("files", &launch())]).unwrap();
         golden(client, "created", after(&edit));
@@ -56,16 +56,16 @@ fn settings_that_are_not_there_are_made() {
 }
 
 #[test]
-fn the_servers_that_our_shim_gives_are_read_as_they_were_written() {
+fn shim_selection_round_trips() {
     for selection in [ShimSelection::All, ShimSelection::Server("a"), ShimSelection::Profile("work")] {
         assert_eq!(StartCommand::of_shim(Path::new(SHIM), selection).shim_selection(), selection);
     }
 }
 
 #[test]
-fn an_entry_is_added_beside_others_and_removed_without_a_trace() {
+fn adding_and_removing_an_entry_restores_the_file() {
     for client in CLIENTS {
-        let before = lived_in(client);
+        let before = existing_settings(client);
         let edit = client.with(Some(&before), &[("files", &launch())]).unwrap();
         golden(client, "added", after(&edit));
         for line in before.lines() {
@@ -78,9 +78,9 @@ fn an_entry_is_added_beside_others_and_removed_without_a_trace() {
 }
 
 #[test]
-fn an_entry_is_replaced_and_put_back() {
+fn replaced_entry_can_be_restored() {
     for client in CLIENTS {
-        let before = lived_in(client);
+        let before = existing_settings(client);
         let entries = client.entries(Some(&before)).unwrap();
         let old = entries.iter().find(|entry| entry.name == "notes").unwrap();
         let started = old.launch.as_ref().unwrap();
@@ -99,21 +99,21 @@ fn an_entry_is_replaced_and_put_back() {
 }
 
 #[test]
-fn what_cannot_be_read_is_refused_with_its_line() {
+fn invalid_settings_are_rejected() {
     let named = |id: &str| KnownClient::named(id).unwrap();
     for (id, text, problem) in [
         ("cursor", "{\n  \"mcpServers\": {\n    oops\n", "line 3"),
-        ("cursor", "[]", "must hold one JSON object"),
-        ("cursor", "{\"mcpServers\": []}", "`mcpServers` does not hold entries"),
-        ("cursor", "{\"mcpServers\": {}, \"mcpServers\": {}}", "`mcpServers` is there twice"),
-        ("cursor", "{\"mcpServers\": {\"files\": {}, \"files\": {}}}", "`files` is there twice"),
+        ("cursor", "[]", "expected a JSON object"),
+        ("cursor", "{\"mcpServers\": []}", "`mcpServers` does not contain server entries"),
+        ("cursor", "{\"mcpServers\": {}, \"mcpServers\": {}}", "duplicate key `mcpServers`"),
+        ("cursor", "{\"mcpServers\": {\"files\": {}, \"files\": {}}}", "duplicate key `files`"),
         ("codex", "a = 1\nb = \n", "line 2"),
-        ("codex", "mcp_servers = 3\n", "`mcp_servers` does not hold entries"),
+        ("codex", "mcp_servers = 3\n", "`mcp_servers` does not contain server entries"),
         ("goose", "a: [1\n", "line"),
-        ("goose", "extensions: 3\n", "`extensions` does not hold entries"),
-        ("goose", "- a\n", "must hold one mapping"),
-        ("goose", "a: 1\n---\nb: 2\n", "more than one document"),
-        ("continue", "mcpServers:\n  a: 1\n", "`mcpServers` does not hold entries"),
+        ("goose", "extensions: 3\n", "`extensions` does not contain server entries"),
+        ("goose", "- a\n", "expected a mapping"),
+        ("goose", "a: 1\n---\nb: 2\n", "expected one YAML document"),
+        ("continue", "mcpServers:\n  a: 1\n", "`mcpServers` does not contain server entries"),
     ] {
         let error = named(id).with(Some(text), &[("files", &launch())]).unwrap_err().to_string();
         assert!(error.contains(problem), "{id}: {text}: {error}");
@@ -132,7 +132,7 @@ fn a_client_is_found_by_its_file_its_folder_or_its_program() {
     assert_eq!(cursor.find(&places, |_| false), Some(FoundClient::Installed(file.clone())));
     std::fs::write(&file, "{}").unwrap();
     assert_eq!(cursor.find(&places, |_| false), Some(FoundClient::Configured(file)));
-    // The home directory is no sign of Claude Code.
+    // The home directory does not show that Claude Code is installed.
     let code = KnownClient::named("claude-code").unwrap();
     assert_eq!(code.find(&places, |_| false), Some(FoundClient::Missing(home.path().join(".claude.json"))));
     let moved = Places::of(home.path(), |name| (name == "CODEX_HOME").then(|| home.path().join("cx")));
@@ -141,7 +141,7 @@ fn a_client_is_found_by_its_file_its_folder_or_its_program() {
 }
 
 #[test]
-fn entries_are_understood_in_every_shape_that_people_write() {
+fn entries_are_parsed_in_every_format() {
     let cursor = KnownClient::named("cursor").unwrap();
     let text = json!({ "mcpServers": {
         "remote": { "url": "https://mcp.example/sse", "headers": {} },
@@ -163,7 +163,7 @@ fn entries_are_understood_in_every_shape_that_people_write() {
     assert_eq!((&of("odd").launch, &of("odd").url), (&None, &None));
 }
 
-/// JSON as people and programs lay it out, with comments where a client takes them.
+/// Generates JSON with varying layout and comments.
 fn layout() -> impl Strategy<Value = String> {
     let names = prop::collection::btree_set("[a-z][a-z-]{0,6}", 1..4);
     let comment = prop_oneof![Just(""), Just("// one\n"), Just("/* two */ ")];
@@ -185,7 +185,7 @@ fn layout() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn what_is_connected_and_disconnected_is_as_it_was(text in layout()) {
+    fn connecting_and_disconnecting_restores_the_text(text in layout()) {
         let cursor = KnownClient::named("cursor").unwrap();
         let name = "Files of mine";
         let edit = cursor.with(Some(&text), &[(name, &launch())]).unwrap();
@@ -194,7 +194,7 @@ proptest! {
     }
 
     #[test]
-    fn a_text_is_never_changed_but_where_it_is_meant(text in "\\PC{0,60}") {
+    fn other_entries_never_change(text in "\\PC{0,60}") {
         for client in CLIENTS {
             if let Ok(edit) = client.with(Some(&text), &[("files", &launch())]) {
                 let entries = client.entries(Some(after(&edit))).unwrap();

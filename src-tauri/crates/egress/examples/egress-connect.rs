@@ -1,4 +1,4 @@
-//! `egress-connect --connect HOST PORT`: what ssh's `ProxyCommand` is given, by itself.
+//! `egress-connect --connect HOST PORT`: the ssh `ProxyCommand` as a standalone program.
 
 use ironcurtain_egress::connect::{ProxyConnectError, run};
 

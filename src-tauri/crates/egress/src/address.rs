@@ -1,30 +1,30 @@
-//! Addresses that no name may lead to: this machine, its network, and whoever hands out credentials there. Pure, but for
-//! [`is_own`].
+//! Addresses that no name may resolve to: this machine, its network, and metadata services that hand out credentials.
+//! Pure, except for [`is_own`].
 //!
-//! - An address that carries another one (mapped, NAT64, 6to4) is what it carries.
-//! - IPv6 outside global unicast is not public, whatever it is.
+//! - An address that embeds another one (mapped, NAT64, 6to4) counts as the embedded address.
+//! - IPv6 outside global unicast is never public.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-/// The reasons why an address is not public.
+/// Reason why an address is not public.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AddressScope {
-    /// It stands for no address at all.
+    /// The unspecified address.
     Unspecified,
-    /// This machine.
+    /// This machine's loopback.
     Loopback,
-    /// The link this machine is on.
+    /// Link-local: the link that this machine is on.
     LinkLocal,
-    /// A service that tells a machine its credentials.
+    /// A metadata service, which hands out this machine's credentials.
     Metadata,
     /// A private network.
     Private,
-    /// The provider's own network (carrier-grade NAT).
+    /// The provider's shared address space (carrier-grade NAT).
     Shared,
-    /// Many machines at once.
+    /// A multicast group.
     Multicast,
-    /// Set aside: documentation, benchmarks, tunnels, the future.
+    /// Reserved: documentation, benchmarks, tunnels, future use.
     Reserved,
     /// One of this machine's own public addresses.
     Own,
@@ -33,20 +33,20 @@ pub enum AddressScope {
 impl fmt::Display for AddressScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Unspecified => "stands for no machine",
+            Self::Unspecified => "is the unspecified address",
             Self::Loopback => "is this machine itself",
-            Self::LinkLocal => "is on this machine's own link",
+            Self::LinkLocal => "is a link-local address",
             Self::Metadata => "hands out this machine's credentials",
             Self::Private => "is in a private network",
-            Self::Shared => "is in the provider's own network",
-            Self::Multicast => "is a group of machines",
+            Self::Shared => "is in the provider's shared address space",
+            Self::Multicast => "is a multicast address",
             Self::Reserved => "is not a public address",
             Self::Own => "is this machine's own",
         })
     }
 }
 
-/// The reason why an address is not public; nothing when it is public.
+/// Returns why an address is not public, or `None` if it is public.
 #[must_use]
 pub fn scope(address: IpAddr) -> Option<AddressScope> {
     match address {
@@ -55,7 +55,7 @@ pub fn scope(address: IpAddr) -> Option<AddressScope> {
     }
 }
 
-/// True when an address is this machine's own: the way to it begins at itself. Asks the kernel's routes; sends nothing.
+/// Returns whether an address is one of this machine's own: the kernel's route to it starts at the address itself. Sends nothing.
 #[must_use]
 pub fn is_own(address: IpAddr) -> bool {
     let from: SocketAddr = match address {
@@ -67,13 +67,13 @@ pub fn is_own(address: IpAddr) -> bool {
         socket.connect((address, 9))?;
         Ok(socket.local_addr()?.ip())
     };
-    // Without a route there is no connection either.
+    // No route means no connection either.
     route().is_ok_and(|source| source == address)
 }
 
 fn scope_v4(address: Ipv4Addr) -> Option<AddressScope> {
     match address.octets() {
-        // Azure's is a public address; the others are in ranges that are refused below as well.
+        // Azure's is a public address; the others are also covered by ranges refused below.
         [168, 63, 129, 16]
         | [169, 254, 169, 254]
         | [169, 254, 170, 2 | 23]
@@ -96,7 +96,7 @@ fn scope_v4(address: Ipv4Addr) -> Option<AddressScope> {
 }
 
 fn scope_v6(address: Ipv6Addr) -> Option<AddressScope> {
-    if let Some(inner) = carried(address) {
+    if let Some(inner) = embedded(address) {
         return scope_v4(inner);
     }
     match address.segments() {
@@ -108,7 +108,7 @@ fn scope_v6(address: Ipv6Addr) -> Option<AddressScope> {
         [0xfe80..=0xfeff, ..] => Some(AddressScope::LinkLocal),
         [0xfc00..=0xfdff, ..] => Some(AddressScope::Private),
         [0xff00..=0xffff, ..] => Some(AddressScope::Multicast),
-        // Teredo, ORCHID, benchmarks and documentation, within global unicast.
+        // Teredo, ORCHID, benchmarks and documentation inside global unicast.
         [0x2001, 0x0000 | 0x0002 | 0x0010..=0x002f | 0x0db8, ..] | [0x3fff, 0x0000..=0x0fff, ..] => {
             Some(AddressScope::Reserved)
         }
@@ -117,8 +117,8 @@ fn scope_v6(address: Ipv6Addr) -> Option<AddressScope> {
     }
 }
 
-/// The IPv4 address inside: mapped, translated, NAT64 under its well-known prefix, 6to4.
-fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
+/// Returns the embedded IPv4 address: mapped, translated, NAT64 under its well-known prefix, or 6to4.
+fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match address.segments() {
         [0, 0, 0, 0, 0, 0xffff, a, b]
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn each_range_is_known_at_both_ends_and_the_neighbours_are_public() {
+    fn each_range_is_refused_at_both_ends_and_its_neighbours_are_public() {
         for (first, last, place, before, after) in [
             ("10.0.0.0", "10.255.255.255", AddressScope::Private, Some("9.255.255.255"), Some("11.0.0.0")),
             (
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_named_as_such() {
+    fn metadata_services_have_their_own_scope() {
         for text in
             ["169.254.169.254", "fd00:ec2::254", "100.100.100.200", "168.63.129.16", "::ffff:169.254.169.254"]
         {
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_carries_an_address_is_that_address() {
+    fn an_embedded_address_is_judged_as_itself() {
         for form in ["::ffff:{}", "::ffff:0:{}", "64:ff9b::{}"] {
             let carrying = |inner: &str| of(&form.replace("{}", inner));
             assert_eq!(carrying("127.0.0.1"), Some(AddressScope::Loopback), "{form}");
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_to_our_own_address_begins_there() {
+    fn the_route_to_our_own_address_starts_at_it() {
         assert!(is_own("127.0.0.1".parse().unwrap()));
         assert!(!is_own("192.0.2.1".parse().unwrap()));
     }

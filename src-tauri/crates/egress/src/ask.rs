@@ -1,7 +1,7 @@
-//! A target that the rules do not know, put to somebody.
+//! Prompts for targets that no rule matches.
 //!
-//! - Connections that wait for the same target share one question; it is taken away when the last of them is gone.
-//! - Whatever the answer, the rules have the last word after it.
+//! - Connections waiting for the same target share one question, which is withdrawn when the last of them closes.
+//! - The rules are checked again after every answer and have the last word.
 
 use crate::BoxFuture;
 use crate::host::HostPort;
@@ -11,22 +11,22 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Whoever can decide on a target that the rules do not know.
+/// Decides on targets that no rule matches.
 pub trait AskHost: Send + Sync + 'static {
-    /// Asks. Dropping the future takes the question away.
+    /// Asks the user. Dropping the future withdraws the question.
     fn ask(&self, target: HostPort) -> BoxFuture<'static, HostAnswer>;
 }
 
 /// The answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostAnswer {
-    /// The connections that waited for it may go.
+    /// Allows the connections that waited for this answer, and no others.
     Once,
-    /// The rules know the target by now; they are asked again.
+    /// A grant for the target was added; the rules are checked again.
     Granted,
-    /// No, with what may be told.
+    /// Denied, with a reason.
     No {
-        /// A sentence for the agent.
+        /// Reason to show to the agent.
         why: String,
     },
 }
@@ -34,7 +34,7 @@ pub enum HostAnswer {
 type Question = Shared<BoxFuture<'static, HostAnswer>>;
 type Open = HashMap<HostPort, WeakShared<BoxFuture<'static, HostAnswer>>>;
 
-/// The questions of one server.
+/// Open questions of one server.
 pub(crate) struct PendingQuestions {
     ask: Arc<dyn AskHost>,
     open: Mutex<Open>,
@@ -46,13 +46,13 @@ impl PendingQuestions {
         Self { ask, open: Mutex::default(), bound }
     }
 
-    /// The answer, by joining a question that is open already or by asking.
+    /// Joins an open question for the target or asks a new one.
     pub(crate) async fn ask(&self, target: &HostPort) -> HostAnswer {
         self.question(target).await
     }
 
     fn question(&self, target: &HostPort) -> Question {
-        // A map is whole after every step of its owner.
+        // Every update leaves the map consistent, so a poisoned lock is safe to use.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let joined =
             open.get(target).and_then(WeakShared::upgrade).filter(|question| question.peek().is_none());
@@ -80,7 +80,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use tokio::sync::watch;
 
-    /// Answers when told to, and counts what is asked and what is taken away.
+    /// Answers on demand, and counts questions asked and withdrawn.
     struct Person {
         asked: AtomicUsize,
         open: Arc<AtomicUsize>,
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn those_who_wait_for_the_same_target_share_a_question() {
+    async fn connections_to_the_same_target_share_a_question() {
         let (person, questions) = person();
         let (one, other) = (target("a.test:443"), target("a.test:80"));
         let tell = async {
@@ -131,11 +131,11 @@ mod tests {
             tokio::join!(questions.ask(&one), questions.ask(&one), questions.ask(&other), tell);
         assert_eq!([a, b, c], [HostAnswer::Once, HostAnswer::Once, HostAnswer::Once]);
         assert_eq!(questions.ask(&one).await, HostAnswer::Once);
-        assert_eq!(person.asked.load(Ordering::SeqCst), 3, "an answer for once is not kept");
+        assert_eq!(person.asked.load(Ordering::SeqCst), 3, "an answer for one connection is not reused");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_question_ends_with_the_last_who_waits_and_with_its_bound() {
+    async fn a_question_is_withdrawn_with_its_last_waiter_and_at_its_deadline() {
         let (person, questions) = person();
         let one = target("a.test:443");
         let open = || person.open.load(Ordering::SeqCst);

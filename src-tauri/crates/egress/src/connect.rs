@@ -1,41 +1,41 @@
-//! A connection through the proxy for programs that speak to their standard streams, as ssh's `ProxyCommand` does.
+//! Connects through the proxy for programs that use their standard streams, as ssh's `ProxyCommand` does.
 //!
-//! - Standard library only: it runs inside the sandbox, as part of a program that starts fast.
-//! - Nothing is read ahead of the conversation: the first byte after the proxy's answer is the other side's first byte.
+//! - Uses the standard library only: it runs inside the sandbox, as part of a program that starts fast.
+//! - Reads nothing past the proxy's response: the next byte is the target's first byte.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// An answer longer than this is no answer.
+/// Maximum length of the proxy's response head, in bytes.
 const LONGEST_ANSWER: usize = 16 * 1024;
-/// A question to the person may be open meanwhile.
+/// Timeout for the proxy's response. It is long because the user may be answering a prompt.
 const ANSWER_BOUND: Duration = Duration::from_secs(45 * 60);
 
-/// The reasons why there is no connection.
+/// Reason why no connection was made.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyConnectError {
-    /// Host or port cannot stand in a request.
+    /// The host or port contains characters that are not allowed in a request.
     #[error("`{0}` is not a host and port")]
     Target(String),
-    /// The proxy said no, in its words.
+    /// The proxy refused, with its reason.
     #[error("{0}")]
     Refused(String),
-    /// The conversation broke.
-    #[error("the proxy at {proxy} cannot be used: {source}")]
+    /// The connection to the proxy failed.
+    #[error("failed to connect through the proxy at {proxy}: {source}")]
     Io {
-        /// Its address.
+        /// Address of the proxy.
         proxy: SocketAddr,
-        /// The error.
+        /// Underlying error.
         source: io::Error,
     },
 }
 
-/// Connects to `host` and `port` and carries the conversation on the standard streams until the other side has ended.
-/// `http_proxy` is the value of `HTTP_PROXY`, which says where the proxy is; without one it is where the sandbox has it.
+/// Connects to `host` and `port` and relays the standard streams until the target closes the connection. `http_proxy` is
+/// the value of `HTTP_PROXY`; without it, the proxy is expected at its usual address in the sandbox.
 ///
 /// # Errors
-/// [`ProxyConnectError`], for whoever reads the program's error output.
+/// [`ProxyConnectError`], worded for the program's standard error.
 pub fn run(host: &str, port: &str, http_proxy: Option<&str>) -> Result<(), ProxyConnectError> {
     let proxy = http_proxy
         .and_then(|url| url.strip_prefix("http://")?.trim_end_matches('/').parse().ok())
@@ -44,10 +44,10 @@ pub fn run(host: &str, port: &str, http_proxy: Option<&str>) -> Result<(), Proxy
     copy(stream, io::stdin(), io::stdout().lock()).map_err(|source| ProxyConnectError::Io { proxy, source })
 }
 
-/// Connects to `host` and `port` by way of the proxy.
+/// Connects to `host` and `port` through the proxy.
 ///
 /// # Errors
-/// [`ProxyConnectError`], for whoever reads the program's error output.
+/// [`ProxyConnectError`], worded for the program's standard error.
 pub fn connect(proxy: SocketAddr, host: &str, port: &str) -> Result<TcpStream, ProxyConnectError> {
     let target = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     let clean = target.bytes().all(|b| b.is_ascii_graphic()) && port.parse::<u16>().is_ok_and(|p| p != 0);
@@ -66,7 +66,7 @@ pub fn connect(proxy: SocketAddr, host: &str, port: &str) -> Result<TcpStream, P
         return Ok(stream);
     }
     let mut why = String::new();
-    // Without its words the status line has to do.
+    // If the body cannot be read, the status line is the reason.
     let _ = stream.take(LONGEST_ANSWER as u64).read_to_string(&mut why);
     let status = head.lines().next().unwrap_or_default();
     Err(ProxyConnectError::Refused(if why.trim().is_empty() {
@@ -76,26 +76,26 @@ pub fn connect(proxy: SocketAddr, host: &str, port: &str) -> Result<TcpStream, P
     }))
 }
 
-/// Copies both ways between a connection and a pair of streams, until the other side has ended.
+/// Copies in both directions between a connection and a pair of streams until the target closes the connection.
 ///
 /// # Errors
-/// The other side's stream broke.
+/// Reading from the target or writing to `output` fails.
 pub fn copy(
     stream: TcpStream,
     mut input: impl Read + Send + 'static,
     mut output: impl Write,
 ) -> io::Result<()> {
     let mut sending = stream.try_clone()?;
-    // Ends with the process: nobody can be made to stop reading its standard input.
+    // The thread stays until the process exits: a blocking read of standard input cannot be interrupted.
     std::thread::spawn(move || {
-        // What can no longer be sent is the other side's loss, which the reader below learns of.
+        // A write error means that the target has closed; the reader below notices that.
         let _ = pass(&mut input, &mut sending);
         let _ = sending.shutdown(Shutdown::Write);
     });
     pass(&mut &stream, &mut output)
 }
 
-/// Copies and flushes what came at once, so that nobody waits for a full buffer.
+/// Copies and flushes each read at once, so that no data waits for a full buffer.
 fn pass(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     let mut buffer = vec![0; 32 * 1024];
     loop {
@@ -110,18 +110,19 @@ fn pass(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// The head of the answer, read byte by byte.
+/// Reads the response head byte by byte.
 fn read_head(stream: &mut TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
         if head.len() >= LONGEST_ANSWER {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "its answer is too long"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "its response is too long"));
         }
         stream.read_exact(&mut byte)?;
         head.extend_from_slice(&byte);
     }
-    String::from_utf8(head).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "its answer is not text"))
+    String::from_utf8(head)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "its response is not UTF-8"))
 }
 
 fn is_success(head: &str) -> bool {
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
     use std::net::TcpListener;
 
-    /// A proxy that gives one answer and echoes from then on; what it was asked comes back.
+    /// Starts a proxy that sends one response and then echoes. Its thread returns the request.
     fn proxy(answer: &'static str) -> (SocketAddr, std::thread::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_conversation_begins_with_the_byte_after_the_answer() {
+    fn the_stream_starts_with_the_byte_after_the_response() {
         let (address, serving) = proxy("HTTP/1.1 200 OK\r\nX: y\r\n\r\nbanner ");
         let stream = connect(address, "git.test", "22").unwrap();
         let mut heard = Vec::new();
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_in_the_proxys_words() {
+    fn a_refusal_carries_the_proxys_reason() {
         let (address, _serving) = proxy("HTTP/1.1 403 Forbidden\r\nContent-Length: 3\r\n\r\nno.");
         assert_eq!(connect(address, "::1", "22").unwrap_err().to_string(), "no.");
         let (address, _serving) = proxy("HTTP/1.1 502 Bad Gateway\r\n\r\n");
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_a_host_and_a_port_gets_into_the_request() {
+    fn only_a_host_and_a_port_get_into_the_request() {
         let nowhere = "127.0.0.1:1".parse().unwrap();
         for (host, port) in
             [("a b", "22"), ("a\r\nX: y", "22"), ("a", "0"), ("a", "x"), ("a", "70000"), ("\u{e9}", "22")]

@@ -1,13 +1,13 @@
-//! Which connections are open, for whoever takes a permission back and has to know when that has had its effect.
+//! Tracks open connections, so that revoking a permission can wait until it has taken effect.
 //!
-//! - A connection is counted before the rules are asked about it for the last time, so that none is missed.
+//! - A connection is counted before its last rule check, so that none is missed.
 
 use crate::host::HostPort;
 use crate::rules::{HostRules, PermittedBy};
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 
-/// The open connections of one proxy; clones are the same.
+/// Open connections of one proxy. Clones share the same set.
 #[derive(Debug, Clone, Default)]
 pub struct Connections(watch::Sender<OpenSet>);
 
@@ -17,7 +17,7 @@ struct OpenSet {
     open: BTreeMap<u64, (HostPort, PermittedBy)>,
 }
 
-/// One connection, for as long as it is kept.
+/// Entry for one open connection; dropping it removes the connection from the set.
 #[derive(Debug)]
 pub(crate) struct CountedConnection {
     number: u64,
@@ -25,12 +25,12 @@ pub(crate) struct CountedConnection {
 }
 
 impl Connections {
-    /// Completes when no connection is open but those that these rules go on allowing.
+    /// Completes when every open connection is allowed by these rules.
     pub async fn all_within(&self, rules: &HostRules) {
         let mut counted = self.0.subscribe();
         let only_allowed =
             |counted: &OpenSet| counted.open.values().all(|(to, by)| rules.still_allows(to, by));
-        // Its sender is borrowed for as long as this runs.
+        // `self` borrows the sender for as long as this runs, so the channel cannot close.
         let _ = counted.wait_for(only_allowed).await.is_ok();
     }
 
@@ -57,7 +57,7 @@ mod tests {
     use futures_util::FutureExt;
 
     #[tokio::test]
-    async fn what_is_no_longer_allowed_is_waited_for_and_what_is_allowed_is_not() {
+    async fn waits_only_for_connections_that_are_no_longer_allowed() {
         let all = Connections::default();
         let target = |text| HostPort::parse(text, None).unwrap();
         let allowed = all.count(target("a.test:443"), PermittedBy::Rule("a.test".into()));

@@ -1,4 +1,4 @@
-//! Connections of our own on behalf of a server: judged, resolved, put on record and dialled as those through the proxy are.
+//! Our own connections on behalf of a server: judged, resolved, recorded and dialled like those through the proxy.
 
 use crate::gate::{Gate, OpenConnection, Permit};
 use crate::host::HostPort;
@@ -13,27 +13,27 @@ pub struct Dialer(Gate);
 /// An open connection.
 #[derive(Debug)]
 pub struct Dialed {
-    /// Its stream.
+    /// TCP stream.
     pub stream: TcpStream,
-    /// For as long as it is there, the connection counts as open.
+    /// Keeps the connection counted as open until dropped.
     pub permit: DialPermit,
 }
 
-/// The permission of an open connection.
+/// Permission for an open connection.
 #[derive(Debug)]
 pub struct DialPermit(Permit);
 
 impl Dialer {
-    /// Opens connections by these rules, on this record.
+    /// Creates a dialer that applies the rules, record and limits of `proxy`.
     #[must_use]
     pub fn new(proxy: Proxy) -> Self {
         Self(Gate::new(proxy))
     }
 
-    /// A connection to the target, if it may be had.
+    /// Connects to the target if it is allowed and reachable.
     ///
     /// # Errors
-    /// [`ConnectionRefusal`], which is on record.
+    /// [`ConnectionRefusal`], which has been recorded.
     pub async fn open(&self, target: &HostPort) -> Result<Dialed, ConnectionRefusal> {
         let OpenConnection { stream, permit } = self.0.open(Protocol::Direct, target.clone()).await?;
         Ok(Dialed { stream, permit: DialPermit(permit) })

@@ -1,13 +1,13 @@
-//! The variables that tell a sandboxed program to use the proxy. Pure.
+//! Environment variables that make a sandboxed program use the proxy. Pure.
 //!
-//! - Nothing is exempt: a program that goes around the proxy finds no network there.
+//! - No host is exempt: a program that bypasses the proxy finds no network.
 //! - `ALL_PROXY` names the HTTP side. Python's `httpx` refuses to start when it reads `socks5h` and has no SOCKS package, and
-//!   gRPC ignores it; a program that wants SOCKS finds it at the same port.
+//!   gRPC ignores it. The same port also speaks SOCKS.
 
 use std::collections::BTreeMap;
 
-/// The variables for a proxy at `port` of the sandbox's loopback. `program` is our helper as the sandbox sees it
-/// (`ironcurtain-sandbox`), for programs that need a command to connect with; without one git's ssh is left alone.
+/// Returns the variables for a proxy at `port` of the sandbox's loopback. `program` is the path of `ironcurtain-sandbox`
+/// inside the sandbox, for programs that need a command to connect with; without it, git's ssh is not configured.
 #[must_use]
 pub fn environment(port: u16, program: Option<&str>) -> BTreeMap<String, String> {
     const HTTP: [&str; 10] = [
@@ -22,7 +22,7 @@ pub fn environment(port: u16, program: Option<&str>) -> BTreeMap<String, String>
         "npm_config_proxy",
         "npm_config_https_proxy",
     ];
-    // Each wins over a file in the person's home or in a project, where such a list may stand.
+    // These override exemptions in configuration files of the user's home or of a project.
     const EXEMPT: [&str; 4] = ["NO_PROXY", "no_proxy", "npm_config_noproxy", "no_grpc_proxy"];
     let http = format!("http://127.0.0.1:{port}");
     let mut env: BTreeMap<String, String> =
@@ -31,7 +31,7 @@ pub fn environment(port: u16, program: Option<&str>) -> BTreeMap<String, String>
     env.insert("PIP_PROXY".to_owned(), http.clone());
     env.insert("FTP_PROXY".to_owned(), format!("socks5h://127.0.0.1:{port}"));
     env.insert("ftp_proxy".to_owned(), format!("socks5h://127.0.0.1:{port}"));
-    // Node asks the variables above only when it is told to.
+    // Node reads the variables above only if this is set.
     env.insert("NODE_USE_ENV_PROXY".to_owned(), "1".to_owned());
     if let Some(program) = program {
         env.insert("GIT_SSH_COMMAND".to_owned(), ssh_command(program));
@@ -39,9 +39,9 @@ pub fn environment(port: u16, program: Option<&str>) -> BTreeMap<String, String>
     env
 }
 
-/// `ssh` that connects through `program`. Shared connections are off: they need a socket that the sandbox does not allow.
+/// Returns an `ssh` command that connects through `program`. Connection sharing is off: it needs a socket that the sandbox forbids.
 fn ssh_command(program: &str) -> String {
-    // ssh hands the command to a shell after replacing what starts with a percent sign, and git hands ssh to another one.
+    // ssh expands `%` sequences and passes the command to a shell; git passes ssh to another shell.
     let program = quoted(&program.replace('%', "%%"));
     let proxy = quoted(&format!("ProxyCommand={program} --connect %h %p"));
     format!("ssh -o ControlMaster=no -o ControlPath=none -o {proxy}")

@@ -1,7 +1,7 @@
-//! The way from a target to an open connection: judge, ask, resolve, judge the addresses, write it down, dial.
+//! Steps from a target to an open connection: judge, ask, resolve, judge the addresses, record, dial.
 //!
-//! - The only code that dials; it dials addresses it has judged, under rules that still allow it.
-//! - [`OpenConnection`] is the permission: what carries bytes takes one.
+//! - The only code that dials; it dials only addresses that it has judged, under rules that still allow them.
+//! - [`OpenConnection`] is the permission: code that relays bytes requires one.
 
 use crate::address::{self, AddressScope};
 use crate::ask::{HostAnswer, PendingQuestions};
@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// The judge of the connections of one server.
+/// Decides on the connections of one server.
 pub(crate) struct Gate {
     server: String,
     rules: watch::Receiver<Arc<HostRules>>,
@@ -29,7 +29,7 @@ pub(crate) struct Gate {
     pub(crate) limits: ProxyLimits,
 }
 
-/// An open connection to where it may go.
+/// An open connection to an allowed target.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct OpenConnection {
@@ -37,7 +37,7 @@ pub(crate) struct OpenConnection {
     pub(crate) permit: Permit,
 }
 
-/// That a target is allowed, and for how long that stays so.
+/// Proof that a target is allowed, and for how long.
 #[derive(Debug, Clone)]
 #[must_use]
 pub(crate) struct Permit {
@@ -63,7 +63,7 @@ impl Gate {
         }
     }
 
-    /// A connection to the target, if it may be had. Every refusal is on record when this returns.
+    /// Connects to the target if it is allowed and reachable. Every refusal has been recorded when this returns.
     pub(crate) async fn open(
         &self,
         protocol: Protocol,
@@ -79,7 +79,7 @@ impl Gate {
         }
     }
 
-    /// Writes down that something was refused before there was a target.
+    /// Records a request that was refused before its target was known.
     pub(crate) async fn refuse_unparsed(
         &self,
         protocol: Protocol,
@@ -90,7 +90,7 @@ impl Gate {
         self.refused(protocol, shown, 0, Vec::new(), refusal).await;
     }
 
-    /// Writes down that a connection which was open was cut.
+    /// Records that an open connection was cut.
     pub(crate) async fn cut(&self, permit: &Permit, refusal: &ConnectionRefusal) {
         let HostPort { host, port } = &permit.target;
         self.refused(permit.protocol, host.to_string(), *port, permit.addresses.clone(), refusal).await;
@@ -117,7 +117,7 @@ impl Gate {
             rules: self.rules.clone(),
         };
         self.allowed(&permit).await?;
-        // INVARIANT: what is dialled is what was judged above; nothing is resolved again.
+        // INVARIANT: only the addresses judged above are dialled; the name is not resolved again.
         let dialled = tokio::select! {
             biased;
             withdrawn = permit.withdrawn() => return Err(withdrawn),
@@ -126,7 +126,7 @@ impl Gate {
         Ok(OpenConnection { stream: dialled?, permit })
     }
 
-    /// The rules' word, after the person's where they have none.
+    /// Applies the rules, and asks the user where no rule matches.
     async fn decide(&self, target: &HostPort) -> Result<PermittedBy, ConnectionRefusal> {
         if let Some(by) = self.judge(target)? {
             return Ok(by);
@@ -144,9 +144,9 @@ impl Gate {
         }
     }
 
-    /// Nothing when it is to be asked about.
+    /// Applies the rules. Returns `None` if the user must be asked.
     fn judge(&self, target: &HostPort) -> Result<Option<PermittedBy>, ConnectionRefusal> {
-        // HostRules without an owner can no longer be changed, so that nothing could be taken back.
+        // Without a sender the rules cannot change any more, so nothing could be revoked.
         if self.rules.has_changed().is_err() {
             return Err(ConnectionRefusal::Withdrawn(target.to_string()));
         }
@@ -164,25 +164,25 @@ impl Gate {
         };
         let unresolvable = |why: String| ConnectionRefusal::Unresolvable { name: name.clone(), why };
         let found = timeout(self.limits.resolve, self.resolve.resolve(name)).await;
-        let found = found.map_err(|_| unresolvable("the resolver took too long".to_owned()))?;
+        let found = found.map_err(|_| unresolvable("DNS lookup timed out".to_owned()))?;
         match found.map_err(|e| unresolvable(e.to_string()))? {
-            none if none.is_empty() => Err(unresolvable("it has no address".to_owned())),
+            none if none.is_empty() => Err(unresolvable("it has no addresses".to_owned())),
             found => Ok(found),
         }
     }
 
     async fn dial(&self, target: &HostPort, addresses: &[IpAddr]) -> Result<TcpStream, ConnectionRefusal> {
-        let mut why = "it has no address".to_owned();
+        let mut why = "it has no addresses".to_owned();
         for address in addresses {
             match timeout(self.limits.dial, TcpStream::connect(SocketAddr::new(*address, target.port))).await
             {
                 Ok(Ok(stream)) => {
-                    // Without it, answers are only later.
+                    // If this fails, small writes are only delayed.
                     let _ = stream.set_nodelay(true);
                     return Ok(stream);
                 }
                 Ok(Err(e)) => why = e.to_string(),
-                Err(_) => why = "it does not answer".to_owned(),
+                Err(_) => why = "connection timed out".to_owned(),
             }
         }
         Err(ConnectionRefusal::Unreachable { target: target.to_string(), why })
@@ -220,14 +220,14 @@ impl Gate {
         };
         let event = ConnectionEvent { server: self.server.clone(), protocol, host, port, verdict, addresses };
         if let Err(problem) = self.record.record(event).await {
-            // It stays refused.
+            // The connection stays refused.
             tracing::error!(%problem, code, "a refusal could not be recorded");
         }
     }
 }
 
 impl Permit {
-    /// Completes when the rules no longer allow it.
+    /// Completes when the rules no longer allow the connection.
     pub(crate) async fn withdrawn(&mut self) -> ConnectionRefusal {
         loop {
             let gone = self.rules.changed().await.is_err();
@@ -242,7 +242,7 @@ impl Permit {
     }
 }
 
-/// Refuses an address that no name may lead to. One is enough to refuse the name.
+/// Refuses an address that no name may resolve to. One such address refuses the whole name.
 fn judge_address(rules: &HostRules, target: &HostPort, address: IpAddr) -> Result<(), ConnectionRefusal> {
     if rules.denies_address(address, target.port) {
         return Err(ConnectionRefusal::DeniedAddress { target: target.to_string(), address });

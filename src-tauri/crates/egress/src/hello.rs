@@ -1,9 +1,9 @@
-//! Which host a TLS ClientHello names. Pure; reads, never answers.
+//! Finds the host that a TLS ClientHello names. Pure; parses and never responds.
 //!
-//! - [`inspect`] says nothing until it has seen the whole message, however it is cut into records.
-//! - What is not exactly a ClientHello is an error: anything else on port 443 could be a conversation with somebody else.
+//! - [`inspect`] returns no result until it has the whole message, however it is split into records.
+//! - Anything that is not exactly a ClientHello is an error: other bytes on port 443 could be meant for another host.
 
-/// More than any client sends; what is longer is refused.
+/// Maximum size of a ClientHello, in bytes; more than any client sends.
 pub(crate) const LONGEST: usize = 64 * 1024;
 
 const HANDSHAKE: u8 = 22;
@@ -12,37 +12,37 @@ const SERVER_NAME: u16 = 0;
 const LONGEST_RECORD: usize = 1 << 14;
 const LONGEST_NAME: usize = 255;
 
-/// A ClientHello, as far as it matters here.
+/// Parsed ClientHello.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientHello {
-    /// The host it names, as written; nothing when it names none.
+    /// Host that it names, verbatim; `None` if it names none.
     pub name: Option<String>,
 }
 
-/// The reasons why bytes are not a ClientHello that can be judged.
+/// Reason why bytes are not an acceptable ClientHello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ClientHelloError {
-    /// Something else than TLS.
-    #[error("what was sent is not TLS, which port 443 is for")]
+    /// The bytes are not TLS.
+    #[error("port 443 requires TLS, but the client sent something else")]
     NotTls,
-    /// TLS, but broken.
-    #[error("its TLS greeting is malformed")]
+    /// Malformed TLS.
+    #[error("its TLS ClientHello is malformed")]
     Malformed,
-    /// Too long to be one.
-    #[error("its TLS greeting is too long")]
+    /// The message exceeds the maximum size.
+    #[error("its TLS ClientHello is too long")]
     TooLong,
-    /// It names no host.
-    #[error("its TLS greeting names no host")]
+    /// The message has no server name.
+    #[error("its TLS ClientHello has no server name")]
     NoName,
-    /// It ended, or took too long.
-    #[error("its TLS greeting did not come")]
+    /// The stream closed or timed out before the message was complete.
+    #[error("no complete TLS ClientHello was received")]
     Missing,
 }
 
-/// Reads what has come so far; nothing as long as more is needed.
+/// Parses the bytes received so far. Returns `None` if more are needed.
 ///
 /// # Errors
-/// [`ClientHelloError`], as soon as it is certain.
+/// [`ClientHelloError`], as soon as the bytes cannot become valid.
 pub fn inspect(bytes: &[u8]) -> Result<Option<ClientHello>, ClientHelloError> {
     let mut message = Vec::new();
     let mut rest = bytes;
@@ -59,15 +59,15 @@ pub fn inspect(bytes: &[u8]) -> Result<Option<ClientHello>, ClientHelloError> {
         }
         rest = after;
     }
-    // Also what is announced, so that nobody waits for what will be refused.
+    // The announced length counts too, so that a message that will be refused is not read first.
     let announced = message_length(&message)?.unwrap_or_default();
     if bytes.len().max(announced) > LONGEST { Err(ClientHelloError::TooLong) } else { Ok(None) }
 }
 
-/// A part, and what follows it.
+/// A part and the bytes after it.
 type Cut<'a> = (&'a [u8], &'a [u8]);
 
-/// The payload of the first record and what follows it; nothing when it is not whole yet.
+/// Splits off the payload of the first record; `None` if the record is incomplete.
 fn record(bytes: &[u8]) -> Result<Option<Cut<'_>>, ClientHelloError> {
     let known = |at: usize, is: fn(u8) -> bool| bytes.get(at).is_none_or(|b| is(*b));
     if !known(0, |b| b == HANDSHAKE) || !known(1, |b| b == 3) || !known(2, |b| b <= 4) {
@@ -81,7 +81,7 @@ fn record(bytes: &[u8]) -> Result<Option<Cut<'_>>, ClientHelloError> {
     Ok(bytes.get(5..).and_then(|rest| rest.split_at_checked(length)))
 }
 
-/// The length of the message with its own header, once that is there.
+/// Returns the length of the message including its header, once the header is complete.
 fn message_length(message: &[u8]) -> Result<Option<usize>, ClientHelloError> {
     if message.first().is_some_and(|kind| *kind != CLIENT_HELLO) {
         return Err(ClientHelloError::NotTls);
@@ -121,7 +121,7 @@ fn body(message: &[u8]) -> Result<ClientHello, ClientHelloError> {
     Ok(ClientHello { name: names.pop() })
 }
 
-/// The one name in the list. RFC 6066 has one kind of name, once.
+/// Returns the only name in the list. RFC 6066 defines one name type and allows it once.
 fn server_name(content: &[u8]) -> Result<String, ClientHelloError> {
     let mut content = Reader(content);
     let mut list = Reader(content.long()?);
@@ -137,7 +137,7 @@ fn server_name(content: &[u8]) -> Result<String, ClientHelloError> {
     }
 }
 
-/// The rest, to be read.
+/// The unread bytes.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -152,13 +152,13 @@ impl<'a> Reader<'a> {
         Ok(u16::from_be_bytes(*bytes))
     }
 
-    /// A vector with one byte of length.
+    /// Reads a vector with a one-byte length.
     fn short(&mut self) -> Result<&'a [u8], ClientHelloError> {
         let n = self.take(1)?.first().copied().ok_or(ClientHelloError::Malformed)?;
         self.take(n.into())
     }
 
-    /// A vector with two bytes of length.
+    /// Reads a vector with a two-byte length.
     fn long(&mut self) -> Result<&'a [u8], ClientHelloError> {
         let n = self.number()?;
         self.take(n.into())

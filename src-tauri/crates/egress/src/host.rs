@@ -1,48 +1,48 @@
-//! The host of a connection, in the one spelling that is judged, resolved and compared.
+//! Host of a connection, in the one spelling that is judged, resolved and compared.
 //!
-//! - A name is ASCII, lower case, without the dot that ends a full name.
-//! - What a resolver would take for an address, in any notation, is a [`Host::Address`] and never a name.
+//! - A name is ASCII, lower case, without a trailing dot.
+//! - Anything that a resolver would parse as an address, in any notation, is a [`Host::Address`] and never a name.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// The longest name the DNS carries.
+/// Maximum length of a DNS name.
 const LONGEST_NAME: usize = 253;
 const LONGEST_LABEL: usize = 63;
 
-/// A host: a name, or an address that was written out.
+/// A host name or an address literal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// A name for the resolver, in its canonical spelling.
+    /// Name to resolve, in canonical spelling.
     Name(String),
-    /// An address; one that carries an IPv4 address in IPv6's mapped form is that IPv4 address.
+    /// Address; an IPv4-mapped IPv6 address is stored as IPv4.
     Address(IpAddr),
 }
 
 /// A host and a port.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostPort {
-    /// The place.
+    /// Name or address.
     pub host: Host,
-    /// The port.
+    /// Port number.
     pub port: u16,
 }
 
-/// The reasons why a text names no host.
+/// Error for a text that is not a host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not the name of a host", text = .0.escape_debug())]
+#[error("`{text}` is not a valid host name", text = .0.escape_debug())]
 pub struct HostError(pub String);
 
 impl Host {
-    /// Reads a host the way a URL's host is read, without percent-encoding.
+    /// Parses a host as in a URL, but without percent-encoding.
     ///
     /// # Errors
-    /// [`HostError`]: nobody may resolve it.
+    /// [`HostError`]; such a text must not be resolved.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         read(text).ok_or_else(|| HostError(text.chars().take(LONGEST_NAME).collect()))
     }
 
-    /// True when it is a name of this machine or of its own network.
+    /// Returns whether this is a name of this machine or of its local network.
     #[must_use]
     pub fn is_local(&self) -> bool {
         const LOCAL: [&str; 6] = ["localhost", "local", "internal", "home.arpa", "lan", "localdomain"];
@@ -52,10 +52,10 @@ impl Host {
 }
 
 impl HostPort {
-    /// Reads `host:port`; without a port, `default` is meant.
+    /// Parses `host:port`; a missing port becomes `default`.
     ///
     /// # Errors
-    /// [`HostError`], for the host and for the port alike.
+    /// [`HostError`], for an invalid host or port.
     pub fn parse(text: &str, default: Option<u16>) -> Result<Self, HostError> {
         let bad = || HostError(text.chars().take(LONGEST_NAME).collect());
         let (host, port) = match text.rsplit_once(':') {
@@ -91,12 +91,12 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// True when `name` is below `parent`, at any depth, and not the parent itself.
+/// Returns whether `name` is below `parent`, at any depth, and not the parent itself.
 pub(crate) fn is_below(name: &str, parent: &str) -> bool {
     name.strip_suffix(parent).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
 }
 
-/// A port as people write it: no sign, no zero in front, not zero.
+/// Parses a port as people write it: no sign, no leading zero, not zero.
 pub(crate) fn parse_port(digits: &str) -> Option<u16> {
     let plain = digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
     digits.parse().ok().filter(|_| plain)
@@ -110,7 +110,7 @@ fn read(text: &str) -> Option<Host> {
     if text.contains(':') {
         return text.parse::<Ipv6Addr>().ok().map(address);
     }
-    // The URL parser would decode what is percent-encoded; nobody else on the way would.
+    // The URL parser would decode percent-encoding; the resolver and the target would not.
     if text.contains('%') {
         return None;
     }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_one_spelling() {
+    fn names_are_normalized() {
         let bücher = "b\u{fc}cher.Example";
         for (text, expected) in [
             ("Example.COM", "example.com"),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_is_refused_by_name() {
+    fn invalid_hosts_are_refused_and_named() {
         for text in [
             "",
             ".",
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_a_host_and_a_port() {
+    fn targets_parse_as_host_and_port() {
         let parse = |text| HostPort::parse(text, Some(80)).map(|t| t.to_string()).ok();
         assert_eq!(parse("A.example:443").as_deref(), Some("a.example:443"));
         assert_eq!(parse("a.example").as_deref(), Some("a.example:80"));
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn local_names_are_known() {
+    fn local_names_are_recognized() {
         for text in ["localhost", "a.localhost", "printer.local", "db.corp.internal", "router", "x.home.arpa"]
         {
             assert!(Host::parse(text).unwrap().is_local(), "{text}");

@@ -1,7 +1,7 @@
-//! The HTTP side: CONNECT becomes a tunnel, a request with a whole URL is sent on, anything else is refused.
+//! HTTP side: CONNECT opens a tunnel, a request with an absolute URL is forwarded, anything else is refused.
 //!
-//! - hyper reads and writes every message, so that no byte is taken differently here than there.
-//! - Each request is judged and dialled by itself; a redirect is just the next request.
+//! - hyper parses and writes every message, so that the proxy and the target cannot read it differently.
+//! - Each request is judged and dialled separately; a redirect is just the next request.
 
 mod forward;
 
@@ -24,15 +24,15 @@ use std::sync::{Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-/// The header that carries the code of a refusal.
+/// Header that carries the code of a refusal.
 const REASON: &str = "x-ironcurtain-reason";
 
 /// The state of one connection.
 struct State<'a> {
     gate: &'a Gate,
-    /// A tunnel that begins when the answer to its CONNECT is out.
+    /// Tunnel to start once the CONNECT response has been sent.
     tunnel: Mutex<Option<(OnUpgrade, OpenConnection)>>,
-    /// Under which permit something passes now.
+    /// Permit of the traffic in progress, if any.
     permit: watch::Sender<Option<Permit>>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) async fn serve(client: impl AsyncRead + AsyncWrite + Unpin + Send + '
         .serve_connection(TokioIo::new(client), service_fn(|request| answer(request, &state)))
         .with_upgrades();
     let ended = tokio::select! {
-        // A client that speaks nonsense was answered by hyper, or is gone.
+        // hyper has already answered a malformed request, or the client has disconnected.
         _ = served => None,
         cut = withdrawn(&state.permit) => Some(cut),
     };
@@ -54,7 +54,7 @@ pub(crate) async fn serve(client: impl AsyncRead + AsyncWrite + Unpin + Send + '
         return gate.cut(&permit, &refusal).await;
     }
     let State { tunnel, permit, .. } = state;
-    // The tunnel has its own.
+    // The tunnel has its own permit.
     drop(permit);
     if let Some((upgrade, passage)) = tunnel.into_inner().unwrap_or_else(PoisonError::into_inner)
         && let Ok(upgraded) = upgrade.await
@@ -108,7 +108,7 @@ async fn turn_away(
     Err(refusal)
 }
 
-/// Completes when the rules no longer allow what passes.
+/// Completes when the rules no longer allow the current traffic.
 async fn withdrawn(permit: &watch::Sender<Option<Permit>>) -> (Permit, ConnectionRefusal) {
     let mut changes = permit.subscribe();
     loop {
@@ -121,7 +121,7 @@ async fn withdrawn(permit: &watch::Sender<Option<Permit>>) -> (Permit, Connectio
         };
         tokio::select! {
             gone = gone => return gone,
-            // Its sender is borrowed for as long as this runs.
+            // `permit` borrows the sender for as long as this runs, so the channel cannot close.
             _ = changes.changed() => {}
         }
     }

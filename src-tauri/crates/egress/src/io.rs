@@ -1,4 +1,4 @@
-//! A stream that knows when something last passed through it.
+//! A stream that records when data last passed through it.
 
 use std::io;
 use std::pin::Pin;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-/// A stream whose silence can be waited for.
+/// A stream with an idle timer.
 #[derive(Debug)]
 pub(crate) struct Watched<T> {
     inner: T,
     seen: Activity,
 }
 
-/// When something last passed.
+/// Time of the last read or write.
 #[derive(Debug, Clone)]
 pub(crate) struct Activity {
     began: Instant,
@@ -31,7 +31,7 @@ impl<T> Watched<T> {
 }
 
 impl Activity {
-    /// Completes when nothing has passed for so long.
+    /// Completes after `bound` without traffic.
     pub(crate) async fn silence(&self, bound: Duration) {
         loop {
             let ends = self.began + Duration::from_millis(self.last.load(Ordering::Relaxed)) + bound;

@@ -1,13 +1,13 @@
-//! The one way out of a sandbox: a proxy that judges where every connection goes, before it goes there.
+//! The only way out of a sandbox: a proxy that judges every connection's target before connecting.
 //!
-//! One listener, made inside the sandbox's network namespace and handed out of it, speaks HTTP CONNECT, plain HTTP and
-//! SOCKS5. What may be reached is in [`HostRules`]; what they do not know can be put to a person ([`AskHost`]).
+//! One listener, created inside the sandbox's network namespace and passed out of it, speaks HTTP CONNECT, plain HTTP and
+//! SOCKS5. [`HostRules`] lists the reachable hosts; for any other host the proxy can ask the user ([`AskHost`]).
 //!
-//! - Nothing leaves without an allowing [`HostDecision`] that is on record ([`Record`]).
-//! - A name is resolved once, every address is judged, and what is dialled is an address that was judged.
-//! - On port 443 not a byte goes out before a ClientHello has named the host that was allowed.
-//! - Every wait has a bound; dropping the future of [`serve`] ends every connection.
-//! - It never opens TLS, has no secret, and starts no process.
+//! - No connection leaves without an allowing [`HostDecision`] that was recorded ([`Record`]).
+//! - A name is resolved once and every address is judged; only judged addresses are dialled.
+//! - On port 443 no byte is forwarded before a ClientHello has named the allowed host.
+//! - Every wait has a limit; dropping the future of [`serve`] closes every connection.
+//! - Never decrypts TLS, holds no secret, and starts no process.
 
 pub mod address;
 mod ask;
@@ -42,7 +42,7 @@ pub use resolve::{Resolve, SystemResolver};
 pub use rules::{GrantedHost, HostDecision, HostRules, PermittedBy, RuleError};
 pub use serve::serve;
 
-/// The port the proxy has inside the sandbox's network namespace.
+/// Port of the proxy inside the sandbox's network namespace.
 pub const PORT: u16 = 3128;
 
 pub use futures_util::future::BoxFuture;

@@ -1,4 +1,4 @@
-//! The parts that one proxy is made of, and its bounds.
+//! Configuration of one proxy.
 
 use crate::ask::AskHost;
 use crate::connections::Connections;
@@ -9,41 +9,41 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// One proxy: whom it serves, what it may do, and whom it asks and tells.
+/// One proxy: the server it serves, its rules, and the services it uses.
 pub struct Proxy {
-    /// The server behind it, for the record.
+    /// Name of the server behind it, for the record.
     pub server: String,
-    /// The hosts that may be reached. They may change at any time: connections that it no longer allows are cut. When its sender is
-    /// gone, so is every permission.
+    /// Reachable hosts. They may change at any time; connections that are no longer allowed are cut. Dropping the sender
+    /// revokes every permission.
     pub rules: watch::Receiver<Arc<HostRules>>,
-    /// The one who is asked about what the rules do not know; without anybody, it is refused.
+    /// Asks about targets that no rule matches; with `None` those are refused.
     pub ask: Option<Arc<dyn AskHost>>,
-    /// The record that decisions are written to.
+    /// Record of decisions.
     pub record: Arc<dyn Record>,
-    /// The resolver of names.
+    /// Name resolver.
     pub resolve: Arc<dyn Resolve>,
-    /// The count of open connections.
+    /// Set of open connections.
     pub connections: Connections,
-    /// The bounds.
+    /// Size and time limits.
     pub limits: ProxyLimits,
 }
 
-/// The bounds of a proxy: how much, and how long.
+/// Size and time limits of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProxyLimits {
-    /// Connections at a time; more wait in the kernel's queue.
+    /// Maximum number of open connections; more wait in the kernel's queue.
     pub connections: usize,
-    /// The longest head of a request, in bytes.
+    /// Maximum size of a request head, in bytes.
     pub head: usize,
-    /// For each step in which the client has to say something: first byte, head, SOCKS greeting, ClientHello.
+    /// Timeout for each message that the client must send: first byte, head, SOCKS greeting, ClientHello.
     pub handshake: Duration,
-    /// For one look-up of a name.
+    /// Timeout for one name lookup.
     pub resolve: Duration,
-    /// For each address that is dialled.
+    /// Timeout for each dialled address.
     pub dial: Duration,
-    /// For an answer to a question; whoever asks has a shorter one.
+    /// Timeout for an answer; longer than the timeout of the prompt itself.
     pub answer: Duration,
-    /// For a connection on which nothing passes.
+    /// Timeout for an idle connection.
     pub idle: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! The record of every connection that was decided on.
+//! Record of every decision on a connection.
 
 use crate::BoxFuture;
 use crate::rules::PermittedBy;
@@ -6,75 +6,75 @@ use std::error::Error;
 use std::fmt;
 use std::net::IpAddr;
 
-/// Takes what was decided. A decision that could not be taken down does not allow.
+/// Records decisions. A decision that cannot be recorded does not allow anything.
 pub trait Record: Send + Sync + 'static {
-    /// Takes it down, before it has effect.
+    /// Records a decision before it takes effect.
     ///
     /// # Errors
-    /// [`RecordError`]: nothing goes out.
+    /// [`RecordError`]; the connection is then not made.
     fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), RecordError>>;
 }
 
-/// Why a decision could not be taken down: the error of whoever keeps the record.
+/// Error from the record's implementation.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct RecordError(Box<dyn Error + Send + Sync>);
 
 impl RecordError {
-    /// An error of the record's keeper.
+    /// Wraps an error from the record's implementation.
     pub fn new(problem: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self(problem.into())
     }
 }
 
-/// One decision on one connection or plain request.
+/// One decision on one connection or plain HTTP request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionEvent {
-    /// The server that called.
+    /// Name of the server that asked.
     pub server: String,
-    /// The protocol that it asked by.
+    /// Protocol of the request.
     pub protocol: Protocol,
-    /// The host, in canonical spelling where it has one, as it was written where not.
+    /// Host, in canonical spelling if it has one, else verbatim.
     pub host: String,
-    /// The port.
+    /// Port number.
     pub port: u16,
-    /// The decision.
+    /// Decision.
     pub verdict: ConnectionVerdict,
-    /// The addresses that the name led to, as far as it was resolved. The one that is dialled is among them.
+    /// Resolved addresses, including the dialled one; empty if the name was not resolved.
     pub addresses: Vec<IpAddr>,
 }
 
-/// The decision on a connection.
+/// Decision on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConnectionVerdict {
-    /// It may go out.
+    /// Allowed, on these grounds.
     Allowed(PermittedBy),
-    /// It may not, and why.
+    /// Refused by the rules or the user.
     Refused {
-        /// A short name that does not change.
+        /// Stable code.
         code: &'static str,
-        /// The same in words.
+        /// Reason as text.
         reason: String,
     },
-    /// It may, and could not.
+    /// Allowed, but the connection could not be made.
     Failed {
-        /// A short name that does not change.
+        /// Stable code.
         code: &'static str,
-        /// The same in words.
+        /// Reason as text.
         reason: String,
     },
 }
 
-/// The protocols by which a program asks for a connection.
+/// Protocol by which a program asks for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Protocol {
-    /// HTTP's CONNECT.
+    /// HTTP CONNECT.
     Connect,
-    /// A plain HTTP request with a whole URL.
+    /// Plain HTTP request with an absolute URL.
     Http,
     /// SOCKS version 5.
     Socks5,
-    /// None: a connection of our own.
+    /// Our own connection, without a proxy protocol.
     Direct,
 }
 

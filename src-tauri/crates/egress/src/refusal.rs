@@ -1,100 +1,100 @@
-//! Why a connection does not happen, in words for people and in a code for programs.
+//! Reasons for refusing a connection, as text for people and as a code for programs.
 
 use crate::address::AddressScope;
 use crate::hello::ClientHelloError;
 use std::net::IpAddr;
 
-/// The reasons why a connection does not happen.
+/// Reason why a connection is not made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionRefusal {
-    /// A denied entry covers it.
+    /// A denied pattern matches.
     #[error("`{0}` is on the list of denied domains")]
     Denied(String),
-    /// Nothing allows it.
+    /// No pattern or grant matches.
     #[error("`{0}` is not on the list of allowed domains")]
     NotAllowed(String),
-    /// An address is not a name.
-    #[error("`{0}` is an address, which no name on the list of allowed domains covers")]
+    /// The target is an address literal, which no pattern for names covers.
+    #[error("`{0}` is an IP address, which the list of allowed domains does not cover")]
     Address(String),
-    /// The name that was asked for is no host.
+    /// The target is not a valid host.
     #[error("{0}")]
     Host(#[from] crate::host::HostError),
-    /// The person said no, or nobody could be asked; the words are for the agent.
+    /// The user denied it or could not be asked; the reason is for the agent.
     #[error("`{target}` was not allowed: {why}")]
     SaidNo {
-        /// The target that was asked about.
+        /// Target of the question.
         target: String,
-        /// The answer.
+        /// Reason.
         why: String,
     },
-    /// The name has no address.
+    /// The name could not be resolved.
     #[error("`{name}` cannot be resolved: {why}")]
     Unresolvable {
-        /// The name.
+        /// Host name.
         name: String,
-        /// The resolver's word.
+        /// Reason from the resolver.
         why: String,
     },
-    /// The name leads to where no name may lead.
-    #[error("`{target}` leads to {address}, which {place}")]
+    /// The name resolves to an address that is not public.
+    #[error("`{target}` resolves to {address}, which {place}")]
     NotPublic {
-        /// The target that was asked for.
+        /// Requested target.
         target: String,
-        /// The address that it leads to.
+        /// Address that it resolves to.
         address: IpAddr,
-        /// The kind of that address.
+        /// Scope of that address.
         place: AddressScope,
     },
-    /// The name leads to a denied address.
-    #[error("`{target}` leads to {address}, which is on the list of denied domains")]
+    /// The name resolves to a denied address.
+    #[error("`{target}` resolves to {address}, which is on the list of denied domains")]
     DeniedAddress {
-        /// The target that was asked for.
+        /// Requested target.
         target: String,
-        /// The address that it leads to.
+        /// Address that it resolves to.
         address: IpAddr,
     },
-    /// Nobody answers there.
+    /// The target did not accept a connection.
     #[error("`{target}` cannot be reached: {why}")]
     Unreachable {
-        /// The target that was asked for.
+        /// Requested target.
         target: String,
-        /// The kernel's word.
+        /// Reason from the kernel.
         why: String,
     },
-    /// The first bytes on port 443 are not what they must be.
+    /// The first bytes on port 443 are not an acceptable ClientHello.
     #[error("the connection to `{target}` was cut: {why}")]
     Hello {
-        /// The target that was allowed.
+        /// Allowed target.
         target: String,
-        /// The mistake in what came instead.
+        /// Defect of the received bytes.
         why: ClientHelloError,
     },
-    /// The TLS conversation is meant for somebody else.
-    #[error("the connection to `{target}` was cut: it asks for `{named}` there")]
+    /// The ClientHello names a host other than the allowed one.
+    #[error("the connection to `{target}` was cut: the TLS ClientHello names `{named}`")]
     OtherName {
-        /// The target that was allowed.
+        /// Allowed target.
         target: String,
-        /// The host that the ClientHello names.
+        /// Host that the ClientHello names.
         named: String,
     },
-    /// It was allowed, and is no longer.
+    /// The permission was revoked.
     #[error("`{0}` is no longer allowed")]
     Withdrawn(String),
-    /// The decision could not be written down.
+    /// The decision could not be recorded.
     #[error("the decision on `{target}` could not be recorded: {why}")]
     NotRecorded {
-        /// The target that it was on.
+        /// Target of the decision.
         target: String,
-        /// The reason.
+        /// Reason.
         why: String,
     },
-    /// A request that this proxy does not carry out.
+    /// The proxy does not support this request.
     #[error("{0}")]
     Request(&'static str),
 }
 
 impl ConnectionRefusal {
-    /// A short name that does not change, for the reason header and the audit log.
+    /// Returns a stable code for the reason header and the audit log.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -115,7 +115,7 @@ impl ConnectionRefusal {
         }
     }
 
-    /// True when nobody decided against it: the way there is broken, or the request is.
+    /// Returns whether the connection failed technically instead of being denied.
     #[must_use]
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::Unresolvable { .. } | Self::Unreachable { .. })

@@ -1,23 +1,23 @@
-//! From a name to addresses, once.
+//! Resolves a name to addresses, once.
 //!
-//! The system's own resolver is used: its hosts file, its search order, its VPN's split view and its cache are what the
-//! person's other programs see, and a second resolver would see something else.
+//! Uses the system resolver: the user's other programs see its hosts file, search order, VPN split view and cache, and a
+//! second resolver could give different answers.
 
 use crate::BoxFuture;
 use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 
-/// Finds the addresses of a name.
+/// Resolves names to addresses.
 pub trait Resolve: Send + Sync + 'static {
-    /// All addresses, in the order they are to be tried.
+    /// Returns all addresses, in the order in which to try them.
     ///
     /// # Errors
-    /// The name has none, or could not be asked for.
+    /// The name has no address, or the lookup failed.
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// The resolver of this machine (`getaddrinfo`).
+/// System resolver (`getaddrinfo`).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemResolver;
 

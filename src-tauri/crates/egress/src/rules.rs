@@ -1,19 +1,20 @@
-//! The hosts that may be reached. Pure: never resolves, never reads a clock.
+//! Rules for reachable hosts. Pure: never resolves names or reads a clock.
 //!
-//! - Denied first, then allowed, then granted; what none of them knows is asked about or denied.
-//! - `*.x` covers any depth below `x` and not `x`; `*` alone only denies.
-//! - An allowed entry without a port means 80 and 443, a denied one every port.
-//! - A pattern for names never covers an address, and no pattern covers a name whose address is not public: such an address
-//!   is spelled out.
+//! - Denied patterns are checked first, then allowed patterns, then grants; a target that none matches is asked about or
+//!   denied.
+//! - `*.x` covers every name below `x` but not `x`; `*` alone is only valid as a denied pattern.
+//! - An allowed pattern without a port means 80 and 443; a denied one means every port.
+//! - A pattern for names never covers an address or a name that resolves to an address that is not public: such an address
+//!   must be written out.
 
 use crate::host::{Host, HostPort, is_below, parse_port};
 use crate::refusal::ConnectionRefusal;
 use std::net::IpAddr;
 
-/// The ports of an allowed entry that spells none.
+/// Ports of an allowed pattern that names none.
 const USUAL_PORTS: [u16; 2] = [80, 443];
 
-/// The hosts that one server may reach.
+/// Hosts that one server may reach.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HostRules {
     denied: Vec<Entry>,
@@ -22,80 +23,80 @@ pub struct HostRules {
     ask_unknown: bool,
 }
 
-/// One target that a person allowed.
+/// A target that the user allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantedHost {
-    /// Names the grant wherever grants are listed.
+    /// Id of the grant.
     pub id: String,
-    /// The target that it opens.
+    /// Target that it allows.
     pub target: HostPort,
 }
 
-/// The decision of the rules on a target.
+/// Decision of the rules on a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum HostDecision {
-    /// No, and why.
+    /// Denied.
     Deny {
-        /// Why.
+        /// Reason.
         reason: ConnectionRefusal,
     },
-    /// Somebody is to be asked about this.
+    /// No rule matches; the user is asked.
     Ask {
-        /// The host's name.
+        /// Host name.
         host: String,
-        /// The port.
+        /// Port number.
         port: u16,
     },
-    /// Yes.
+    /// Allowed.
     Allow {
-        /// The entry, or grant, that allows it.
+        /// Pattern or grant that allows it.
         by: PermittedBy,
     },
 }
 
-/// The grounds on which a connection is allowed.
+/// Grounds on which a connection is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PermittedBy {
-    /// An allowed entry, as it was written.
+    /// An allowed pattern, as written.
     Rule(String),
-    /// The grant of this id.
+    /// The grant with this id.
     Grant(String),
-    /// A person, for this connection only.
+    /// The user, for this connection only.
     Once,
 }
 
-/// The reasons why a pattern is refused.
+/// Reason why a pattern is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
-    /// A whole URL, or part of one.
+    /// The text is a URL or part of one.
     #[error("`{0}` is not a host: write it without scheme, path and login")]
     Url(String),
-    /// `*`, or `*.com`.
+    /// The pattern is `*` or `*.com`.
     #[error("`{0}` covers too much: name at least a domain and its ending, as in `*.example.com`")]
     TooWide(String),
-    /// A star elsewhere.
+    /// The star is not the first label.
     #[error("`{0}`: a star can only stand for everything below a name, as in `*.example.com`")]
     Star(String),
-    /// An IPv6 address without brackets.
+    /// An IPv6 address has no brackets.
     #[error("`{0}`: write an IPv6 address in brackets, as in `[2001:db8::1]:443`")]
     Brackets(String),
-    /// An address in an unusual notation.
+    /// An address is in an unusual notation.
     #[error("`{pattern}` is an address: write it as `{canonical}`")]
     Notation {
-        /// The text as written.
+        /// Pattern as written.
         pattern: String,
-        /// The spelling that is meant.
+        /// Canonical spelling of the address.
         canonical: String,
     },
-    /// A name without a dot.
-    #[error("`{0}` has no dot: write the whole name of the host")]
+    /// The name has no dot.
+    #[error("`{0}` has no dot: write the full host name")]
     Short(String),
-    /// Not a port.
+    /// The port is invalid.
     #[error("`{0}`: the port must be a number from 1 to 65535")]
     Port(String),
-    /// Nothing that a host can be called.
-    #[error("`{0}` cannot be the name of a host")]
+    /// The name is invalid.
+    #[error("`{0}` is not a valid host name")]
     Name(String),
 }
 
@@ -115,7 +116,7 @@ enum Hosts {
 }
 
 impl HostRules {
-    /// HostRules from patterns. With `ask_unknown`, a name that no pattern knows is asked about instead of denied.
+    /// Parses patterns into rules. With `ask_unknown`, a name that no pattern matches is asked about instead of denied.
     ///
     /// # Errors
     /// [`RuleError`], naming the pattern.
@@ -130,19 +131,19 @@ impl HostRules {
         Ok(Self { denied, allowed, granted: Vec::new(), ask_unknown })
     }
 
-    /// The same rules with exactly these grants.
+    /// Returns the same rules with these grants in place of the previous ones.
     #[must_use]
     pub fn with_grants(&self, granted: Vec<GrantedHost>) -> Self {
         Self { granted, ..self.clone() }
     }
 
-    /// True when nothing can ever be reached, so that no proxy is needed.
+    /// Returns whether no target can ever be reached, so that no proxy is needed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.allowed.is_empty() && self.granted.is_empty() && !self.ask_unknown
     }
 
-    /// The decision on a target, before it is resolved.
+    /// Returns the decision on a target before it is resolved.
     pub fn judge(&self, target: &HostPort) -> HostDecision {
         if let Some(entry) = self.denied.iter().find(|entry| entry.denies(target)) {
             return HostDecision::Deny { reason: ConnectionRefusal::Denied(entry.text.clone()) };
@@ -162,7 +163,7 @@ impl HostRules {
         }
     }
 
-    /// True when an open connection may stay. What was allowed once needs no rule, and no rule against it.
+    /// Returns whether an open connection may stay. One that was allowed once needs no allowing rule, only no denying one.
     #[must_use]
     pub fn still_allows(&self, target: &HostPort, by: &PermittedBy) -> bool {
         match self.judge(target) {
@@ -172,7 +173,7 @@ impl HostRules {
         }
     }
 
-    /// True when a name that was resolved to this address is denied by that.
+    /// Returns whether a name that resolves to this address is denied because of it.
     #[must_use]
     pub fn denies_address(&self, address: IpAddr, port: u16) -> bool {
         self.denied
@@ -180,8 +181,8 @@ impl HostRules {
             .any(|entry| entry.denies(&HostPort { host: Host::Address(address.to_canonical()), port }))
     }
 
-    /// True when an address that is not public may be dialled for a target: it is spelled out itself, or it is loopback and
-    /// the target is `localhost`.
+    /// Returns whether an address that is not public may be dialled for a target: the address itself is allowed, or it is
+    /// loopback and the target is `localhost`.
     #[must_use]
     pub fn spells_out(&self, target: &HostPort, address: IpAddr) -> bool {
         let literal = HostPort { host: Host::Address(address.to_canonical()), port: target.port };
@@ -256,7 +257,7 @@ fn hosts(text: &str, host: &str, denied: bool) -> Result<Hosts, RuleError> {
     }
 }
 
-/// An address counts as spelled out only in the notation that everybody reads alike.
+/// Accepts an address only in its usual notation, which every parser reads alike.
 fn literal(text: &str, written: &str, address: IpAddr) -> Result<Hosts, RuleError> {
     let canonical = match address {
         IpAddr::V4(v4) => v4.to_string(),

@@ -1,4 +1,4 @@
-//! Accepts what the sandbox opens, finds out which language it speaks, and keeps every bound.
+//! Accepts connections from the sandbox, detects their protocol, and enforces every limit.
 
 use crate::gate::Gate;
 use crate::io::Watched;
@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Serves the listener until it fails; the error says how. Dropping the future ends every connection.
+/// Serves the listener until it fails, and returns the error. Dropping the future closes every connection.
 pub async fn serve(listener: std::net::TcpListener, proxy: Proxy) -> io::Error {
     let accepting = listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener));
     let listener = match accepting {
@@ -23,12 +23,12 @@ pub async fn serve(listener: std::net::TcpListener, proxy: Proxy) -> io::Error {
     let gate = Arc::new(Gate::new(proxy));
     let mut connections = JoinSet::new();
     loop {
-        // A place first: whoever finds none waits in the kernel's queue.
+        // Take a permit before accepting, so that excess connections wait in the kernel's queue.
         let Ok(place) = places.clone().acquire_owned().await else { return io::ErrorKind::Other.into() };
         let accepted = loop {
             tokio::select! {
                 accepted = listener.accept() => break accepted,
-                // Reaped as they end, so that the set does not grow.
+                // Finished tasks are reaped, so that the set does not grow.
                 Some(_) = connections.join_next() => {}
             }
         };
@@ -46,7 +46,7 @@ pub async fn serve(listener: std::net::TcpListener, proxy: Proxy) -> io::Error {
     }
 }
 
-/// True when accepting can go on after this: the connection was gone already, or descriptors are short for now.
+/// Returns whether accepting can continue: the client has already disconnected, or file descriptors are short for now.
 fn is_passing(problem: &io::Error) -> bool {
     const TOO_MANY: [i32; 2] = [23, 24];
     let kinds =
@@ -55,7 +55,7 @@ fn is_passing(problem: &io::Error) -> bool {
 }
 
 async fn connection(stream: TcpStream, gate: &Gate) {
-    // Without it, answers are only later.
+    // If this fails, small writes are only delayed.
     let _ = stream.set_nodelay(true);
     let mut first = [0];
     let Ok(Ok(1)) = timeout(gate.limits.handshake, stream.peek(&mut first)).await else { return };
@@ -64,7 +64,7 @@ async fn connection(stream: TcpStream, gate: &Gate) {
         match first {
             [socks::VERSION] => socks::serve(stream, gate).await,
             [b'A'..=b'Z'] => http::serve(stream, gate).await,
-            // Nothing that a proxy is asked in.
+            // No known proxy protocol.
             _ => {}
         }
     };

@@ -1,4 +1,4 @@
-//! SOCKS version 5 (RFC 1928): no login, CONNECT only.
+//! SOCKS5 (RFC 1928): no authentication, CONNECT only.
 
 use crate::gate::Gate;
 use crate::host::{Host, HostPort};
@@ -10,14 +10,14 @@ use std::net::IpAddr;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
-/// The first byte of the conversation.
+/// Protocol version, the first byte of a connection.
 pub(crate) const VERSION: u8 = 5;
 
 const NO_LOGIN: u8 = 0;
 const NO_METHOD: u8 = 0xff;
 const CONNECT: u8 = 1;
 
-/// The codes that answer a request.
+/// Reply codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Reply {
@@ -28,7 +28,7 @@ enum Reply {
     AddressUnknown = 8,
 }
 
-/// The target of a request.
+/// Parsed request.
 enum Request {
     To(HostPort),
     Bad(String, ConnectionRefusal),
@@ -36,7 +36,7 @@ enum Request {
 }
 
 pub(crate) async fn serve(mut client: impl AsyncRead + AsyncWrite + Unpin, gate: &Gate) {
-    // A client that hangs up or stays silent has nothing to be told.
+    // A client that disconnects or stays silent gets no reply.
     let Ok(Ok(Some(request))) = timeout(gate.limits.handshake, greet(&mut client)).await else { return };
     let target = match request {
         Request::To(target) => target,
@@ -62,7 +62,7 @@ pub(crate) async fn serve(mut client: impl AsyncRead + AsyncWrite + Unpin, gate:
     }
 }
 
-/// Greeting and request; nothing when the client wants a login.
+/// Reads the greeting and the request; `None` if the client requires authentication.
 async fn greet(client: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<Option<Request>> {
     let _version = client.read_u8().await?;
     let count = client.read_u8().await?;
@@ -80,7 +80,7 @@ async fn request(client: &mut (impl AsyncRead + Unpin)) -> io::Result<Request> {
     client.read_exact(&mut head).await?;
     let [version, command, _, kind] = head;
     if version != VERSION || command != CONNECT {
-        let refusal = ConnectionRefusal::Request("of SOCKS, only version 5 and its CONNECT are known here");
+        let refusal = ConnectionRefusal::Request("only the CONNECT command of SOCKS5 is supported");
         return Ok(Request::Unknown(Reply::CommandUnknown, refusal));
     }
     let text = match kind {
@@ -99,7 +99,7 @@ async fn request(client: &mut (impl AsyncRead + Unpin)) -> io::Result<Request> {
             IpAddr::from(octets).to_string()
         }
         _ => {
-            let refusal = ConnectionRefusal::Request("this kind of SOCKS address is not known here");
+            let refusal = ConnectionRefusal::Request("unsupported SOCKS address type");
             return Ok(Request::Unknown(Reply::AddressUnknown, refusal));
         }
     };
@@ -117,7 +117,7 @@ async fn read(client: &mut (impl AsyncRead + Unpin), length: usize) -> io::Resul
 }
 
 async fn answer(client: &mut (impl AsyncWrite + Unpin), reply: Reply) -> io::Result<()> {
-    // The address that we are bound to is none of the sandbox's business.
+    // The bound address is not revealed to the sandbox.
     client.write_all(&[VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0]).await
 }
 
@@ -126,6 +126,6 @@ async fn finish(client: &mut (impl AsyncWrite + Unpin), reply: Reply, gate: &Gat
         answer(client, reply).await?;
         client.shutdown().await
     };
-    // A client that does not listen to its refusal is refused all the same.
+    // If the client does not read the reply, the request is still refused.
     let _ = timeout(gate.limits.handshake, last).await;
 }

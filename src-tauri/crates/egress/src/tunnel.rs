@@ -1,4 +1,4 @@
-//! Bytes both ways, once it is certain whom they are for.
+//! Relays bytes in both directions once the target is verified.
 
 use crate::gate::{Gate, OpenConnection, Permit};
 use crate::hello::{self, ClientHelloError};
@@ -7,10 +7,10 @@ use crate::refusal::ConnectionRefusal;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy_bidirectional};
 use tokio::time::timeout;
 
-/// The port on which the conversation must be TLS with the host that was allowed.
+/// Port on which the client must speak TLS to the allowed host.
 pub(crate) const HTTPS: u16 = 443;
 
-/// Carries a tunnel from its first byte to its end.
+/// Relays a tunnel from its first byte until it closes.
 pub(crate) async fn run(
     mut client: impl AsyncRead + AsyncWrite + Unpin,
     passage: OpenConnection,
@@ -21,12 +21,12 @@ pub(crate) async fn run(
     let carried = async {
         if watched.target.port == HTTPS {
             let greeting = greeting(&mut client, &watched, gate).await?;
-            // Whoever hangs up here has ended the conversation.
+            // The target has closed the connection.
             if stream.write_all(&greeting).await.is_err() {
                 return Ok(());
             }
         }
-        // As above, in both directions.
+        // An error closes the tunnel in both directions.
         let _ = copy_bidirectional(&mut client, &mut stream).await;
         Ok(())
     };
@@ -37,13 +37,13 @@ pub(crate) async fn run(
     if let Err(refusal) = ended {
         gate.cut(&watched, &refusal).await;
     }
-    // From here on nothing reaches the other side.
+    // Nothing more is sent to the target.
     drop((stream, permit, watched));
-    // The client is gone, or learns it now.
+    // If the client is still connected, it sees the close now.
     let _ = timeout(gate.limits.handshake, client.shutdown()).await;
 }
 
-/// The first bytes, up to a whole ClientHello for the right host. None of them has been sent on.
+/// Reads up to a complete ClientHello for the allowed host. None of the bytes has been forwarded yet.
 async fn greeting(
     client: &mut (impl AsyncRead + Unpin),
     permit: &Permit,
@@ -69,7 +69,7 @@ async fn greeting(
     match (&permit.target.host, hello.name) {
         (Host::Name(name), Some(named)) if named.eq_ignore_ascii_case(name) => Ok(bytes),
         (Host::Name(_), None) => Err(wrong(ClientHelloError::NoName)),
-        // An address was spelled out by the person; there is no name to compare it with.
+        // The rules name the address itself; there is no host name to compare.
         (Host::Address(_), None) => Ok(bytes),
         (Host::Name(_) | Host::Address(_), Some(named)) => {
             Err(ConnectionRefusal::OtherName { target, named })

@@ -1,12 +1,11 @@
-//! The allowed directories, and the judgement of a requested path against them.
+//! Allowed directories, and the check of a requested path against them.
 //!
-//! - A path is allowed when it is below an allowed directory by its text **and** by its real path,
-//!   links resolved.
-//! - What is judged is the real path, and the [`ResolvedPath`] that comes out is opened without leaving
-//!   the allowed directory, so a link swapped in after the judgement leads nowhere.
-//! - A name means the entry of exactly that name. The reference server also finds one in another
-//!   Unicode form; a path that the trusted process judged would then name something else here.
-//! - No directory, no access: an empty list allows nothing.
+//! - A path is allowed if both its text and its real path, with links resolved, are below an allowed directory.
+//! - The real path is what is judged. The returned [`ResolvedPath`] is opened without leaving the allowed directory, so a
+//!   link swapped in after the check leads nowhere.
+//! - A name means the entry of exactly that name. The reference server also finds one in another Unicode form; a path that
+//!   the trusted process judged would then mean something else here.
+//! - An empty list allows nothing.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -17,7 +16,7 @@ use crate::error::ToolError;
 use crate::paths;
 use crate::resolved_path::ResolvedPath;
 
-/// One state of the allowed directories; it never changes, it is replaced.
+/// An immutable set of allowed directories; a change replaces it.
 #[derive(Debug, Default)]
 pub(crate) struct AllowedDirectories {
     directories: Vec<PathBuf>,
@@ -25,31 +24,30 @@ pub(crate) struct AllowedDirectories {
 }
 
 impl AllowedDirectories {
-    /// Allows these directories and what is below them. They should be real paths; a directory
-    /// that is given by way of a link belongs in the list under both of its names.
+    /// Allows these directories and everything below them. They should be real paths; a directory that is reached through a
+    /// link must be listed under both names.
     pub(crate) fn new(directories: Vec<PathBuf>) -> Self {
         Self { directories, narrowed: AtomicBool::new(false) }
     }
 
-    /// The allowed directories, in the order they were given.
+    /// Returns the allowed directories, in the given order.
     pub(crate) fn directories(&self) -> impl Iterator<Item = String> {
         self.directories.iter().map(|directory| directory.to_string_lossy().into_owned())
     }
 
-    /// Marks this state as replaced by `next`, so that calls still at work under it stop when
-    /// `next` allows less.
-    pub(crate) fn give_way_to(&self, next: &Self) {
+    /// Marks this set as replaced by `next`, so that calls running under it stop if `next` allows less.
+    pub(crate) fn replace_with(&self, next: &Self) {
         if !self.directories.iter().all(|directory| next.directories.contains(directory)) {
             self.narrowed.store(true, Ordering::Release);
         }
     }
 
-    /// Returns `true` if a directory of this state is no longer allowed.
+    /// Returns `true` if a directory of this set is no longer allowed.
     pub(crate) fn narrowed(&self) -> bool {
         self.narrowed.load(Ordering::Acquire)
     }
 
-    /// Judges a path as an agent wrote it. The last components may be missing.
+    /// Checks a path as written by an agent. The last components may be missing.
     pub(crate) fn resolve(&self, requested: &str) -> Result<ResolvedPath, ToolError> {
         let home = paths::home();
         let expanded = paths::expand_home(requested, home.as_deref());
@@ -68,7 +66,7 @@ impl AllowedDirectories {
         self.place(real)
     }
 
-    /// Relative paths are tried below each allowed directory, and belong to the first by default.
+    /// Makes a path absolute: relative paths are tried below each allowed directory, and default to the first.
     fn absolute(&self, path: &Path) -> PathBuf {
         if path.is_absolute() {
             return paths::normalize(path);
@@ -83,7 +81,7 @@ impl AllowedDirectories {
         candidates.find(|candidate| self.contains(candidate)).unwrap_or(first)
     }
 
-    /// Follows an absent path as far as it exists.
+    /// Resolves a missing path as far as it exists.
     fn resolve_missing(&self, absolute: &Path) -> Result<PathBuf, ToolError> {
         let no_parent = || ToolError::NoParent(lossy(absolute.parent().unwrap_or(absolute)));
         let base = self
@@ -101,7 +99,7 @@ impl AllowedDirectories {
             match fs::symlink_metadata(&found) {
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::NotFound => {
-                    // Nothing below exists yet, so there is no link left to follow.
+                    // Nothing below exists yet, so there are no more links to resolve.
                     current.push(name);
                     current.extend(components);
                     return Ok(current);
@@ -192,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_may_be_made_but_never_through_a_link_that_leads_out() {
+    fn missing_paths_may_be_created_but_not_through_a_link_that_leads_out() {
         let (_keep, root) = tree();
         let allowed = AllowedDirectories::new(vec![root.join("in")]);
         let place = allowed.resolve("new/deep/file").expect("allowed");
@@ -203,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_another_unicode_form_is_another_name() {
+    fn a_name_in_another_unicode_form_is_a_different_name() {
         let (_keep, root) = tree();
         for name in ["e\u{301}t\u{e9}", "Keys", "\u{e5}"] {
             fs::write(root.join("in").join(name), "").expect("file");
@@ -212,14 +210,14 @@ mod tests {
         for name in ["\u{e9}te\u{301}", "\u{e9}t\u{e9}", "\u{212a}eys", "\u{212b}", "a\u{30a}"] {
             let place = allowed.resolve(name).expect("allowed");
             assert_eq!(place.path(), root.join("in").join(name));
-            assert!(place.metadata().is_err(), "{name} is something that exists");
+            assert!(place.metadata().is_err(), "{name} exists");
         }
         let place = allowed.resolve("e\u{301}t\u{e9}").expect("allowed");
         assert!(place.metadata().is_ok_and(|found| found.is_file()));
     }
 
     #[test]
-    fn no_directory_allows_nothing() {
+    fn an_empty_list_allows_nothing() {
         let nothing = AllowedDirectories::default();
         for requested in ["/", "/etc/passwd", "x", "", "~", "\0"] {
             assert!(matches!(nothing.resolve(requested), Err(ToolError::Outside { .. })));
@@ -228,14 +226,14 @@ mod tests {
     }
 
     #[test]
-    fn a_link_put_in_place_of_an_allowed_directory_is_not_followed() {
+    fn a_link_that_replaces_an_allowed_directory_is_not_followed() {
         let (_keep, root) = tree();
         let nested = root.join("in/nested");
         fs::create_dir(&nested).expect("directory");
         fs::write(nested.join("secret"), "harmless").expect("file");
         let allowed = AllowedDirectories::new(vec![root.join("in"), nested.clone()]);
         allowed.resolve("nested/secret").expect("a real directory");
-        // The judgement has been made: now the directory becomes a link.
+        // After the check, the directory becomes a link.
         let place = |allowed: &AllowedDirectories| allowed.place(nested.join("secret"));
         fs::remove_dir_all(&nested).expect("removed");
         symlink(root.join("out"), &nested).expect("link");
@@ -243,15 +241,15 @@ mod tests {
     }
 
     #[test]
-    fn a_narrower_state_is_told_from_a_wider_one() {
+    fn only_a_narrower_set_counts_as_narrowed() {
         let one = AllowedDirectories::new(vec!["/a".into()]);
         let two = AllowedDirectories::new(vec!["/b".into(), "/a".into()]);
-        one.give_way_to(&two);
-        two.give_way_to(&one);
+        one.replace_with(&two);
+        two.replace_with(&one);
         assert_eq!((one.narrowed(), two.narrowed()), (false, true));
     }
 
-    /// `in` is meant to be allowed, `in2` and `out` are not.
+    /// Creates a tree in which `in` will be allowed, and `in2` and `out` will not.
     fn tree() -> (tempfile::TempDir, PathBuf) {
         let keep = tempfile::tempdir().expect("temporary directory");
         let root = keep.path().canonicalize().expect("real path");

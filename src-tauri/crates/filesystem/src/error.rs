@@ -1,14 +1,14 @@
-//! Why a tool call fails, in the words an agent reads.
+//! Errors of tool calls, worded for agents.
 //!
-//! - The texts are those of the reference server (and so of Node), capitals and codes included:
-//!   agents and the trusted process recognize `Access denied`, `ENOENT`, `EACCES` and the like.
-//! - Every text about a path names that path.
+//! - The texts match the reference server (and so Node), including capitals and codes: agents and the trusted process
+//!   recognize `Access denied`, `ENOENT`, `EACCES` and the like.
+//! - Every message about a path contains that path.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A failed tool call; it becomes an answer with `isError`, never a protocol error.
+/// A failed tool call; it becomes a result with `isError`, never a protocol error.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ToolError {
     #[error("Access denied - path outside allowed directories: {path} not in {allowed}")]
@@ -43,7 +43,7 @@ pub(crate) enum ToolError {
     Io(IoError),
 }
 
-/// A failed system call and the path it was about.
+/// A failed system call and its path.
 #[derive(Debug)]
 pub(crate) struct IoError {
     error: io::Error,
@@ -53,12 +53,12 @@ pub(crate) struct IoError {
 }
 
 impl ToolError {
-    /// An error of the system call named `call` on `path`.
+    /// Creates an error of the system call `call` on `path`.
     pub(crate) fn io(error: io::Error, call: &'static str, path: &Path) -> Self {
         Self::Io(IoError { error, call, path: path.to_path_buf(), destination: None })
     }
 
-    /// An error of a system call that goes from one path to another.
+    /// Creates an error of a system call with a source and a destination.
     pub(crate) fn io_between(error: io::Error, call: &'static str, path: &Path, destination: &Path) -> Self {
         let destination = Some(destination.to_path_buf());
         Self::Io(IoError { error, call, path: path.to_path_buf(), destination })
@@ -79,7 +79,7 @@ impl fmt::Display for IoError {
     }
 }
 
-/// The code and words that Node has for an error of the system.
+/// Returns Node's code and text for a system error.
 #[cfg(unix)]
 fn describe(error: &io::Error) -> Option<(&'static str, &'static str)> {
     use rustix::io::Errno;
@@ -117,10 +117,10 @@ fn describe(error: &io::Error) -> Option<(&'static str, &'static str)> {
     describe_kind(error.kind())
 }
 
-/// For errors without a number: ours, and cap-std's when a path would leave its directory.
+/// Handles errors without an errno: our own, and cap-std's when a path would leave its directory.
 fn describe_kind(kind: io::ErrorKind) -> Option<(&'static str, &'static str)> {
     let known = [
-        (io::ErrorKind::PermissionDenied, "EACCES", "permission denied, the path leads out of its directory"),
+        (io::ErrorKind::PermissionDenied, "EACCES", "permission denied, path leaves its directory"),
         (io::ErrorKind::IsADirectory, "EISDIR", "illegal operation on a directory"),
         (io::ErrorKind::InvalidInput, "EINVAL", "invalid argument"),
     ];

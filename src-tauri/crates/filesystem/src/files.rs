@@ -1,8 +1,8 @@
-//! Regular files, read and written within bounds.
+//! Reads and writes regular files, within limits.
 //!
-//! - Pipes, sockets and devices are refused, never opened for long, never waited for.
-//! - Writing is in place: a granted file may be a mount of just that file, where nothing can be
-//!   renamed over it and no sibling can be made.
+//! - Pipes, sockets and devices are refused; opening them never blocks.
+//! - Files are written in place: a granted file may be a mount of just that file, where nothing can be renamed over it and
+//!   no sibling can be created.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -12,12 +12,12 @@ use cap_std::fs::OpenOptions;
 use crate::error::ToolError;
 use crate::resolved_path::ResolvedPath;
 
-/// The most text that one answer carries.
+/// Maximum size of text in one result, in bytes.
 pub(crate) const TEXT_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// Opens a regular file for reading.
 pub(crate) fn open(place: &ResolvedPath) -> Result<File, ToolError> {
-    // Opening a device can have effects of its own, so look first; the check below is the proof.
+    // Opening a device can have side effects, so the type is checked first; the check of the open file below is authoritative.
     let metadata = place.metadata().map_err(|error| ToolError::io(error, "open", place.path()))?;
     if metadata.is_dir() {
         return Err(ToolError::io(std::io::ErrorKind::IsADirectory.into(), "read", place.path()));
@@ -49,17 +49,17 @@ pub(crate) fn read(place: &ResolvedPath, limit: u64, advice: &'static str) -> Re
     }
 }
 
-/// Reads a whole file as text, bytes that are not UTF-8 replaced.
+/// Reads a whole file as text, replacing invalid UTF-8.
 pub(crate) fn read_text(place: &ResolvedPath) -> Result<String, ToolError> {
     read(place, TEXT_LIMIT, "use head or tail").map(to_text)
 }
 
-/// Text of any bytes; what is not UTF-8 becomes the replacement character.
+/// Decodes bytes as UTF-8, replacing invalid sequences with U+FFFD.
 pub(crate) fn to_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// Creates a file or replaces its content, in place.
+/// Creates a file or replaces its content in place.
 pub(crate) fn write(place: &ResolvedPath, content: &[u8]) -> Result<(), ToolError> {
     let fail = |error| ToolError::io(error, "open", place.path());
     match place.metadata() {
@@ -74,7 +74,7 @@ pub(crate) fn write(place: &ResolvedPath, content: &[u8]) -> Result<(), ToolErro
     file.write_all(content).map_err(fail)
 }
 
-/// The proof that an open file is a regular one.
+/// Returns the open file if it is a regular one.
 fn require_regular(place: &ResolvedPath, file: File) -> Result<File, ToolError> {
     let metadata = file.metadata().map_err(|error| ToolError::io(error, "fstat", place.path()))?;
     if metadata.is_file() { Ok(file) } else { Err(not_regular(place)) }

@@ -1,13 +1,12 @@
 //! `ironcurtain-filesystem`: the embedded MCP filesystem server.
 //!
-//! It offers the 14 tools of the reference npm filesystem server, with the same arguments and the
-//! same answers, over standard input and output. Inside our sandbox the kernel is the boundary; on
-//! its own the server keeps to its allowed directories by itself.
+//! It offers the 14 tools of the reference npm filesystem server, with the same arguments and results, over standard input
+//! and output. Inside our sandbox the kernel is the boundary; on its own, the server enforces its allowed directories.
 //!
-//! - Reaches nothing outside the allowed directories, whatever a path, a link or a race says.
-//! - Holds no file or directory open between two calls, so that a mount can be taken away at once.
-//! - Never falls back to wider access: an empty list of roots means that nothing is allowed.
-//! - Standard output carries protocol messages and nothing else.
+//! - Accesses nothing outside the allowed directories, whatever a path, a link or a race does.
+//! - Holds no file or directory open between two calls, so that a mount can be revoked at once.
+//! - Never falls back to wider access: an empty list of roots allows nothing.
+//! - Standard output carries only protocol messages.
 
 mod allowed_directories;
 mod error;
@@ -46,7 +45,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Tells the person who reads the server's log; standard output belongs to the protocol.
+/// Writes to the server's log on standard error; standard output belongs to the protocol.
 pub(crate) fn note(text: &str) {
     // INVARIANT: a closed standard error never stops the server.
     let _ = writeln!(std::io::stderr(), "ironcurtain-filesystem: {text}");
@@ -99,7 +98,7 @@ async fn serve(roots: Arc<Roots>) -> anyhow::Result<()> {
             service.waiting().await?;
             Ok(())
         }
-        // A client that leaves before it says hello is no failure of ours.
+        // A client that disconnects before the handshake is not an error.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -1,10 +1,10 @@
-//! Path arithmetic on text alone.
+//! Lexical path operations.
 //!
-//! - Never touches the disk: links are the business of `allowed`.
+//! - Never touches the disk: `allowed_directories` resolves links.
 
 use std::path::{Component, Path, PathBuf};
 
-/// Resolves `.` and `..` by text; `..` at the root stays at the root.
+/// Resolves `.` and `..` lexically; `..` at the root stays at the root.
 pub(crate) fn normalize(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {
@@ -21,7 +21,7 @@ pub(crate) fn normalize(path: &Path) -> PathBuf {
     normal
 }
 
-/// Replaces a leading `~` by the home directory, where there is one.
+/// Replaces a leading `~` with the home directory, if there is one.
 pub(crate) fn expand_home(path: &str, home: Option<&Path>) -> PathBuf {
     let (Some(rest), Some(home)) = (path.strip_prefix('~'), home) else {
         return PathBuf::from(path);
@@ -35,12 +35,12 @@ pub(crate) fn expand_home(path: &str, home: Option<&Path>) -> PathBuf {
     }
 }
 
-/// The home directory of the person who runs the server.
+/// Returns the home directory of the user who runs the server.
 pub(crate) fn home() -> Option<PathBuf> {
     std::env::home_dir().filter(|home| home.is_absolute())
 }
 
-/// Returns `true` if `path` is spelled the way Windows spells a path on a drive.
+/// Returns `true` if `path` is a Windows path with a drive.
 pub(crate) fn is_windows_style(path: &str) -> bool {
     let mut characters = path.chars();
     characters.next().is_some_and(|drive| drive.is_ascii_alphabetic())
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_persons_own_tilde_is_home() {
+    fn only_the_users_own_tilde_is_expanded() {
         let home = Some(Path::new("/home/ann"));
         assert_eq!(expand_home("~", home), Path::new("/home/ann"));
         assert_eq!(expand_home("~/x", home), Path::new("/home/ann/x"));

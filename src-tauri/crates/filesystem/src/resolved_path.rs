@@ -1,8 +1,8 @@
-//! A path that was judged, as a handle that cannot lead elsewhere.
+//! A checked path, as a handle that cannot lead elsewhere.
 //!
-//! - The allowed directory is opened by its real path with no link followed, and everything below
-//!   it through that handle, which refuses to leave it (`openat2` where there is one).
-//! - Lives no longer than the call it was made for.
+//! - The allowed directory is opened by its real path without following links, and everything below it through that
+//!   handle, which refuses to leave it (`openat2` where available).
+//! - Lives no longer than its call.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -33,32 +33,32 @@ impl ResolvedPath {
         Ok(Self { directory, below, path })
     }
 
-    /// The real path, absolute; for people and answers, not for opening.
+    /// Returns the real, absolute path; for messages and results, not for opening.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The allowed directory.
+    /// Returns the allowed directory.
     pub(crate) fn directory(&self) -> &Dir {
         &self.directory
     }
 
-    /// The path below the allowed directory; `.` for the directory itself.
+    /// Returns the path below the allowed directory; `.` for the directory itself.
     pub(crate) fn below(&self) -> &Path {
         &self.below
     }
 
-    /// Metadata of what is there, links within the allowed directory followed.
+    /// Returns the metadata, following links within the allowed directory.
     pub(crate) fn metadata(&self) -> io::Result<Metadata> {
         self.directory.metadata(&self.below)
     }
 
-    /// Opens what is there as a directory.
+    /// Opens the path as a directory.
     pub(crate) fn open_dir(&self) -> io::Result<Dir> {
         self.directory.open_dir(&self.below)
     }
 
-    /// Opens what is there as a file, never waiting for a peer (a pipe, a device).
+    /// Opens the path as a file, without blocking on a pipe or device.
     pub(crate) fn open_file(&self, options: &mut OpenOptions) -> io::Result<File> {
         #[cfg(unix)]
         {
@@ -69,7 +69,7 @@ impl ResolvedPath {
         self.directory.open_with(&self.below, options).map(cap_std::fs::File::into_std)
     }
 
-    /// The directory that holds this place, and its name there.
+    /// Opens the parent directory, and returns it with the name in it.
     pub(crate) fn parent(&self) -> io::Result<(Dir, &OsStr)> {
         let name = self.below.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let above = self.below.parent().filter(|above| !above.as_os_str().is_empty());
@@ -94,7 +94,7 @@ fn open_directory(path: &Path) -> io::Result<Dir> {
     open_real(path)
 }
 
-/// For systems without `openat2`: opens a directory only while its path is free of links.
+/// Fallback without `openat2`: opens a directory only if its path has no links.
 fn open_real(path: &Path) -> io::Result<Dir> {
     let directory = Dir::open_ambient_dir(path, cap_std::ambient_authority())?;
     if std::fs::canonicalize(path)? == path {

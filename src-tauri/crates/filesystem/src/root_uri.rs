@@ -1,13 +1,13 @@
-//! File URIs to paths and back (RFC 8089).
+//! Conversion between file URIs and paths (RFC 8089).
 //!
-//! - Bytes that are not UTF-8 survive both ways.
-//! - Refuses what names no local absolute path: other schemes and hosts, encoded slashes, NUL.
+//! - Bytes that are not UTF-8 survive both directions.
+//! - Refuses URIs that are not local absolute paths: other schemes and hosts, encoded slashes, NUL.
 
 use std::path::{Path, PathBuf};
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, percent_encode};
 
-/// Characters that a path segment of a file URI cannot carry as they are.
+/// Characters that must be escaped in a path segment of a file URI.
 const ENCODED: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -25,7 +25,7 @@ const ENCODED: &AsciiSet = &CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// The path that an MCP root names: a `file:` URI, or a plain absolute path.
+/// Returns the path of an MCP root: a `file:` URI or a plain absolute path.
 pub(crate) fn to_path(uri: &str, home: Option<&Path>) -> Option<PathBuf> {
     let Some(rest) = uri.strip_prefix("file://") else {
         let path = crate::paths::expand_home(uri, home);
@@ -47,7 +47,7 @@ pub(crate) fn to_path(uri: &str, home: Option<&Path>) -> Option<PathBuf> {
     from_bytes(bytes)
 }
 
-/// The `file:` URI of an absolute path.
+/// Returns the `file:` URI of an absolute path.
 pub(crate) fn from_path(path: &Path) -> String {
     let bytes = path.as_os_str().as_encoded_bytes();
     format!("file://{}", percent_encode(bytes, ENCODED))
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uris_and_paths_go_both_ways() {
+    fn uris_and_paths_convert_both_ways() {
         for (path, uri) in
             [("/a/b", "file:///a/b"), ("/a b/ü#?%", "file:///a%20b/%C3%BC%23%3F%25"), ("/", "file:///")]
         {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_local_path_is_refused() {
+    fn uris_without_a_local_path_are_refused() {
         for uri in [
             "",
             "relative",
@@ -115,7 +115,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn other_bytes_survive() {
+    fn non_utf8_bytes_survive() {
         let path = to_path("file:///a%FFb", None).expect("a path");
         assert_eq!(path.as_os_str().as_encoded_bytes(), b"/a\xffb");
         assert_eq!(from_path(&path), "file:///a%FFb");

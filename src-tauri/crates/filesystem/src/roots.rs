@@ -1,10 +1,9 @@
-//! Which directories are allowed now: the command line's until the client tells its roots, then
-//! those, and after each change the changed ones.
+//! Currently allowed directories: those of the command line until the client sends its roots, then the client's roots.
 //!
-//! - Order is kept: a call that arrives after the client announced a change is judged by the
-//!   changed roots. It waits for them, at most [`PATIENCE`].
-//! - Never wider by accident: an empty list of roots, or roots that are no directories, allow
-//!   nothing; so does a client that had told roots and fails to tell them again.
+//! - Order is kept: a call that arrives after the client announced a change is judged by the changed roots. It waits for
+//!   them, at most [`PATIENCE`].
+//! - Never wider by accident: an empty list of roots, or roots that are not directories, allow nothing. The same holds for a
+//!   client that has sent roots and fails to send them again.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,10 +18,10 @@ use tokio::time::timeout;
 use crate::allowed_directories::AllowedDirectories;
 use crate::{note, paths, root_uri};
 
-/// The time that the client may take to tell its roots.
+/// Timeout for the client's response to `roots/list`.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The allowed directories over time.
+/// Allowed directories and their pending changes.
 #[derive(Debug)]
 pub(crate) struct Roots {
     current: Mutex<Current>,
@@ -52,7 +51,7 @@ impl Roots {
             };
             let absolute = paths::normalize(&std::path::absolute(expanded)?);
             match std::fs::canonicalize(&absolute) {
-                // A directory reached by way of a link is allowed under both of its names.
+                // A directory reached through a link is allowed under both names.
                 Ok(real) if real.is_dir() && real != absolute => usable.extend([absolute, real]),
                 Ok(real) if real.is_dir() => usable.push(real),
                 Ok(_) => note(&format!("warning: {} is not a directory, skipping", absolute.display())),
@@ -73,12 +72,12 @@ impl Roots {
         })
     }
 
-    /// The client's roots may be others from here on. Called in the order of the messages.
+    /// Records that the client's roots may have changed. Called in the order of the messages.
     pub(crate) fn announce(&self) {
         self.announced.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Brings the allowed directories up to date with the last announcement.
+    /// Updates the allowed directories to the latest announcement.
     pub(crate) async fn refresh(&self, client: &Peer<RoleServer>) {
         let _one_at_a_time = self.refreshing.lock().await;
         loop {
@@ -93,12 +92,12 @@ impl Roots {
         }
     }
 
-    /// The allowed directories, once every change announced so far has taken effect.
+    /// Returns the allowed directories once every announced change has taken effect.
     pub(crate) async fn current(&self) -> Arc<AllowedDirectories> {
         let target = self.announced.load(Ordering::Acquire);
         let mut applied = self.applied.subscribe();
-        // The bound only guards against a fault of ours: `refresh` itself ends in time. What was
-        // allowed before may be so no longer, hence nothing is.
+        // The timeout only guards against a bug here: `refresh` itself finishes in time. The previous directories may no
+        // longer be allowed, so nothing is.
         match timeout(PATIENCE * 2, applied.wait_for(|applied| *applied >= target)).await {
             Ok(Ok(_)) => Arc::clone(&self.lock().allowed),
             Ok(Err(_)) | Err(_) => Arc::default(),
@@ -112,17 +111,17 @@ impl Roots {
                 usable.unwrap_or_default()
             }
             Err(problem) if self.lock().told_by_client => {
-                note(&format!("warning: the client does not tell its roots ({problem}); nothing is allowed"));
+                note(&format!("warning: the client did not send its roots ({problem}); nothing is allowed"));
                 Vec::new()
             }
             Err(problem) => {
-                note(&format!("warning: the client does not tell its roots ({problem})"));
+                note(&format!("warning: the client did not send its roots ({problem})"));
                 return;
             }
         };
         let next = Arc::new(AllowedDirectories::new(directories));
         let mut current = self.lock();
-        current.allowed.give_way_to(&next);
+        current.allowed.replace_with(&next);
         *current = Current { allowed: next, told_by_client: true };
     }
 
@@ -131,14 +130,14 @@ impl Roots {
     }
 }
 
-/// Why the client's roots are not known.
+/// Reason why the client's roots are unknown.
 #[derive(Debug, thiserror::Error)]
 enum NoRoots {
-    /// It could not be asked, or refused.
+    /// The request failed or was refused.
     #[error(transparent)]
     Refused(#[from] ServiceError),
-    /// It does not answer.
-    #[error("no answer in {n} s", n = PATIENCE.as_secs())]
+    /// The client did not respond.
+    #[error("no response within {n} s", n = PATIENCE.as_secs())]
     Silent,
 }
 
@@ -146,10 +145,7 @@ fn tells_roots(client: &Peer<RoleServer>) -> bool {
     client.peer_info().is_some_and(|client| client.capabilities.roots.is_some())
 }
 
-#[expect(
-    deprecated,
-    reason = "deprecated for the 2026-07-28 revision; this server speaks the ones before it"
-)]
+#[expect(deprecated, reason = "deprecated in 2026-07-28; this server supports earlier protocol versions")]
 async fn ask(client: &Peer<RoleServer>) -> Result<Vec<String>, NoRoots> {
     match timeout(PATIENCE, client.list_roots()).await {
         Ok(Ok(answer)) => Ok(answer.roots.into_iter().map(|root| root.uri).collect()),
@@ -168,7 +164,7 @@ fn usable_directories(uris: &[String]) -> Vec<PathBuf> {
         match real {
             Some(real) if directories.contains(&real) => {}
             Some(real) => directories.push(real),
-            None => note(&format!("warning: root {uri:?} is no accessible directory, skipping")),
+            None => note(&format!("warning: root {uri:?} is not an accessible directory, skipping")),
         }
     }
     directories

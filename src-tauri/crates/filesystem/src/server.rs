@@ -1,8 +1,8 @@
-//! The MCP side: what the server says it is, and tool calls on their way to `tools`.
+//! MCP side: server information, and dispatch of tool calls to `tools`.
 //!
-//! - Speaks the revisions with a handshake (2024-11-05 to 2025-11-25): roots need it.
-//! - A call waits for announced changes of roots, then runs on a thread of its own; a fault in it
-//!   is an error answer, and the server lives.
+//! - Supports the protocol versions with a handshake (2024-11-05 to 2025-11-25): roots need it.
+//! - A call waits for announced changes of roots, then runs on its own thread; a panic in it becomes an error response, and
+//!   the server continues.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ impl ServerHandler for Server {
         request: CustomRequest,
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        // A known method lands here when its parameters have another shape than they must.
+        // A known method gets here if its parameters are invalid.
         let known = ["tools/call", "tools/list", "initialize", "ping"];
         if known.contains(&request.method.as_str()) {
             let text = format!("Invalid params for {}", request.method);
@@ -99,7 +99,7 @@ impl ServerHandler for Server {
     }
 }
 
-/// Answers carry their content twice, as text and as data, like the reference's.
+/// Returns the content twice, as text and as structured content, like the reference.
 fn success(answer: Answer) -> CallToolResult {
     let (content, structured) = match answer {
         Answer::Text(text) => (ContentBlock::text(text.clone()), serde_json::json!({ "content": text })),

@@ -1,11 +1,10 @@
-//! Messages over standard input and output, one JSON value a line.
+//! Messages over standard input and output, one JSON value per line.
 //!
-//! - A thread reads and a thread writes, so neither a silent client nor a slow one holds up calls,
-//!   and the descriptors keep their blocking mode, which they share with other programs.
-//! - Changes of roots are announced here, in the order of the messages, before any later message
-//!   is handed on.
-//! - Foreign bytes never end the server: what is not JSON is noted, what is JSON but no message is
-//!   answered with an error, a line over [`LINE_LIMIT`] is skipped and answered with an error.
+//! - One thread reads and one writes, so a silent or slow client does not delay calls, and the descriptors keep their
+//!   blocking mode, which other programs share.
+//! - Changes of roots are announced here, in the order of the messages, before any later message is passed on.
+//! - Invalid input never stops the server: a line that is not JSON is logged; JSON that is not a message, or a line over
+//!   [`LINE_LIMIT`], gets an error response.
 
 mod lines;
 
@@ -25,10 +24,10 @@ use self::lines::{Line, Lines};
 use crate::note;
 use crate::roots::Roots;
 
-/// The longest message: 64 MiB of content, and what wraps it.
+/// Maximum length of a line: 64 MiB of content and its envelope.
 const LINE_LIMIT: usize = 65 * 1024 * 1024;
 
-/// Messages read ahead of the server; beyond them the client waits.
+/// Maximum number of unprocessed messages; beyond it the client waits.
 const READ_AHEAD: usize = 64;
 
 /// The server's end of standard input and output.
@@ -36,7 +35,7 @@ pub(crate) struct Stdio {
     incoming: mpsc::Receiver<ClientJsonRpcMessage>,
     outgoing: mpsc::Sender<Outgoing>,
     roots: Arc<Roots>,
-    greeted: bool,
+    started: bool,
 }
 
 struct Outgoing {
@@ -44,7 +43,7 @@ struct Outgoing {
     done: oneshot::Sender<io::Result<()>>,
 }
 
-/// A message that never reaches the server.
+/// An error response for a message that does not reach the server.
 struct Refusal {
     id: Option<RequestId>,
     reason: String,
@@ -54,7 +53,7 @@ impl Stdio {
     /// Starts the two threads.
     ///
     /// # Errors
-    /// Fails when the system gives no thread.
+    /// Fails when the system cannot create a thread.
     pub(crate) fn start(roots: Arc<Roots>) -> io::Result<Self> {
         let (send_incoming, incoming) = mpsc::channel(READ_AHEAD);
         let (outgoing, receive_outgoing) = mpsc::channel(READ_AHEAD);
@@ -65,7 +64,7 @@ impl Stdio {
         thread::Builder::new()
             .name("stdout".into())
             .spawn(move || write(io::stdout().lock(), receive_outgoing))?;
-        Ok(Self { incoming, outgoing, roots, greeted: false })
+        Ok(Self { incoming, outgoing, roots, started: false })
     }
 }
 
@@ -89,12 +88,12 @@ impl Transport<RoleServer> for Stdio {
         loop {
             let message = tokio::select! {
                 message = self.incoming.recv() => message?,
-                // Nobody hears us any more.
+                // The client no longer reads.
                 () = self.outgoing.closed() => return None,
             };
-            self.greeted |= matches!(message, JsonRpcMessage::Request(_));
-            // Before the first request there is nothing that another message could belong to.
-            if !self.greeted {
+            self.started |= matches!(message, JsonRpcMessage::Request(_));
+            // Before the first request, no other message is meaningful.
+            if !self.started {
                 continue;
             }
             if changes_roots(&message) {
@@ -146,13 +145,13 @@ fn read(
     }
 }
 
-/// A message, or what to answer in its place, if anything.
+/// Parses a message, or returns the error response to send instead, if any.
 fn parse(line: &[u8]) -> Result<ClientJsonRpcMessage, Option<Refusal>> {
     let error = match serde_json::from_slice(line) {
         Ok(message) => return Ok(message),
         Err(error) => error,
     };
-    // The other SDKs ignore what is not JSON: there is no id to answer to.
+    // Like other SDKs, ignores a line that is not JSON: there is no id to respond to.
     let Ok(value) = serde_json::from_slice::<Value>(line) else {
         note(&format!("ignoring a line that is not JSON: {error}"));
         return Err(None);
@@ -163,7 +162,7 @@ fn parse(line: &[u8]) -> Result<ClientJsonRpcMessage, Option<Refusal>> {
         _ => None,
     };
     if id.is_none() && value.get("method").is_some() {
-        note("ignoring a notification that is no MCP message");
+        note("ignoring an invalid notification");
         return Err(None);
     }
     Err(Some(Refusal { id, reason: "not an MCP message".to_owned() }))
@@ -173,7 +172,7 @@ fn too_long() -> Refusal {
     Refusal { id: None, reason: format!("message is longer than {LINE_LIMIT} bytes") }
 }
 
-/// Answers in place of the server; whether the conversation can go on.
+/// Sends an error response. Returns whether the connection can continue.
 fn refuse(refusal: Option<Refusal>, refusals: &mpsc::WeakSender<Outgoing>) -> bool {
     let (Some(Refusal { id, reason }), Some(refusals)) = (refusal, refusals.upgrade()) else {
         return true;

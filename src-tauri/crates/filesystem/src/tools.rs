@@ -1,7 +1,7 @@
-//! The 14 tools: their catalogue and their work.
+//! The 14 tools: their catalogue and their implementation.
 //!
-//! - A tool reaches the disk only through a [`ResolvedPath`].
-//! - Long work stops when its call is cancelled or its directories are no longer allowed.
+//! - A tool accesses the disk only through a [`ResolvedPath`].
+//! - Long operations stop when the call is cancelled or its directories are no longer allowed.
 
 mod arguments;
 mod catalogue;
@@ -27,17 +27,17 @@ use crate::allowed_directories::AllowedDirectories;
 use crate::error::ToolError;
 use crate::resolved_path::ResolvedPath;
 
-/// The answer of a tool.
+/// Result of a tool.
 pub(crate) enum Answer {
     /// Plain text.
     Text(String),
-    /// An image, a sound or other data: as a content block, and the same as data.
+    /// An image, audio or other data: as a content block, and as structured content.
     Media { block: Box<ContentBlock>, data: Value },
 }
 
-/// The circumstances of one call.
+/// Context of one call.
 pub(crate) struct Call<'a> {
-    /// The allowed directories that the call is judged by.
+    /// Allowed directories that apply to the call.
     pub(crate) allowed: &'a AllowedDirectories,
     /// Returns `true` if the client has cancelled the call.
     pub(crate) cancelled: &'a dyn Fn() -> bool,
@@ -48,13 +48,13 @@ impl Call<'_> {
         self.allowed.resolve(path)
     }
 
-    /// Ends long work that nobody waits for, or that is no longer allowed.
+    /// Fails if the call was cancelled or its directories are no longer allowed.
     fn check(&self) -> Result<(), ToolError> {
         if self.allowed.narrowed() || (self.cancelled)() { Err(ToolError::Stopped) } else { Ok(()) }
     }
 }
 
-/// Runs the tool called `name`.
+/// Runs the tool `name`.
 pub(crate) fn run(name: &str, values: JsonObject, call: &Call<'_>) -> Result<Answer, ToolError> {
     let arguments = Arguments::new(name, values);
     let text = match name {

@@ -1,13 +1,13 @@
-//! Addresses that are judged, shown and put on record.
+//! Addresses that are judged, shown and recorded.
 //!
-//! - What a person sees has no password, and leads where the address itself leads: both are asked of the parser that
-//!   judges it.
-//! - An address that git and that parser may read differently is not known.
+//! - The address shown to the user has no password and leads to the same place as the original: the parser that judges it
+//!   confirms both.
+//! - An address that git and that parser may read differently is unknown.
 
 use super::UnknownAddress;
 use ironcurtain_policy::{Destination, Role};
 
-/// The address without the secrets it may hold.
+/// Returns the address without the secrets it may contain.
 pub(super) fn shown(address: &str) -> Result<String, UnknownAddress> {
     let trimmed = address.trim() == address;
     if !trimmed || address.contains(|c: char| c.is_control() || c == '\\') {
@@ -16,12 +16,12 @@ pub(super) fn shown(address: &str) -> Result<String, UnknownAddress> {
     let shown = without_login(address);
     let (full, bare) = (parse(address), parse(&shown));
     let same = (full.domain(), full.host_and_port()) == (bare.domain(), bare.host_and_port());
-    // What leads nowhere has a password in a place of its own.
+    // An address without a host can contain a password elsewhere.
     let hides = bare.domain().is_none() && has_password(&shown);
     if same && !hides { Ok(shown) } else { Err(UnknownAddress::Ambiguous) }
 }
 
-/// The address that is sent for one that the agent wrote.
+/// Returns the address to send for one that the agent wrote.
 pub(super) fn sent(written: &str) -> String {
     parse(written).text().to_owned()
 }
@@ -35,7 +35,7 @@ fn without_login(address: &str) -> String {
     let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let Some((login, host)) = authority.rsplit_once('@') else { return address.to_owned() };
     match login.split_once(':') {
-        // Forges take a token in place of a name.
+        // Code hosts accept a token as the user name.
         _ if scheme.starts_with("http") => format!("{scheme}://{host}{path}"),
         Some((name, _)) => format!("{scheme}://{name}@{host}{path}"),
         None => address.to_owned(),

@@ -1,8 +1,9 @@
-//! The settings in a repository's own files.
+//! Settings in a repository's own files.
 //!
-//! - What a file includes counts in its place, found from where git finds it: the name of the file as it was reached.
-//! - What git decides before it reads any include (the extensions of a repository) is taken from the file alone.
-//! - A repository that has its connections lead elsewhere, or keeps remotes outside its configuration, is not known.
+//! - An included file counts at the position of its include, and is found as git finds it: relative to the path by which
+//!   the including file was reached.
+//! - Settings that git reads before any include (a repository's extensions) are taken from the file alone.
+//! - A repository that redirects its connections, or keeps remotes outside its configuration, is unknown.
 
 use super::UnknownAddress;
 use super::files::{MayLook, is_empty, is_there, read};
@@ -11,10 +12,10 @@ use super::run::GitRunner;
 use super::settings::GitSettings;
 use std::path::Path;
 
-/// The depth to which files may include each other, as git has it.
+/// Maximum depth of includes, as in git.
 const DEEPEST: usize = 10;
 
-/// The most settings of one repository.
+/// Maximum number of settings of one repository.
 const MOST: usize = 20_000;
 
 /// Reads the settings of a repository.
@@ -23,7 +24,7 @@ pub(super) fn read_settings(
     runner: &GitRunner,
     may_look: &MayLook<'_>,
 ) -> Result<GitSettings, UnknownAddress> {
-    // Git takes the addresses in these for want of others.
+    // Git uses the addresses in these if it finds no others.
     for legacy in ["remotes", "branches"] {
         if !is_empty(&place.common, legacy, may_look)? {
             return Err(UnknownAddress::Legacy);
@@ -45,8 +46,8 @@ pub(super) fn read_settings(
     }
 }
 
-/// Returns `true` if worktrees have settings of their own, by the extensions of a repository that every git understands. A
-/// repository that git does not understand it may pass over.
+/// Returns `true` if worktrees have their own settings, by the extensions that every git understands. Some versions of git
+/// may ignore a repository with other extensions.
 fn has_worktree_settings(own: &GitSettings) -> Result<bool, UnknownAddress> {
     let version = own.last("core.repositoryformatversion");
     let is_known = |(key, value): &(String, Option<String>)| match key.strip_prefix("extensions.") {
@@ -63,7 +64,7 @@ fn has_worktree_settings(own: &GitSettings) -> Result<bool, UnknownAddress> {
     }
 }
 
-/// Why a repository with this setting is not known.
+/// Returns why a repository with this setting is unknown.
 fn objection(key: &str) -> Option<UnknownAddress> {
     let (section, _) = key.split_once('.')?;
     let (before, name) = key.rsplit_once('.')?;
@@ -72,7 +73,7 @@ fn objection(key: &str) -> Option<UnknownAddress> {
         | ("remote", "proxy")
         | ("core", "sshcommand" | "gitproxy")
         | ("fetch", "bundleuri") => Some(UnknownAddress::Connected),
-        // Git takes the name of the setting for that of the remote then.
+        // Git then uses the name of the setting as the name of the remote.
         ("remote", _) if before == "remote." => Some(UnknownAddress::NotUnderstood),
         _ => None,
     }
@@ -84,13 +85,13 @@ struct SettingsReader<'a> {
 }
 
 impl SettingsReader<'_> {
-    /// The settings in a file itself.
+    /// Reads the settings of a file without its includes.
     fn alone(&self, file: &Path) -> Result<GitSettings, UnknownAddress> {
         let text = read(file, self.may_look)?;
         text.map_or(Ok(GitSettings::default()), |text| self.runner.spelled_out(text.as_bytes()))
     }
 
-    /// Adds the settings of a file, those of included files in their places.
+    /// Adds the settings of a file, with those of included files in their positions.
     fn with_included(
         &self,
         own: GitSettings,

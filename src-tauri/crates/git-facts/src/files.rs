@@ -1,7 +1,7 @@
-//! Looking at the files of a repository without git.
+//! Reads files of a repository without git.
 //!
-//! - Each file that is read must be one that may be looked at, a regular file and not too big. It is opened without
-//!   following a link and without waiting.
+//! - Each file must be allowed by the caller, regular and not too big. It is opened without following a link and without
+//!   blocking.
 
 use super::UnknownAddress;
 use ironcurtain_paths::bounded_read;
@@ -10,13 +10,13 @@ use rustix::fs::Access;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-/// The most bytes of one file.
+/// Maximum size of a file, in bytes.
 const MOST_BYTES: u64 = 1024 * 1024;
 
-/// Returns `true` if a path may be looked at.
+/// Returns `true` if a path may be accessed.
 pub(super) type MayLook<'a> = dyn Fn(&CanonicalPath) -> bool + 'a;
 
-/// The content of a file, as text; nothing when it is not there. A link that is named `path` is followed.
+/// Returns the content of a file as text; `None` if it does not exist. A link at `path` is followed.
 pub(super) fn read(path: &Path, may_look: &MayLook<'_>) -> Result<Option<String>, UnknownAddress> {
     let path = path.to_str().ok_or(UnknownAddress::NotPlain)?;
     let path = resolve(&CanonicalPath::root(), path)?;
@@ -27,7 +27,7 @@ pub(super) fn read(path: &Path, may_look: &MayLook<'_>) -> Result<Option<String>
     String::from_utf8(content).map(Some).map_err(|_| UnknownAddress::NotUnderstood)
 }
 
-/// As [`read`], for a file in a folder that must not be a link.
+/// Reads like [`read`], from a folder that must not be a link.
 pub(super) fn read_unlinked(
     folder: &CanonicalPath,
     name: &str,
@@ -48,8 +48,7 @@ fn read_regular(path: &CanonicalPath) -> Result<Option<Vec<u8>>, UnknownAddress>
     if content.len() as u64 > MOST_BYTES { Err(UnknownAddress::TooBig) } else { Ok(Some(content)) }
 }
 
-/// The path that a name leads to from a folder; a `~` is a letter like any other. A way that the system would not go is
-/// not known.
+/// Resolves a name from a folder; `~` has no special meaning. A path that the system would not follow is unknown.
 pub(super) fn resolve(folder: &CanonicalPath, name: &str) -> Result<CanonicalPath, UnknownAddress> {
     let spelled = folder.as_path().join(name);
     let name = if name.starts_with('~') { format!("./{name}") } else { name.to_owned() };
@@ -58,7 +57,7 @@ pub(super) fn resolve(folder: &CanonicalPath, name: &str) -> Result<CanonicalPat
     if spelled.exists() == path.as_path().exists() { Ok(path) } else { Err(UnknownAddress::NotPlain) }
 }
 
-/// Returns `true` if there is anything of that name in a folder. What cannot be told counts as being there.
+/// Returns `true` if a folder has an entry of that name, also if this cannot be determined.
 pub(super) fn is_there(folder: &CanonicalPath, name: &str) -> bool {
     !folder.as_path().join(name).symlink_metadata().is_err_and(|e| is_missing(&e))
 }
@@ -67,13 +66,13 @@ fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-/// Returns `true` if a folder has a folder of that name that can be gone into.
+/// Returns `true` if a folder has a searchable subfolder of that name.
 pub(super) fn has_folder(folder: &CanonicalPath, name: &str) -> bool {
     let path = folder.as_path().join(name);
     path.is_dir() && rustix::fs::access(&path, Access::EXEC_OK).is_ok()
 }
 
-/// Returns `true` if a folder has nothing of that name but, perhaps, an empty folder.
+/// Returns `true` if a folder has no entry of that name, or only an empty folder.
 pub(super) fn is_empty(
     folder: &CanonicalPath,
     name: &str,

@@ -1,16 +1,16 @@
-//! The addresses that the git remotes of a call lead to, by the configuration of the repository and the person's own.
+//! Finds the addresses that the git remotes of a call lead to, from the configuration of the repository and the user.
 //!
-//! - Git never works in the repository: its configuration is read here, bounded and only from regular files at places
-//!   that the caller lets be looked at, and git only spells it out (`git config --file -`). No hook, file system
-//!   monitor, credential helper, ssh command, pager or alias is started by that, and no include is followed by git.
-//! - The person's and the machine's own configuration is read by git itself (`git config --file` and `--system`),
-//!   because it decides what git really does. With `GIT_DIR` named, git looks at `HEAD` and `config` there for the
-//!   conditions of includes, and at nothing else.
-//! - Every run is bounded in time, memory and output (`run`). What is not found out is an address that no pattern
-//!   covers: the call is then asked about or refused, never waved through.
-//! - Never decides, never connects to anything, never writes: it says where the caller may be led.
-//! - All addresses count: of every push URL, and as git has them with and without the person's own configuration where
-//!   the server is not shown that, and with and without the machine's where git may be told to pass over it.
+//! - Git never works in the repository: its configuration is read here, within limits and only from regular files at paths
+//!   that the caller allows, and git only parses it (`git config --file -`). This starts no hook, file system monitor,
+//!   credential helper, ssh command, pager or alias, and git follows no include.
+//! - The configuration of the user and the machine is read by git itself (`git config --file` and `--system`), because it
+//!   decides what git really does. With `GIT_DIR` set, git reads `HEAD` and `config` there for conditional includes, and
+//!   nothing else.
+//! - Every run is limited in time, memory and output (`run`). An address that cannot be determined is one that no pattern
+//!   covers: the call then requires approval or is refused, and is never allowed unseen.
+//! - Never decides, never connects and never writes: it reports where the call may lead.
+//! - All addresses count: those of every push URL, with and without the user's configuration where the server may not see
+//!   it, and with and without the machine's where git may be told to ignore it.
 
 mod address;
 mod config;
@@ -28,16 +28,16 @@ use repository::Repository;
 use run::GitRunner;
 use settings::GitSettings;
 
-/// The circumstances that git's answers depend on.
+/// Environment that git's answers depend on.
 #[derive(Debug, Clone)]
 pub struct GitContext {
-    /// The person's home.
+    /// The user's home.
     pub person: CanonicalPath,
-    /// The server's git may be without the person's own configuration.
+    /// Set if the server's git may not see the user's configuration.
     pub in_sandbox: bool,
 }
 
-/// A call's question about remotes, which git's configuration answers.
+/// Question about the remotes of a call, which git's configuration answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteQuestion {
     repositories: Vec<CanonicalPath>,
@@ -45,53 +45,53 @@ pub struct RemoteQuestion {
     values: Vec<(usize, Option<String>)>,
 }
 
-/// Why an address is not known.
+/// Reason why an address is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum UnknownAddress {
     #[error("git did not answer in time")]
     Late,
-    #[error("git could not be run")]
+    #[error("git cannot be run")]
     NotRun,
-    #[error("git does not understand the configuration of the repository")]
+    #[error("git cannot parse the configuration of the repository")]
     NotUnderstood,
     #[error("the configuration of the repository is too big")]
     TooBig,
-    #[error("the configuration of the repository is in a place that may not be looked at")]
+    #[error("the configuration of the repository is in a place that may not be read")]
     NotAllowed,
-    #[error("the configuration of the repository is not in plain files")]
+    #[error("the configuration of the repository is not in regular files")]
     NotPlain,
-    #[error("the repository is of a format that not every git reads")]
+    #[error("not every version of git supports the format of the repository")]
     Foreign,
-    #[error("the configuration of the repository includes other files under conditions")]
+    #[error("the configuration of the repository has conditional includes")]
     Conditional,
-    #[error("the person's own configuration of git includes other files by the remotes of a repository")]
+    #[error("the user's git configuration has includes that depend on a repository's remotes")]
     ByRemote,
-    #[error("the repository has remotes in files of their own, outside its configuration")]
+    #[error("the repository has remotes in files outside its configuration")]
     Legacy,
     #[error("the configuration of the repository changes how git connects")]
     Connected,
-    #[error("the remote is reached by a helper program")]
+    #[error("the remote uses a helper program")]
     Helper,
     #[error("a remote has an empty address")]
     Empty,
-    #[error("programs may understand the address of the remote differently")]
+    #[error("programs may read the address of the remote differently")]
     Ambiguous,
-    #[error("the call does not say in which repository it works")]
+    #[error("the call does not name its repository")]
     NoRepository,
 }
 
-/// Remotes, as git knows them.
+/// Remotes as git sees them.
 #[derive(Default)]
 struct KnownRemotes {
-    /// Those of the place where the call works.
+    /// Remotes in the call's repository.
     there: Vec<Remotes>,
-    /// Without a repository, where git may also go by that.
+    /// Remotes outside any repository, where git may also use those.
     anywhere: Vec<Remotes>,
 }
 
 impl RemoteQuestion {
-    /// The question of a call; none when it has no git remote. Its paths may lead to repositories. An address is asked
-    /// about as it is sent.
+    /// Returns the question of a call, or `None` if it has no git remote. `paths` may lead to repositories. The question is
+    /// about addresses as they are sent.
     #[must_use]
     pub fn of<'a>(plan: &CallPlan<'_>, paths: impl IntoIterator<Item = &'a CanonicalPath>) -> Option<Self> {
         let remotes = plan.values().iter().enumerate().filter(|(_, value)| value.is_remote());
@@ -101,19 +101,19 @@ impl RemoteQuestion {
         (!values.is_empty()).then(|| Self { repositories, way: RemoteUse::of(plan.tool()), values })
     }
 
-    /// The answer when nothing may be looked at.
+    /// Returns the answer for when nothing may be read.
     #[must_use]
     pub fn refused(&self) -> Vec<(usize, Fact)> {
         self.values.iter().map(|(at, _)| (*at, unknown(&UnknownAddress::NotAllowed))).collect()
     }
 
-    /// The folders that may be repositories.
+    /// Returns the folders that may be repositories.
     #[must_use]
     pub fn repositories(&self) -> &[CanonicalPath] {
         &self.repositories
     }
 
-    /// Asks git. Blocking. `may_look` says whether the file or folder at a place may be looked at.
+    /// Determines the addresses with git. Blocking. `may_look` decides whether the file or folder at a path may be accessed.
     #[must_use]
     pub fn answer(&self, git: &GitContext, may_look: &MayLook<'_>) -> Vec<(usize, Fact)> {
         let runner = GitRunner::new(&git.person);
@@ -140,13 +140,13 @@ impl RemoteQuestion {
         Ok(all)
     }
 
-    /// The settings of each repository, with the person's own and, in a sandbox, also without.
+    /// Returns the settings of each repository with the user's configuration and, in a sandbox, also without it.
     ///
-    /// - A call that makes a repository needs none, and git does not look at one around it.
-    /// - Any other that names none works in one that it was told of before, or that its server always works in. That
-    ///   one's settings could lead an address anywhere.
-    /// - Nothing is pushed or fetched without a repository. What else git does with an address it also does without
-    ///   one, for which it takes one that it may not use.
+    /// - A call that creates a repository needs none, and git ignores one around the new repository.
+    /// - Any other call without a path works in a repository that it was given before, or in its server's. Those settings
+    ///   could redirect the address anywhere.
+    /// - Push and fetch require a repository. Other operations also work without one, which includes a repository that git
+    ///   may not use.
     fn all_settings(
         &self,
         git: &GitContext,
@@ -171,23 +171,23 @@ impl RemoteQuestion {
     }
 }
 
-/// The remotes that git knows outside of any repository.
+/// Returns the remotes outside any repository.
 fn outside(git: &GitContext, runner: &GitRunner) -> Result<Vec<Remotes>, UnknownAddress> {
     let layers = own_layers(git, runner, None)?;
     Ok(layers.into_iter().map(|own| Remotes::new([own], None)).collect())
 }
 
-/// The remotes that git knows in a repository.
+/// Returns the remotes in a repository.
 fn inside(
     place: &Repository,
     git: &GitContext,
     runner: &GitRunner,
     may_look: &MayLook<'_>,
 ) -> Result<Vec<Remotes>, UnknownAddress> {
-    // What is odd there is found before git looks at the place.
+    // Unusual content is found before git reads the place.
     let local = config::read_settings(place, runner, may_look)?;
     let branch = place.branch(&local, may_look)?;
-    // With a working tree elsewhere, names are looked for there.
+    // With a separate working tree, names are resolved there.
     let is_elsewhere = local.last("core.worktree").is_some();
     let known = |own| {
         let remotes = Remotes::new([own, local.clone()], branch.clone());
@@ -196,8 +196,8 @@ fn inside(
     Ok(own_layers(git, runner, Some(place))?.into_iter().map(known).collect())
 }
 
-/// The settings of the machine and the person; in a sandbox also those of the machine alone. Where git may pass over
-/// those of the machine, also the same without them.
+/// Returns the settings of the machine and the user; in a sandbox also those of the machine alone. Where git may ignore
+/// the machine's settings, also the same without them.
 fn own_layers(
     git: &GitContext,
     runner: &GitRunner,
@@ -213,9 +213,9 @@ fn own_layers(
     Ok(layers)
 }
 
-/// No pattern covers a sentence.
+/// Creates an address that no pattern covers, because it is a sentence.
 fn unknown(why: &UnknownAddress) -> Fact {
-    Fact::Remotes(vec![format!("(not known, because {why})")])
+    Fact::Remotes(vec![format!("(unknown: {why})")])
 }
 
 #[cfg(test)]

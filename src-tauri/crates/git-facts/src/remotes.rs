@@ -1,21 +1,21 @@
-//! From settings to addresses, as git does it (`remote.c`). Pure.
+//! Resolves settings to addresses as git does (`remote.c`). Pure.
 
 use super::UnknownAddress;
 use super::settings::GitSettings;
 
-/// The most remotes that one call may stand for.
+/// Maximum number of remotes of one call.
 const MOST: usize = 1000;
 
-/// Which way a tool uses a remote.
+/// How a tool uses a remote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RemoteUse {
-    /// It receives.
+    /// Receives from it.
     Fetch,
-    /// It sends.
+    /// Sends to it.
     Push,
-    /// It makes a new repository: git does not look at one that is there already.
+    /// Creates a new repository: git ignores an existing one.
     Clone,
-    /// Its name does not say.
+    /// Unclear from the tool's name.
     Either,
 }
 
@@ -35,7 +35,7 @@ impl RemoteUse {
     }
 }
 
-/// The remotes that git knows, for one repository or none.
+/// Remotes known to git, in one repository or outside any.
 #[derive(Debug, Clone)]
 pub(super) struct Remotes {
     settings: GitSettings,
@@ -44,20 +44,20 @@ pub(super) struct Remotes {
 }
 
 impl Remotes {
-    /// From settings in the order in which git takes them, and the branch that is checked out.
+    /// Creates the remotes from settings in git's order and the current branch.
     pub(super) fn new(layers: impl IntoIterator<Item = GitSettings>, branch: Option<String>) -> Self {
         let settings = GitSettings(layers.into_iter().flat_map(|layer| layer.0).collect());
         Self { settings, branch, beside: Vec::new() }
     }
 
-    /// The same, with the word of the disk on which of the names git takes by default may be repositories beside it.
+    /// Adds which of git's default names may be repositories next to this one on disk.
     pub(super) fn with_beside(mut self, is_beside: impl Fn(&str) -> bool) -> Self {
         let beside = self.defaults(true).into_iter().filter(|name| is_beside(name));
         self.beside = beside.collect();
         self
     }
 
-    /// Every address that a value, or the lack of one, stands for.
+    /// Returns every address that a value, or a missing value, can mean.
     pub(super) fn addresses(&self, raw: Option<&str>, way: RemoteUse) -> Result<Vec<String>, UnknownAddress> {
         match way {
             RemoteUse::Fetch | RemoteUse::Clone => self.one_way(raw, false),
@@ -69,25 +69,25 @@ impl Remotes {
     fn one_way(&self, raw: Option<&str>, pushes: bool) -> Result<Vec<String>, UnknownAddress> {
         let mut all = Vec::new();
         match raw {
-            // An option of git.
+            // Git would parse this as an option.
             Some(raw) if raw.starts_with('-') => all.push(raw.to_owned()),
             Some(raw) => self.named(raw, pushes, &mut Vec::new(), &mut all)?,
             None => self.usual(pushes, &mut all)?,
         }
-        // Whatever git does, objects that are missing here it fetches from these.
+        // Whatever the operation, git fetches missing objects from these.
         for name in self.names()?.into_iter().filter(|name| self.has_missing(name)) {
             all.extend(self.remote(name, false)?);
         }
         Ok(all)
     }
 
-    /// Returns `true` if a remote has the objects that a partial clone left out.
+    /// Returns `true` if a remote provides the objects that a partial clone omitted.
     fn has_missing(&self, name: &str) -> bool {
         let is_named = self.settings.all("extensions.partialclone").any(|partial| partial == name);
         is_named || self.of_remote(name).any(|(key, _)| matches!(key, "promisor" | "partialclonefilter"))
     }
 
-    /// Adds the addresses that a value stands for: a remote, an address, or a group. Git goes by a group of two or more.
+    /// Adds the addresses that a value means: a remote, an address, or a group. Git uses groups of two or more.
     fn named(
         &self,
         name: &str,
@@ -108,14 +108,14 @@ impl Remotes {
             self.named(member, pushes, met, all)?;
         }
         let own = self.remote(name, pushes)?;
-        // Only a fetch takes a group; what else is given its name takes that for a remote.
+        // Only a fetch accepts a group; other operations read its name as a remote.
         if pushes || members.len() < 2 || !self.is_unknown(name, &own) {
             all.extend(own);
         }
         Ok(())
     }
 
-    /// Adds the addresses that git takes when no remote is named. A plain name that nothing has is passed over.
+    /// Adds the addresses that git uses if no remote is named. A plain name without a match is skipped.
     fn usual(&self, pushes: bool, all: &mut Vec<String>) -> Result<(), UnknownAddress> {
         if !pushes && self.settings.is_on("fetch.all")? {
             let mut met = Vec::new();
@@ -140,7 +140,7 @@ impl Remotes {
         Ok(())
     }
 
-    /// The names that the configuration gives for want of one, the first first.
+    /// Returns the default remotes from the configuration, in order of precedence.
     fn defaults(&self, pushes: bool) -> Vec<String> {
         let of_branch = |key: &str| Some(format!("branch.{}.{key}", self.branch.as_deref()?));
         let for_push = [of_branch("pushremote"), Some("remote.pushdefault".to_owned())];
@@ -148,7 +148,7 @@ impl Remotes {
         keys.filter_map(|key| self.settings.last(&key).map(str::to_owned)).collect()
     }
 
-    /// The addresses of the remote that git makes of a name, be it configured or not.
+    /// Returns the addresses of the remote that git derives from a name, configured or not.
     fn remote(&self, name: &str, pushes: bool) -> Result<Vec<String>, UnknownAddress> {
         let given = |key: &str| {
             let of_key = self.of_remote(name).filter(|(known, _)| *known == key);
@@ -176,11 +176,11 @@ impl Remotes {
         if all.is_empty() {
             all.extend(urls.iter().map(plain));
         }
-        // Git empties the list that it adds an empty address to.
+        // An empty address makes git clear the list.
         if all.iter().any(String::is_empty) { Err(UnknownAddress::Empty) } else { Ok(all) }
     }
 
-    /// Returns `true` if a name is neither a remote nor, by what is found for it, an address.
+    /// Returns `true` if a name is neither a remote nor, by its addresses, an address.
     fn is_unknown(&self, name: &str, found: &[String]) -> bool {
         let is_plain = !name.is_empty() && !name.contains(['/', ':', '.', '\\']);
         is_plain && !self.is_configured(name) && found == [name]
@@ -190,7 +190,7 @@ impl Remotes {
         self.of_remote(name).next().is_some()
     }
 
-    /// The settings of a remote. Git has none for a name that begins as a path does.
+    /// Returns the settings of a remote. Git has none for a name that starts like a path.
     fn of_remote<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a str, Option<&'a str>)> {
         let settings = self.settings.0.iter().filter(move |_| !name.starts_with('/'));
         settings.filter_map(move |(key, value)| {
@@ -199,7 +199,7 @@ impl Remotes {
         })
     }
 
-    /// The names of all remotes.
+    /// Returns the names of all remotes.
     fn names(&self) -> Result<Vec<&str>, UnknownAddress> {
         let mut names = Vec::new();
         for (key, _) in &self.settings.0 {
@@ -212,8 +212,8 @@ impl Remotes {
         Ok(names)
     }
 
-    /// The address by the longest beginning that is to be replaced, where one is. Of two as long git takes the one
-    /// whose replacement it met first, be it for another beginning.
+    /// Replaces the longest matching prefix of an address, if any. Among prefixes of equal length git uses the replacement
+    /// that it read first, even if that was for another prefix.
     fn instead(&self, url: &str, name: &str) -> Option<String> {
         let fits = |(_, beginning): &(&str, &str)| url.starts_with(beginning);
         let fitting: Vec<_> = self.settings.between("url.", name).filter(fits).collect();
@@ -226,7 +226,7 @@ impl Remotes {
     }
 }
 
-/// The words of a list, at the blanks that git parts them by.
+/// Splits a list at the blanks that git uses as separators.
 fn words(list: &str) -> impl Iterator<Item = &str> {
     list.split([' ', '\t', '\n']).filter(|word| !word.is_empty())
 }

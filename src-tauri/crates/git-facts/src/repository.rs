@@ -1,33 +1,33 @@
-//! The folder of a repository's own files, and the branch that is checked out there.
+//! Finds a repository's folder and its current branch.
 //!
-//! - Found as git finds it: `.git` in the folder or the nearest one above, a `.git` file that leads elsewhere, a bare
-//!   repository, a linked worktree. What git passes over is passed over; what it might take or not is not known.
-//! - Each folder that is looked into must be one that may be looked at.
+//! - Found as git finds it: `.git` in the folder or the nearest parent, a `.git` file that points elsewhere, a bare
+//!   repository, a linked worktree. Folders that git ignores are ignored; those that it might ignore are unknown.
+//! - Each folder must be allowed by the caller before it is read.
 
 use super::UnknownAddress;
 use super::files::{MayLook, has_folder, is_there, read, read_unlinked, resolve};
 use super::settings::GitSettings;
 use ironcurtain_paths::CanonicalPath;
 
-/// The ends of a line in a file that names a folder. Git keeps every other blank.
+/// Line endings in a file that names a folder. Git keeps all other blanks.
 const LINE_ENDS: [char; 2] = ['\n', '\r'];
 
-/// The characters that git takes for blank around the name of a branch.
+/// Characters that git strips around the name of a branch.
 const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 
-/// A repository's own folders.
+/// Folders of a repository.
 #[derive(Debug)]
 pub(super) struct Repository {
-    /// The folder that `GIT_DIR` would be.
+    /// Folder that `GIT_DIR` would name.
     pub(super) git_dir: CanonicalPath,
-    /// The folder that all its worktrees share.
+    /// Folder shared by all worktrees.
     pub(super) common: CanonicalPath,
-    /// The folder in which git works; nothing for a bare repository.
+    /// Working tree; `None` for a bare repository.
     top: Option<CanonicalPath>,
 }
 
 impl Repository {
-    /// The repository that git would find from a folder.
+    /// Returns the repository that git would find from a folder.
     pub(super) fn find(
         folder: &CanonicalPath,
         may_look: &MayLook<'_>,
@@ -45,7 +45,7 @@ impl Repository {
         Ok(None)
     }
 
-    /// The branch that is checked out.
+    /// Returns the current branch.
     pub(super) fn branch(
         &self,
         settings: &GitSettings,
@@ -58,14 +58,14 @@ impl Repository {
         };
         let name = target.trim_matches(BLANKS).strip_prefix("refs/heads/");
         let name = name.filter(|name| is_branch_name(name)).ok_or(UnknownAddress::NotUnderstood)?;
-        // A branch may stand for another one.
+        // A branch may be a symbolic reference to another one.
         match read_unlinked(&self.common, &format!("refs/heads/{name}"), may_look)? {
             Some(text) if !is_commit(&text) => Err(UnknownAddress::NotPlain),
             Some(_) | None => Ok(Some(name.to_owned())),
         }
     }
 
-    /// Returns `true` if a name could be that of a repository, or of a bundle, beside the files of this one.
+    /// Returns `true` if a name could be a repository or a bundle next to the files of this one.
     pub(super) fn may_hold(&self, name: &str, may_look: &MayLook<'_>) -> bool {
         let Some(top) = &self.top else { return true };
         let may_be =
@@ -87,7 +87,7 @@ impl Repository {
         Self::at(git_dir, Some(folder), may_look)?.ok_or(UnknownAddress::NotUnderstood).map(Some)
     }
 
-    /// The repository with this folder for its own files. One that lacks a part is none.
+    /// Returns the repository whose own files are in this folder, or `None` if a part is missing.
     fn at(
         git_dir: CanonicalPath,
         top: Option<&CanonicalPath>,
@@ -114,14 +114,14 @@ impl Repository {
     }
 }
 
-/// Returns `true` if a text is the name of a commit and nothing else.
+/// Returns `true` if a text is a commit id.
 fn is_object_name(text: &str, settings: &GitSettings) -> bool {
     let digits = if settings.last("extensions.objectformat") == Some("sha256") { 64 } else { 40 };
     let name = text.trim_end_matches(BLANKS);
     name.len() == digits && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Returns `true` if git takes a text for the name of a branch: any other makes it ignore the branch.
+/// Returns `true` if git accepts a text as the name of a branch; git ignores the branch otherwise.
 fn is_branch_name(name: &str) -> bool {
     let odd = |c: char| c.is_ascii_control() || " ~^:?*[\\".contains(c);
     let fits = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");

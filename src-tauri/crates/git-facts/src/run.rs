@@ -1,7 +1,7 @@
-//! Running git so that it can do nothing but spell out configuration.
+//! Runs git so that it can only parse configuration.
 //!
-//! - It runs in `/`, with an environment made here, no terminal and no input but what is given to it.
-//! - It is killed when it takes too long, has a bound on memory, and can write no file.
+//! - It runs in `/`, with an environment built here, without a terminal, and with only the given input.
+//! - It is killed on timeout, has a memory limit, and can write no file.
 
 use super::UnknownAddress;
 use super::repository::Repository;
@@ -16,24 +16,24 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// The time that all runs for one call may take together.
+/// Timeout of all runs for one call together.
 const BOUND: Duration = Duration::from_secs(2);
 
-/// The most bytes of output.
+/// Maximum size of the output, in bytes.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The most memory of a run.
+/// Maximum memory of a run, in bytes.
 #[cfg(target_os = "linux")]
 const MOST_MEMORY: u64 = 512 * 1024 * 1024;
 
-/// The user's variables that say where git's own configuration is.
+/// The user's variables for the location of git's configuration.
 const PASSED: [&str; 3] = ["XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
 
-/// Tells git to pass over the machine's configuration, but not where that is asked for by name. A server may have it or
-/// not.
+/// Variable that makes git ignore the machine's configuration, except when it is requested explicitly. A server may or may
+/// not have it set.
 const NO_MACHINE: &str = "GIT_CONFIG_NOSYSTEM";
 
-/// Variables that keep git to itself.
+/// Variables that isolate git.
 const SET: [(&str, &str); 6] = [
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_OPTIONAL_LOCKS", "0"),
@@ -43,7 +43,7 @@ const SET: [(&str, &str); 6] = [
     ("LC_ALL", "C"),
 ];
 
-/// All runs for one call.
+/// Runs git for one call.
 pub(super) struct GitRunner {
     person: CanonicalPath,
     until: Instant,
@@ -54,13 +54,12 @@ impl GitRunner {
         Self { person: person.clone(), until: Instant::now() + BOUND }
     }
 
-    /// The settings of the machine, as they are for a repository.
+    /// Returns the machine's settings as they apply to a repository.
     pub(super) fn of_machine(&self, place: Option<&Repository>) -> Result<GitSettings, UnknownAddress> {
         self.own(&["--system"], place)
     }
 
-    /// The settings of the person, as they are for a repository. Asked for `--global`, git may leave out one of its two
-    /// files.
+    /// Returns the user's settings as they apply to a repository. With `--global`, git may skip one of its two files.
     pub(super) fn of_person(&self, place: Option<&Repository>) -> Result<GitSettings, UnknownAddress> {
         if std::env::var_os("GIT_CONFIG_GLOBAL").is_some() {
             return self.own(&["--global"], place);
@@ -81,24 +80,24 @@ impl GitRunner {
 
     fn own(&self, which: &[&str], place: Option<&Repository>) -> Result<GitSettings, UnknownAddress> {
         let arguments = [&["config"], which, &["--includes", "--list", "-z"]].concat();
-        // Without such a file it fails; with one that is not understood every git of the person's fails.
+        // Git fails if the file is missing. If the file is invalid, every git command of the user fails.
         let settings = self
             .run(&arguments, place, &[])?
             .map_or(Ok(GitSettings::default()), |out| GitSettings::parse(&out))?;
-        // Asked for these files alone, git does not see the remotes of the repository.
+        // With only these files, git does not see the remotes of the repository.
         let by_remote = settings.0.iter().any(|(key, _)| key.starts_with("includeif.hasconfig:"));
         if by_remote { Err(UnknownAddress::ByRemote) } else { Ok(settings) }
     }
 
-    /// The settings in a text, includes not followed.
+    /// Returns the settings in a text; includes are not followed.
     pub(super) fn spelled_out(&self, text: &[u8]) -> Result<GitSettings, UnknownAddress> {
         let arguments = ["config", "--file", "-", "--no-includes", "--list", "-z"];
         GitSettings::parse(&self.run(&arguments, None, text)?.ok_or(UnknownAddress::NotUnderstood)?)
     }
 
-    /// The file that an include in `folder` leads to, by name: git follows no link on the way to a name.
+    /// Returns the path of an include in `folder`, by name: git resolves no link on the way to a name.
     pub(super) fn included(&self, folder: &Path, written: &str) -> Result<PathBuf, UnknownAddress> {
-        // What git gives a meaning of its own is not guessed.
+        // Prefixes with a special meaning to git are not guessed.
         if written.starts_with("%(") || written.starts_with(":(") {
             return Err(UnknownAddress::Conditional);
         }
@@ -109,7 +108,7 @@ impl GitRunner {
         }
     }
 
-    /// The output; nothing when git says that it failed.
+    /// Returns the output; `None` if git reports failure.
     fn run(
         &self,
         arguments: &[&str],
@@ -133,25 +132,25 @@ impl GitRunner {
         Ok(status.success().then_some(output?))
     }
 
-    /// Gives it its input and takes its output, within the bounds.
+    /// Writes the input and reads the output, within the limits.
     fn converse(&self, child: &mut Child, input: &[u8]) -> Result<Vec<u8>, UnknownAddress> {
         let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(UnknownAddress::NotRun);
         };
         let (send, receive) = mpsc::channel();
         std::thread::scope(|threads| {
-            // One that ends before it has read everything says so by its status.
+            // If git exits before reading everything, its status shows it.
             threads.spawn(move || drop(stdin.write_all(input)));
             threads.spawn(move || {
                 let mut output = Vec::new();
                 let read = stdout.take(MOST_BYTES + 1).read_to_end(&mut output);
-                // Who waits no longer has ended it.
+                // On timeout the receiver is gone and git has been killed.
                 let _ = send.send(read.map(|_| output));
             });
             let left = self.until.saturating_duration_since(Instant::now());
             let heard = receive.recv_timeout(left);
             if heard.is_err() {
-                // The threads end with it.
+                // The threads stop when git exits.
                 end(child);
             }
             match heard {
@@ -164,17 +163,17 @@ impl GitRunner {
     }
 }
 
-/// Returns the directories in which git is searched for. Tests put a stand-in for git on their own `PATH`.
+/// Returns the search path for git. Tests put a fake git on their own `PATH`.
 fn search_path() -> OsString {
     if cfg!(test) { std::env::var_os("PATH").unwrap_or_default() } else { SYSTEM_PATH.into() }
 }
 
-/// Returns `true` if git may pass over the machine's configuration.
+/// Returns `true` if git may ignore the machine's configuration.
 pub(super) fn may_pass_over_machine() -> bool {
     std::env::var_os(NO_MACHINE).is_some()
 }
 
-/// Bounds what it may use; where that fails there is still the bound on time.
+/// Limits the process's resources; if that fails, the timeout still applies.
 #[cfg(target_os = "linux")]
 fn limit(child: &Child) {
     use rustix::process::{Resource, Rlimit, prlimit};
@@ -185,13 +184,13 @@ fn limit(child: &Child) {
     }
 }
 
-/// Elsewhere no process can be bounded from outside.
+/// Other platforms cannot limit a process from outside.
 #[cfg(not(target_os = "linux"))]
 fn limit(_: &Child) {}
 
 fn end(child: &Child) {
     if let Some(pid) = pid(child) {
-        // One that has ended already needs no end.
+        // The process may have exited already.
         let _ = kill_process_group(pid, Signal::KILL);
     }
 }

@@ -1,13 +1,13 @@
-//! Git's configuration as a list of settings, in the order in which git takes them.
+//! Git's configuration as a list of settings, in git's order.
 
 use super::UnknownAddress;
 
-/// Names and values; sections and names are lower case, what stands between them is as it was written.
+/// Names and values. Sections and keys are lower case; subsections are verbatim.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct GitSettings(pub(super) Vec<(String, Option<String>)>);
 
 impl GitSettings {
-    /// Understands the output of `git config --list -z`.
+    /// Parses the output of `git config --list -z`.
     pub(super) fn parse(output: &[u8]) -> Result<Self, UnknownAddress> {
         let text = str::from_utf8(output).map_err(|_| UnknownAddress::NotUnderstood)?;
         let setting = |entry: &str| match entry.split_once('\n') {
@@ -17,17 +17,17 @@ impl GitSettings {
         Ok(Self(text.split_terminator('\0').map(setting).collect()))
     }
 
-    /// The values of a setting, the newest last.
+    /// Returns the values of a setting, the newest last.
     pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(known, _)| known == name).filter_map(|(_, value)| value.as_deref())
     }
 
-    /// The value that counts.
+    /// Returns the effective value.
     pub(super) fn last<'a>(&'a self, name: &'a str) -> Option<&'a str> {
         self.all(name).last()
     }
 
-    /// Returns `true` if a truth value is set. Git takes many more spellings than are taken here.
+    /// Returns `true` if a boolean is set. Git accepts many more spellings than this.
     pub(super) fn is_on(&self, name: &str) -> Result<bool, UnknownAddress> {
         let Some((_, value)) = self.0.iter().rfind(|(known, _)| known == name) else { return Ok(false) };
         let Some(value) = value else { return Ok(true) };
@@ -38,7 +38,7 @@ impl GitSettings {
         }
     }
 
-    /// The parts of names between a section and a last word, each with its value.
+    /// Returns the subsections between a section and a key, each with its value.
     pub(super) fn between<'a>(
         &'a self,
         section: &'a str,

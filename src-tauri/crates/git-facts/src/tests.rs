@@ -1,4 +1,4 @@
-//! Real repositories, compared with what git itself says.
+//! Real repositories, compared with git's own answers.
 
 mod bounds;
 mod differential;
@@ -48,7 +48,7 @@ fn every_remote_leads_where_git_says() {
         "gh:q",
     ] {
         assert_eq!(person.fetch(Some(address)), get_url(&["ls-remote", "--get-url", address]), "{address}");
-        // A remote made for the occasion is what git makes of an address.
+        // A temporary remote shows how git reads an address.
         get_url(&["remote", "add", "probe", address]);
         let pushed = get_url(&["remote", "get-url", "--push", "--all", "probe"]);
         get_url(&["remote", "remove", "probe"]);
@@ -58,12 +58,12 @@ fn every_remote_leads_where_git_says() {
     assert_eq!(
         both,
         ["forge:mine", "ssh://git@forge.example/mine"],
-        "the server may lack the person's own settings"
+        "the server may lack the user's settings"
     );
 }
 
 #[test]
-fn without_a_name_it_is_the_remote_git_would_take() {
+fn without_a_name_it_is_gits_default_remote() {
     let person = Person::new();
     let remote = |name: &str| format!("[remote \"{name}\"]\n\turl = https://{name}.example/x\n");
     let url = |name: &str| vec![format!("https://{name}.example/x")];
@@ -85,14 +85,18 @@ fn without_a_name_it_is_the_remote_git_would_take() {
     person.config(&push_remote);
     assert_eq!((person.fetch(None), person.push(None)), (url("up"), url("away")));
     person.config(&(two.clone() + "[branch \"main\"]\n\tremote = gone\n"));
-    assert_eq!(person.push(None), url("origin"), "a name that no remote has is passed over");
+    assert_eq!(person.push(None), url("origin"), "a name without a remote is skipped");
     person.config(&(two.clone() + "[branch \"main\"]\n\tremote = https://direct.example/y\n"));
     assert_eq!(person.push(None), ["https://direct.example/y"]);
     person.config(&(two.clone() + "[fetch]\n\tall = true\n"));
     assert_eq!(person.fetch(None), [url("up"), url("origin")].concat());
     person.config(&(two + "[remotes]\n\torigin = up https://third.example/z\n"));
     let group = [url("up"), vec!["https://third.example/z".to_owned()], url("origin")].concat();
-    assert_eq!(person.fetch(Some("origin")), group, "a group goes before a remote of its name");
+    assert_eq!(
+        person.fetch(Some("origin")),
+        group,
+        "a group takes precedence over a remote of the same name"
+    );
 }
 
 #[test]
@@ -108,7 +112,7 @@ fn worktrees_bare_repositories_and_folders_below_are_found() {
     person.git(&["init", "-q", "--bare", "bare.git"]);
     person.git(&["-C", "bare.git", "remote", "add", "origin", "https://github.com/bare/b"]);
     assert_eq!(found("bare.git"), ["https://github.com/bare/b"]);
-    // The conditions of the person's own includes are git's.
+    // Git itself evaluates the user's conditional includes.
     person.file(".gitconfig", "[includeIf \"gitdir:~/repo/\"]\n\tpath = ~/work.inc\n");
     person.file("work.inc", "[url \"ssh://work.example/\"]\n\tinsteadOf = https://github.com/\n");
     assert_eq!(found("repo"), ["ssh://work.example/a/b"]);
@@ -116,7 +120,7 @@ fn worktrees_bare_repositories_and_folders_below_are_found() {
 }
 
 #[test]
-fn where_the_missing_objects_of_a_partial_clone_are_counts_too() {
+fn the_source_of_a_partial_clones_missing_objects_counts_too() {
     let person = Person::new();
     let two = "[remote \"origin\"]\n\turl = https://github.com/a/b\n[remote \"far\"]\n\turl = https://far.example/x\n";
     let both = ["https://github.com/a/b", "https://far.example/x"];
@@ -134,7 +138,7 @@ fn where_the_missing_objects_of_a_partial_clone_are_counts_too() {
 }
 
 #[test]
-fn both_files_of_the_person_count() {
+fn both_configuration_files_of_the_user_count() {
     let person = Person::new();
     person.config("[remote \"origin\"]\n\turl = one:a\n\turl = two:b\n");
     person.file(".gitconfig", "[url \"https://github.com/\"]\n\tinsteadOf = one:\n");
@@ -146,9 +150,7 @@ fn both_files_of_the_person_count() {
         all
     );
     person.file(".config/git/config", "[includeIf \"hasconfig:remote.*.url:one:*\"]\n\tpath = ~/inc\n");
-    person.is_unknown(
-        "the person's own configuration of git includes other files by the remotes of a repository",
-    );
+    person.is_unknown("the user's git configuration has includes that depend on a repository's remotes");
 }
 
 #[test]
@@ -167,28 +169,25 @@ fn a_submodule_is_the_repository_that_its_file_names() {
 }
 
 #[test]
-fn what_a_repository_includes_counts_where_it_may_be_looked_at() {
+fn a_repositorys_includes_count_where_they_may_be_read() {
     let person = Person::new();
     person.config("[remote \"origin\"]\n\turl = https://github.com/a/b\n[include]\n\tpath = ../shared\n");
     person.file("repo/shared", "[url \"https://evil.example/\"]\n\tinsteadOf = https://github.com/\n");
     assert_eq!(person.fetch(Some("origin")), ["https://evil.example/a/b"]);
     let shared = person.path("repo/shared");
     let all = person.ask_where("repo", RemoteUse::Fetch, Some("origin"), false, &|path| *path != shared);
-    assert!(
-        all[0].starts_with("(not known, because the configuration of the repository is in a place"),
-        "{all:?}"
-    );
+    assert!(all[0].starts_with("(unknown: the configuration of the repository is in a place"), "{all:?}");
     person.file("repo/shared", "[include]\n\tpath = shared\n");
-    person.is_unknown("git does not understand the configuration of the repository");
+    person.is_unknown("git cannot parse the configuration of the repository");
     person.config("[include]\n\tpath = ~/home.inc\n[remote \"origin\"]\n\turl = https://github.com/a/b\n");
     person.file("home.inc", "[url \"https://home.example/\"]\n\tinsteadOf = https://github.com/\n");
     assert_eq!(person.fetch(Some("origin")), ["https://home.example/a/b"]);
     person.config("[includeIf \"onbranch:main\"]\n\tpath = ~/home.inc\n");
-    person.is_unknown("the configuration of the repository includes other files under conditions");
+    person.is_unknown("the configuration of the repository has conditional includes");
 }
 
 #[test]
-fn a_repository_that_leads_elsewhere_is_looked_at_only_there_where_it_may_be() {
+fn a_repository_that_points_elsewhere_is_read_only_where_allowed() {
     let person = Person::new();
     person.git(&["init", "-q", "secret"]);
     person.git(&["-C", "secret", "remote", "add", "origin", "https://secret.example/x"]);
@@ -198,8 +197,7 @@ fn a_repository_that_leads_elsewhere_is_looked_at_only_there_where_it_may_be() {
     let asked = |may_look: &dyn Fn(&CanonicalPath) -> bool| {
         person.ask_where("repo", RemoteUse::Push, None, false, may_look)
     };
-    let refused =
-        ["(not known, because the configuration of the repository is in a place that may not be looked at)"];
+    let refused = ["(unknown: the configuration of the repository is in a place that may not be read)"];
     person.file("repo/.git", "gitdir: ../secret/.git\n");
     assert_eq!(asked(&outside), refused);
     assert_eq!(asked(&|_| true), ["https://secret.example/x"]);
@@ -216,16 +214,12 @@ fn a_repository_that_leads_elsewhere_is_looked_at_only_there_where_it_may_be() {
     std::fs::remove_dir_all(repo.join(".git").unwrap().as_path()).unwrap();
     person.git(&["init", "-q", "."]);
     person.git(&["remote", "add", "origin", "https://above.example/x"]);
-    assert_eq!(
-        asked(&|path| repo.contains(path)),
-        refused,
-        "the repository above is not the one that was named"
-    );
+    assert_eq!(asked(&|path| repo.contains(path)), refused, "the repository above is not the named one");
     assert_eq!(asked(&|_| true), ["https://above.example/x"]);
 }
 
 #[test]
-fn hostile_configuration_runs_nothing_and_holds_nothing_up() {
+fn hostile_configuration_runs_nothing_and_blocks_nothing() {
     let person = Person::new();
     let ran = person.path("ran");
     let script = person.path("evil");
@@ -246,19 +240,19 @@ fn hostile_configuration_runs_nothing_and_holds_nothing_up() {
     person.config(&format!("{config}[core]\n\tsshCommand = {script}\n\tgitProxy = {script}\n"));
     person.is_unknown("the configuration of the repository changes how git connects");
     assert!(!ran.as_path().exists(), "{}", std::fs::read_to_string(ran.as_path()).unwrap_or_default());
-    // What runs when it is run: the proof that the program works.
+    // Running the script directly proves that it works.
     assert!(Command::new(script.as_path()).status().unwrap().success() && ran.as_path().exists());
 }
 
 #[test]
-fn odd_files_are_not_read() {
+fn unusual_files_are_not_read() {
     let person = Person::new();
     let config = person.path("repo/.git/config");
-    let not_plain = "the configuration of the repository is not in plain files";
+    let not_plain = "the configuration of the repository is not in regular files";
     for device in ["/dev/zero", "/dev/tty"] {
         person.config(&format!("[include]\n\tpath = {device}\n"));
         let all = person.ask_where("repo", RemoteUse::Push, None, true, &|_| true);
-        assert_eq!(all, [format!("(not known, because {not_plain})")], "{device}");
+        assert_eq!(all, [format!("(unknown: {not_plain})")], "{device}");
     }
     std::fs::remove_file(config.as_path()).unwrap();
     assert!(Command::new("mkfifo").arg(config.as_path()).status().unwrap().success());
@@ -267,22 +261,22 @@ fn odd_files_are_not_read() {
     person.config(&"[remote \"origin\"]\n\turl = https://github.com/a/b\n".repeat(30_000));
     person.is_unknown("the configuration of the repository is too big");
     person.config("[remote \"origin\"\n\turl = x\n");
-    person.is_unknown("git does not understand the configuration of the repository");
+    person.is_unknown("git cannot parse the configuration of the repository");
     person.config("[remote \"origin\"]\n\turl = x\n\tvcs = ext\n");
     let all = person.push(Some("origin"));
-    assert_eq!(all, ["(not known, because the remote is reached by a helper program)"]);
+    assert_eq!(all, ["(unknown: the remote uses a helper program)"]);
     person.config("[extensions]\n\trefStorage = reftable\n");
-    person.is_unknown("the repository is of a format that not every git reads");
+    person.is_unknown("not every version of git supports the format of the repository");
 }
 
 #[test]
-fn a_person_whose_own_configuration_hangs_is_not_waited_for_long() {
+fn a_user_configuration_that_blocks_times_out() {
     let person = Person::new();
     person.config("[remote \"origin\"]\n\turl = https://github.com/a/b\n");
     let own = person.path(".gitconfig");
     assert!(Command::new("mkfifo").arg(own.as_path()).status().unwrap().success());
     let began = Instant::now();
-    assert_eq!(person.push(Some("origin")), ["(not known, because git did not answer in time)"]);
+    assert_eq!(person.push(Some("origin")), ["(unknown: git did not answer in time)"]);
     assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
     std::fs::remove_file(own.as_path()).unwrap();
     assert_eq!(person.push(Some("origin")), ["https://github.com/a/b"]);
@@ -303,11 +297,11 @@ fn secrets_in_addresses_are_not_passed_on() {
     for same in ["git@github.com:a/b", "ssh://git@h/x", "/a/path", "https://h", "git@h:my b", "ftp://u@h/x"] {
         assert_eq!(shown(same), Ok(same.to_owned()));
     }
-    let unknown = Err("programs may understand the address of the remote differently".to_owned());
+    let unknown = Err("programs may read the address of the remote differently".to_owned());
     for hidden in ["https://u:p/w@github.com/a", "https://u:p?w@github.com/a", "https://u:p#w@github.com/a"] {
         assert_eq!(shown(hidden), unknown, "{hidden}");
     }
-    // Blanks around it, and what some programs take for nothing or for a slash.
+    // Blanks around it, and characters that some programs ignore or read as a slash.
     for odd in [" https://github.com/a", "git@h:x\u{a0}", "https://github.com/a\tb", "git@h:a\\b"] {
         assert_eq!(shown(odd), unknown, "{odd}");
     }

@@ -1,8 +1,8 @@
-//! Reading files where something else may stand in their place: a named pipe that nobody writes to, a device without
-//! an end, a folder.
+//! Opens files safely where the path may hold something else: a named pipe without a writer, an endless device, a folder.
 //!
-//! - Opening never waits, and nothing but a regular file is read.
-//! - A file of ours is made anew or is ours already: nothing is written through a link, or to what others may write.
+//! - Opening never blocks, and only regular files are read.
+//! - Our own files are created or already owned by this user; nothing is written through a link or to a file that others
+//!   may write.
 
 use crate::is_written_by_others;
 use rustix::fs::{FileType, Mode, OFlags, fstat};
@@ -11,26 +11,26 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The longest file of the person's that is read, in bytes: 16 MiB.
+/// Maximum size of a user's file that is read, in bytes: 16 MiB.
 pub const LONGEST: u64 = 16 * 1024 * 1024;
 
 /// Opens a regular file for reading.
 ///
 /// # Errors
-/// When it cannot be opened, or is something else, which is named.
+/// When it cannot be opened or is not a regular file; the message names its type.
 pub fn open(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::empty())
 }
 
-/// As [`open`], for what must not be a link.
+/// Opens like [`open`], but refuses a symlink.
 pub fn open_unlinked(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::NOFOLLOW)
 }
 
-/// As [`open`], for a path in which nothing may be a link: neither its end nor a folder above that.
+/// Opens like [`open`], but refuses a symlink anywhere in the path.
 ///
 /// # Errors
-/// When something is one, too, and where the kernel cannot tell.
+/// Those of [`open`], when the path has a symlink, and where the kernel cannot check this.
 #[cfg(target_os = "linux")]
 pub fn open_without_links(path: &Path) -> io::Result<File> {
     use rustix::fs::{CWD, ResolveFlags, openat2};
@@ -38,16 +38,16 @@ pub fn open_without_links(path: &Path) -> io::Result<File> {
     only_a_file(File::from(openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?))
 }
 
-/// Elsewhere no call of the kernel's says so.
+/// Unsupported: only Linux can refuse symlinks in the whole path.
 #[cfg(not(target_os = "linux"))]
 pub fn open_without_links(_: &Path) -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Opens a file of ours for appending, and makes it when there is none.
+/// Opens one of our own files for appending, creating it if needed.
 ///
 /// # Errors
-/// When it cannot be opened, is a link, or another user owns it or may write it.
+/// When it cannot be opened, is a link, or is owned or writable by another user.
 pub fn open_own(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR
         | OFlags::APPEND
@@ -57,7 +57,7 @@ pub fn open_own(path: &Path) -> io::Result<File> {
         | OFlags::CLOEXEC;
     let open = |more: OFlags| rustix::fs::open(path, flags | more, Mode::RUSR | Mode::WUSR);
     let opened = match open(OFlags::empty()) {
-        // Another one may make it at the same moment.
+        // Another process may create it at the same moment.
         Err(Errno::NOENT) => match open(OFlags::CREATE | OFlags::EXCL) {
             Err(Errno::EXIST) => open(OFlags::empty()),
             made => made,
@@ -79,7 +79,7 @@ pub fn open_own(path: &Path) -> io::Result<File> {
             Err(refused("other users can write it: close it with `chmod go-w`".to_owned()))
         }
         FileType::RegularFile => Ok(file),
-        // Only root makes one.
+        // Only root can create a device.
         FileType::CharacterDevice => Ok(file),
         FileType::Directory
         | FileType::Fifo
@@ -95,7 +95,7 @@ fn open_with(path: &Path, more: OFlags) -> io::Result<File> {
     only_a_file(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
-/// The file that was opened, if it is a regular one.
+/// Returns the opened file if it is a regular one.
 fn only_a_file(file: File) -> io::Result<File> {
     let kind = match FileType::from_raw_mode(fstat(&file)?.st_mode) {
         FileType::RegularFile => return Ok(file),
@@ -107,11 +107,11 @@ fn only_a_file(file: File) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {kind}, not a regular file")))
 }
 
-/// Returns whether nothing stands at a path. A link that leads nowhere stands there, also one above the path: what it is to
-/// lead to is unknown, and must not be taken for nothing.
+/// Returns whether nothing exists at a path. A dangling link exists, also above the path: its target is unknown and must
+/// not count as absent.
 ///
 /// # Errors
-/// When the path cannot be looked at.
+/// When the path cannot be accessed.
 pub fn is_absent(path: &Path) -> io::Result<bool> {
     let is_missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
     match std::fs::symlink_metadata(path) {
@@ -127,10 +127,10 @@ pub fn is_absent(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// The text of a file; nothing when nothing stands at its path.
+/// Reads a file as text; returns `None` if nothing exists at its path.
 ///
 /// # Errors
-/// When it cannot be read, is no regular file, is longer than [`LONGEST`], or is not UTF-8, and when a link leads nowhere.
+/// When it cannot be read, is not a regular file, is longer than [`LONGEST`], is not UTF-8, or is a dangling link.
 pub fn text(path: &Path) -> io::Result<Option<String>> {
     let file = match open(path) {
         Ok(file) => file,
@@ -148,7 +148,7 @@ pub fn text(path: &Path) -> io::Result<Option<String>> {
     }
     String::from_utf8(content).map(Some).map_err(|e| {
         let good = e.utf8_error().valid_up_to();
-        invalid(format!("it is not UTF-8 from byte {} on", good + 1))
+        invalid(format!("it is not valid UTF-8 at byte {}", good + 1))
     })
 }
 
@@ -158,7 +158,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn only_regular_files_are_read_and_nothing_is_waited_for() {
+    fn only_regular_files_are_read_and_opening_never_blocks() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         let told = |name: &str| text(&path(name)).map_err(|e| e.to_string());
@@ -178,7 +178,7 @@ mod tests {
         std::os::unix::fs::symlink("/dev/zero", path("device")).unwrap();
         assert_eq!(told("device").unwrap_err(), "it is a device, not a regular file");
         std::fs::write(path("bytes"), b"ab\xff").unwrap();
-        assert_eq!(told("bytes").unwrap_err(), "it is not UTF-8 from byte 3 on");
+        assert_eq!(told("bytes").unwrap_err(), "it is not valid UTF-8 at byte 3");
         File::create(path("long")).unwrap().set_len(LONGEST + 1).unwrap();
         assert_eq!(told("long").unwrap_err(), "it is longer than 16 MiB");
         File::create(path("longest")).unwrap().set_len(LONGEST).unwrap();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_ours_is_made_for_nobody_else_and_never_through_a_link() {
+    fn own_files_are_private_and_never_created_through_a_link() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         let mode = |name: &str| fstat(File::open(path(name)).unwrap()).unwrap().st_mode & 0o777;
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_opened_is_handed_to_no_program_and_a_link_is_followed_only_where_it_may_be() {
+    fn open_files_are_not_inherited_and_links_are_followed_only_where_allowed() {
         let dir = tempfile::tempdir().unwrap();
         let (file, link) = (dir.path().join("file"), dir.path().join("link"));
         std::fs::write(&file, "").unwrap();

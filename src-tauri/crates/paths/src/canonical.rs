@@ -1,40 +1,40 @@
-//! An absolute path in its one spelling.
+//! Absolute paths in canonical spelling.
 //!
-//! - No `.`, no `..`, no empty component, no trailing slash, no NUL; `/` stands for the root.
+//! - No `.`, no `..`, no empty component, no trailing slash, no NUL; `/` is the root.
 //! - Containment is by whole components: `/a/b` does not contain `/a/bc`.
-//! - Never reads the disk.
+//! - Never accesses the disk.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A path that was resolved, or that is trusted to be resolved.
+/// A resolved path, or one trusted to be resolved.
 ///
-/// The type guarantees the spelling only. That no component is a symlink was true when a `Resolver` made the
-/// value; it is not rechecked, and it was never checked for a value from [`CanonicalPath::assume_canonical`].
+/// The type guarantees the spelling only. That no component is a symlink was true when a `Resolver` created the value. It
+/// is not rechecked, and was never checked for a value from [`CanonicalPath::assume_canonical`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CanonicalPath(Arc<str>);
 
-/// Why a text is not a canonical path.
+/// Reason why a text is not a canonical path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotCanonicalError {
-    /// It does not begin at the root.
+    /// It is not absolute.
     #[error("`{0}` is not an absolute path")]
     Relative(String),
-    /// It has a `.`, a `..`, a doubled or a trailing slash.
+    /// It has a `.`, a `..`, or a doubled or trailing slash.
     #[error("`{0}` is not in canonical form: write it without `.`, `..`, doubled and trailing slashes")]
     Form(String),
-    /// It has a NUL byte, which no path can hold.
+    /// It has a NUL byte.
     #[error("`{0}` contains a NUL character")]
     Nul(String),
 }
 
 impl CanonicalPath {
-    /// Takes a stored path by its spelling alone.
+    /// Accepts a stored path after checking its spelling only.
     ///
     /// # Errors
-    /// When the spelling is not canonical. Symlinks are *not* looked for: resolve a path that comes from outside.
+    /// When the spelling is not canonical. Symlinks are *not* checked: resolve paths from outside instead.
     pub fn assume_canonical(text: &str) -> Result<Self, NotCanonicalError> {
         match text.strip_prefix('/') {
             Some(relative) if is_canonical(relative) => Ok(Self(text.into())),
@@ -44,38 +44,38 @@ impl CanonicalPath {
         }
     }
 
-    /// A path that was walked component by component; empty for the root.
+    /// Creates a path from components that a walk has resolved; empty means the root.
     #[cfg(feature = "resolve")]
     pub(crate) fn from_walk(walked: &str) -> Self {
         Self(if walked.is_empty() { "/" } else { walked }.into())
     }
 
-    /// The root directory.
+    /// Returns the root directory.
     #[must_use]
     pub fn root() -> Self {
         Self("/".into())
     }
 
-    /// The path as text.
+    /// Returns the path as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The path for the standard library.
+    /// Returns the path for the standard library.
     #[must_use]
     pub fn as_path(&self) -> &Path {
         Path::new(self.as_str())
     }
 
-    /// Returns `true` if `other` is this path or lies below it. The root contains everything.
+    /// Returns `true` if `other` is this path or below it. The root contains everything.
     #[must_use]
     pub fn contains(&self, other: &Self) -> bool {
         let below = other.0.strip_prefix(&*self.0);
         below.is_some_and(|below| below.is_empty() || below.starts_with('/') || self.is_root())
     }
 
-    /// Returns `true` if `other` lies below this path and is not this path.
+    /// Returns `true` if `other` is below this path and not the path itself.
     #[must_use]
     pub fn strictly_contains(&self, other: &Self) -> bool {
         self != other && self.contains(other)
@@ -87,25 +87,25 @@ impl CanonicalPath {
         *self.0 == *"/"
     }
 
-    /// The folder this path is in; nothing for the root.
+    /// Returns the parent folder; `None` for the root.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         let (folder, _) = self.0.rsplit_once('/').filter(|_| !self.is_root())?;
         Some(if folder.is_empty() { Self::root() } else { Self(folder.into()) })
     }
 
-    /// The last component; nothing for the root.
+    /// Returns the last component; `None` for the root.
     #[must_use]
     pub fn file_name(&self) -> Option<&str> {
         self.0.rsplit_once('/').map(|(_, name)| name).filter(|name| !name.is_empty())
     }
 
-    /// The components below the root, outermost first.
+    /// Iterates over the components, outermost first.
     pub fn components(&self) -> impl Iterator<Item = &str> {
         self.0.split('/').filter(|part| !part.is_empty())
     }
 
-    /// The `file` URI of the path, as RFC 8089 and RFC 3986 spell it.
+    /// Returns the `file` URI of the path (RFC 8089, RFC 3986).
     #[must_use]
     pub fn file_uri(&self) -> String {
         let mut uri = String::from("file://");
@@ -120,7 +120,7 @@ impl CanonicalPath {
         uri
     }
 
-    /// This path with components appended, by spelling alone: a component that is a symlink stays one.
+    /// Appends components by spelling alone; a component that is a symlink stays one.
     ///
     /// # Errors
     /// When `below` is not a canonical relative path.
@@ -130,7 +130,7 @@ impl CanonicalPath {
     }
 }
 
-/// Returns `true` if no component is empty, `.` or `..`, or has a NUL; the root has none.
+/// Returns `true` if no component is empty, `.` or `..`, or has a NUL. The root has no components.
 fn is_canonical(relative: &str) -> bool {
     let is_plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
     relative.is_empty() || relative.split('/').all(is_plain)

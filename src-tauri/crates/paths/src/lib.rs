@@ -1,12 +1,12 @@
-//! Canonical paths: the one type that says where a path really leads, and the only code that finds it out.
+//! Canonical paths: a type for resolved paths, and the only code that resolves them.
 //!
-//! - [`CanonicalPath`] is lexical and always available: judging compares paths and never touches the disk.
+//! - [`CanonicalPath`] is lexical and always available: policy code compares paths and never touches the disk.
 //! - [`Resolver`], behind the default feature `resolve`, is the only code that follows symlinks.
-//! - Whatever cannot be resolved is an error, never a guess: the caller denies.
-//! - [`OwnProgram`], behind the default feature `program`, is how our programs start each other.
-//! - [`bounded_read`], behind the default feature `files`, is how files are opened that may be something else, and
-//!   [`atomic_file`] how they are replaced.
-//! - [`protected`] lists the paths of secrets and of agents' clients. It is data.
+//! - A path that cannot be resolved is an error, never a guess: the caller denies.
+//! - [`OwnProgram`], behind the default feature `program`, starts our own programs.
+//! - [`bounded_read`], behind the default feature `files`, opens files that may not be regular files, and
+//!   [`atomic_file`] replaces files.
+//! - [`protected`] lists the paths of secrets and of agent clients. It is data.
 
 #[cfg(all(unix, feature = "files"))]
 pub mod atomic_file;

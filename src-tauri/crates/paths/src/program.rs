@@ -1,7 +1,7 @@
-//! Our own programs: opened, looked at, and started by the very descriptor that was looked at.
+//! Starts our own programs through the same descriptor that was checked.
 //!
-//! - A program of ours belongs to root or to this user, and nobody else can write it. Any other is not started.
-//! - It is shown under the path that it was opened by.
+//! - Our programs belong to root or to this user, and nobody else can write them. Others are not started.
+//! - The process shows the path by which the program was opened.
 
 use rustix::process::{getegid, geteuid};
 use std::fs::File;
@@ -13,11 +13,11 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Directories in which programs that run outside of a sandbox are searched for. The environment has no say: an agent's client may have
-/// chosen it, and a sandbox may write to the user's own directories.
+/// Search path for programs that run outside a sandbox. The environment's `PATH` is not used: an agent's client may have
+/// set it, and a sandbox may write to the user's own directories.
 pub const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin";
 
-/// A program of ours, ready to be started.
+/// One of our programs, checked and ready to start.
 #[derive(Debug)]
 pub struct OwnProgram {
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux starts by descriptor"))]
@@ -26,10 +26,10 @@ pub struct OwnProgram {
 }
 
 impl OwnProgram {
-    /// Opens a program and looks at it.
+    /// Opens and checks a program.
     ///
     /// # Errors
-    /// When it cannot be opened, is no regular file, or others than root and this user own or may write it.
+    /// When it cannot be opened, is not a regular file, or users other than root and this one own it or may write it.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let found = file.metadata()?;
@@ -46,7 +46,7 @@ impl OwnProgram {
         Ok(Self { file, path: path.to_path_buf() })
     }
 
-    /// A command that starts what was opened, while this value lives.
+    /// Returns a command that starts the opened file; it works while this value lives.
     #[must_use]
     pub fn command(&self) -> Command {
         #[cfg(target_os = "linux")]
@@ -58,7 +58,7 @@ impl OwnProgram {
     }
 }
 
-/// Returns `true` if an owner is root or this user. In a user namespace the machine's root has no number, as has everybody else.
+/// Returns `true` if an owner is root or this user. In a user namespace, the host's root and all other users share one overflow id.
 #[must_use]
 pub fn is_trusted_owner(uid: u32) -> bool {
     const UNMAPPED: u32 = 65534;
@@ -68,7 +68,7 @@ pub fn is_trusted_owner(uid: u32) -> bool {
     [0, geteuid().as_raw()].contains(&uid) || (uid == UNMAPPED && !has_all())
 }
 
-/// Returns `true` if a mode lets somebody else write. The group of a user's own, which many systems give each user, is that user.
+/// Returns `true` if a mode lets other users write. A user private group, which many systems create, counts as the user.
 #[must_use]
 pub fn is_written_by_others(mode: impl Into<u32>, gid: u32) -> bool {
     let mode = mode.into();
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_looked_at_is_started_whatever_has_its_name_by_then() {
+    fn the_checked_file_is_started_even_if_its_path_is_replaced() {
         let (dir, path) = program();
         let opened = OwnProgram::open(&path).unwrap();
         copy("/bin/false", dir.path().join("other")).unwrap();

@@ -1,9 +1,9 @@
-//! The paths that no agent reads, and those that no agent changes: what gives away every other lock. All of it is data, a line
-//! each, with the place where it is documented.
+//! Paths that no agent may read or change, because they unlock everything else. All of it is data, one line per path, each
+//! with its documentation.
 //!
-//! - Spelled, not resolved: the caller resolves each, and adds the folders of its own.
-//! - Platforms are not told apart: a path that another platform has costs nothing here.
-//! - Every sandbox is made from this list, too; it knows nothing of policies.
+//! - Unresolved: the caller resolves each path and adds our own folders.
+//! - Platforms are not separated: a path of another platform does no harm here.
+//! - Every sandbox is also built from this list, which knows no policies.
 
 mod clients;
 mod logins;
@@ -12,14 +12,14 @@ mod stores;
 
 use crate::CanonicalPath;
 
-/// One line of the lists.
+/// One entry of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KnownPath {
-    /// The path: below the home, of the machine, or below any folder, as its list says.
+    /// Path: below the home, absolute, or below any folder, depending on the list.
     pub path: &'static str,
-    /// The thing that is there, for people.
+    /// Description for people.
     pub what: &'static str,
-    /// The documentation of that: a manual page, a project's own documentation, or the source that reads it.
+    /// Source: a manual page, the project's documentation, or the code that reads the path.
     pub source: &'static str,
 }
 
@@ -27,8 +27,8 @@ const fn known(path: &'static str, what: &'static str, source: &'static str) -> 
     KnownPath { path, what, source }
 }
 
-/// Paths that nobody may read or change: keys, logins, stores of passwords and what programs remember, in this home and of the
-/// machine.
+/// Returns paths that no agent may read or change: keys, logins, password stores and program state, in this home and on
+/// the machine.
 #[must_use]
 pub fn secrets(home: &CanonicalPath) -> Vec<CanonicalPath> {
     let machine =
@@ -36,19 +36,19 @@ pub fn secrets(home: &CanonicalPath) -> Vec<CanonicalPath> {
     [logins::LOGINS, stores::STORES].into_iter().flat_map(|list| below(home, list)).chain(machine).collect()
 }
 
-/// Those of [`secrets`] that are keys and logins, in this home.
+/// Returns the part of [`secrets`] that is keys and logins in this home.
 #[must_use]
 pub fn logins(home: &CanonicalPath) -> Vec<CanonicalPath> {
     below(home, logins::LOGINS).collect()
 }
 
-/// The configuration of agents' clients in this home: who writes it has a client start programs that we do not see.
+/// Returns the configuration of agent clients in this home: a process that writes it can make a client start unsandboxed programs.
 #[must_use]
 pub fn clients(home: &CanonicalPath) -> Vec<CanonicalPath> {
     below(home, clients::IN_HOME).collect()
 }
 
-/// The names by which clients are told in a project what to start: who opens a folder that has one starts those programs.
+/// Names of files in a project that tell clients which programs to start when the folder is opened.
 pub const IN_PROJECT: &[KnownPath] = clients::IN_PROJECT;
 
 fn below(home: &CanonicalPath, list: &'static [KnownPath]) -> impl Iterator<Item = CanonicalPath> {
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_is_a_canonical_path_says_what_and_where_from_and_stands_once() {
+    fn every_entry_is_canonical_described_sourced_and_unique() {
         let home = path("/home/ann");
         let lists = [logins::LOGINS, stores::STORES, machine::MACHINE];
         let all = secrets(&home);
@@ -85,8 +85,8 @@ mod tests {
     }
 
     #[test]
-    fn no_line_lies_in_a_folder_in_which_people_work() {
-        // To make a file in a folder that holds a protected path is refused, whether that is there or not.
+    fn no_entry_is_in_a_common_work_folder() {
+        // Creating a folder that holds a protected path is refused, whether or not the protected path exists.
         for folder in
             ["Desktop", "Documents", "Downloads", "Music", "Pictures", "Public", "Templates", "Videos", "src"]
         {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_logins_of_every_client_and_of_browsers_in_all_channels_are_among_the_secrets() {
+    fn secrets_include_the_logins_of_every_client_and_browser() {
         let all = secrets(&path("/home/ann"));
         for below in [
             ".claude/.credentials.json",

@@ -1,19 +1,19 @@
-//! Finds where a path really leads, one component after the other, as the kernel would.
+//! Resolves paths component by component, as the kernel would.
 //!
 //! - A symlink before `..` is followed first; a dangling symlink is followed to where a write through it would land.
-//! - What does not exist, or lies below a file, is appended verbatim, however deep, and a `..` there takes back one
-//!   component. The kernel would refuse such a path; here it is safe, because what is judged is what is sent.
-//! - A missing name whose text stands there in another Unicode form is an error: a server may take it for that one.
-//! - A link of the kernel's own (`/proc/self/fd/0`), a loop, too many links, a NUL, `~name`, an empty path, a link
-//!   to a name that is not UTF-8 and a folder that may not be searched are errors: the caller denies.
-//! - The answer is true for the moment it was found. Whoever uses it later resolves again.
+//! - Components that do not exist, or are below a file, are appended verbatim at any depth, and a `..` there removes one
+//!   component. The kernel would refuse such a path; here it is safe, because the resolved path is the one that is sent.
+//! - A missing name that exists in another Unicode form is an error: a server may confuse the two.
+//! - Errors, on which the caller denies: a kernel link (`/proc/self/fd/0`), a loop, too many links, a NUL, `~name`, an
+//!   empty path, a link to a name that is not UTF-8, and a folder without search permission.
+//! - A result is valid only for the moment; resolve again before a later use.
 
 mod unicode_twins;
 mod walk;
 #[cfg(target_os = "linux")]
 mod without_links;
 
-/// Elsewhere the walk finds out.
+/// Other platforms always use the walk.
 #[cfg(not(target_os = "linux"))]
 mod without_links {
     pub(super) fn resolve(_: &str) -> Option<super::Resolution> {
@@ -30,41 +30,41 @@ use std::borrow::Cow;
 use std::io;
 use walk::Walk;
 
-/// Resolves paths for one person and one place that relative paths start from.
+/// Resolves paths for one home and one base folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolver {
     home: CanonicalPath,
     base: CanonicalPath,
 }
 
-/// The place that a path leads to.
+/// A resolved path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolution {
     /// The path, free of symlinks in everything that exists.
     pub path: CanonicalPath,
-    /// The symlinks followed on the way, in order.
+    /// Symlinks that were followed, in order.
     pub links: Vec<Link>,
-    /// The kind of thing that is there.
+    /// Type of the target.
     pub target: PathKind,
 }
 
-/// One symlink that was followed.
+/// One followed symlink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// The place of the symlink.
+    /// Path of the symlink.
     pub at: CanonicalPath,
-    /// Its text, verbatim.
+    /// Its target text, verbatim.
     pub target: String,
 }
 
-/// The kind of thing at a path.
+/// Type of the file at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathKind {
-    /// Nothing.
+    /// Nothing exists there.
     Missing,
-    /// A regular file of this many bytes.
+    /// A regular file.
     File {
-        /// Its size.
+        /// Size in bytes.
         bytes: u64,
     },
     /// A folder.
@@ -73,77 +73,75 @@ pub enum PathKind {
     Special,
 }
 
-/// Why a path cannot be resolved, and so is denied.
+/// Reason why a path cannot be resolved and is denied.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathError {
-    /// No path at all.
+    /// The path is empty.
     #[error("the path is empty")]
     Empty,
-    /// A NUL byte.
+    /// The path has a NUL byte.
     #[error("the path `{0}` contains a NUL character")]
     Nul(String),
-    /// `~name`.
+    /// The path has the form `~name`.
     #[error(
-        "`{0}` names another person's home: write the absolute path (for a file of that name, put `./` before it)"
+        "`{0}` is the home of another user: write the absolute path (for a file with this name, write `./` before it)"
     )]
     OtherHome(String),
-    /// More links than the kernel follows, or a loop.
+    /// The path has a symlink loop or more symlinks than the kernel follows.
     #[error("`{0}` has too many symlinks or a loop of them")]
     TooManyLinks(String),
-    /// A link of the kernel's own, or one that leads to it, such as `/proc/self/fd/0`.
-    #[error(
-        "`{0}` leads by a link of the kernel's own to what is open there, and not to a path: name the file itself"
-    )]
+    /// A kernel link such as `/proc/self/fd/0`, or a symlink to one.
+    #[error("`{0}` leads through a kernel link to an open file, not to a path: name the file itself")]
     Magic(String),
-    /// A link to a name that is not text.
+    /// A symlink target is not UTF-8.
     #[error("the symlink `{0}` leads to a name that is not UTF-8")]
     NotText(String),
-    /// A missing name that a server may take for one that is there.
+    /// A missing name that a server may confuse with an existing one.
     #[error(
-        "`{path}` does not exist, but `{found}` does, which is the same text in another Unicode form: write it as it stands there"
+        "`{path}` does not exist, but `{found}` does, which is the same text in another Unicode form: use that spelling"
     )]
     OtherForm {
-        /// The missing path.
+        /// Missing path.
         path: String,
-        /// The path that is there, with its unusual characters as code points.
+        /// Existing path, with its unusual characters as code points.
         found: String,
     },
-    /// The disk would not say.
-    #[error("`{path}` cannot be looked at: {source}")]
+    /// The file system returned an error.
+    #[error("failed to access `{path}`: {source}")]
     Unreadable {
-        /// The path that was looked at.
+        /// Path that was accessed.
         path: String,
-        /// Why not.
+        /// Underlying error.
         source: io::Error,
     },
 }
 
 impl Resolver {
-    /// A resolver for `~` as `home` and for relative paths from `base`.
+    /// Creates a resolver with `home` for `~` and `base` for relative paths.
     ///
-    /// Both are taken as they are: resolve them first, when they may hold symlinks.
+    /// Neither is resolved here: resolve them first if they may contain symlinks.
     #[must_use]
     pub fn new(home: CanonicalPath, base: CanonicalPath) -> Self {
         Self { home, base }
     }
 
-    /// The person's home.
+    /// Returns the user's home.
     #[must_use]
     pub fn home(&self) -> &CanonicalPath {
         &self.home
     }
 
-    /// The folder that relative paths start from.
+    /// Returns the folder for relative paths.
     #[must_use]
     pub fn base(&self) -> &CanonicalPath {
         &self.base
     }
 
-    /// Finds where `raw` leads.
+    /// Resolves `raw`.
     ///
     /// # Errors
-    /// See [`PathError`]: whatever is in doubt is an error, and the caller denies.
+    /// [`PathError`] in any case of doubt; the caller denies.
     pub fn resolve(&self, raw: &str) -> Result<Resolution, PathError> {
         let absolute = self.start(raw)?;
         match without_links::resolve(&absolute) {
@@ -152,7 +150,7 @@ impl Resolver {
         }
     }
 
-    /// Finds where `raw` leads, whatever is there.
+    /// Resolves `raw` and returns only the path.
     ///
     /// # Errors
     /// Those of [`Resolver::resolve`].
@@ -160,14 +158,14 @@ impl Resolver {
         self.resolve(raw).map(|found| found.path)
     }
 
-    /// Writes the person's home for the `~` of `~` and `~/x`, and resolves nothing; nothing for any other spelling.
+    /// Replaces the `~` of `~` and `~/x` with the home, without resolving; returns `None` for any other spelling.
     #[must_use]
     pub fn expand_home(&self, raw: &str) -> Option<String> {
         let rest = raw.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
         Some(format!("{}{rest}", self.home))
     }
 
-    /// The whole path to walk, absolute.
+    /// Returns the absolute path to walk.
     fn start<'a>(&self, raw: &'a str) -> Result<Cow<'a, str>, PathError> {
         if raw.is_empty() {
             return Err(PathError::Empty);

@@ -1,10 +1,10 @@
-//! The calls that become looser or stricter when one policy takes the place of another.
+//! Finds the calls that become looser or stricter when one policy replaces another.
 //!
-//! - Rules are compared one by one; decisions are compared on probes: calls made up for every annotated tool, that its
-//!   server would take, from what either policy names and from what neither names.
-//! - A value that a rule denies is told apart from one that no rule covers: the first stays denied whatever is granted
-//!   or answered, and behind a gate for hosts the second is asked about.
-//! - Where a tool has too many probes, it is said: a difference that none of them meets is not found then.
+//! - Rules are compared one by one. Decisions are compared on probes: generated calls for every annotated tool that its
+//!   server would accept, with values that either policy names and values that neither names.
+//! - A value that a rule denies is distinguished from one that no rule covers: the first stays denied whatever is granted
+//!   or answered, and behind a host gate the second is asked about.
+//! - A tool with too many probes is reported, because a difference that no probe meets is not found.
 
 mod comparing;
 mod probes;
@@ -17,75 +17,75 @@ use ironcurtain_policy::{Annotations, Decision, DeniedBy, Policy, Rule, Verdict}
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The number of times that a rule is looked at, for all tools together: what keeps this within seconds.
+/// Maximum number of rule checks for all tools together, so that this takes only seconds.
 const MOST_LOOKS: usize = 100_000_000;
 
-/// The differences of two policies.
+/// Differences between two policies.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Difference {
-    /// Names of rules that the new policy has and the old one has not.
+    /// Names of rules that only the new policy has.
     pub added: Vec<String>,
-    /// Names of rules that only the old one has.
+    /// Names of rules that only the old policy has.
     pub removed: Vec<String>,
-    /// Names of rules that say something else in the new one.
+    /// Names of rules that differ.
     pub changed: Vec<String>,
-    /// Rules that both have come in another order.
+    /// Set if common rules are in another order.
     pub reordered: bool,
-    /// Probes that come out otherwise, the first of each kind for each tool.
+    /// Probes with different decisions, the first of each kind for each tool.
     pub decisions: Vec<DecisionChange>,
-    /// The number of probes that were judged.
+    /// Number of judged probes.
     pub probes: usize,
-    /// Tools that have more probes than were judged, or that take none that could be made up.
+    /// Tools with more probes than were judged, or without a possible probe.
     pub cut_short: Vec<String>,
 }
 
-/// The outcome of a call by the rules alone, the strictest last.
+/// Outcome of a call by the rules alone, ordered by strictness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProbeOutcome {
-    /// It may happen.
+    /// Allowed.
     Allow,
-    /// A person must say.
+    /// Requires approval.
     Escalate,
-    /// No rule covers it: it is denied, unless a grant does, or a gate asks about it.
+    /// No rule covers it: denied, unless a grant covers it or a gate asks about it.
     Uncovered,
     /// A rule denies it, whatever is granted or answered.
     Deny,
 }
 
-/// A probe that comes out otherwise.
+/// A probe with different outcomes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecisionChange {
-    /// The server.
+    /// Server name.
     pub server: String,
-    /// The tool.
+    /// Tool name.
     pub tool: String,
-    /// The arguments of the first such probe.
+    /// Arguments of the first such probe.
     pub arguments: Map<String, Value>,
-    /// Set when it is so only where the server reaches nothing.
+    /// Set if the outcomes differ only for a server that reaches nothing.
     pub reaches_nothing: bool,
-    /// The outcome by the old policy, and the rule that decides.
+    /// Outcome by the old policy, and the deciding rule.
     pub old: (ProbeOutcome, String),
-    /// The outcome by the new policy, and the rule that decides.
+    /// Outcome by the new policy, and the deciding rule.
     pub new: (ProbeOutcome, String),
-    /// The number of probes of the tool that come out like this.
+    /// Number of the tool's probes with these outcomes.
     pub probes: usize,
 }
 
 impl DecisionChange {
-    /// Returns `true` if the new policy lets more happen.
+    /// Returns `true` if the new policy is less strict.
     #[must_use]
     pub fn is_looser(&self) -> bool {
         self.new.0 < self.old.0
     }
 }
 
-/// Compares the rules of two policies one by one, and judges nothing.
+/// Compares the rules of two policies without judging probes.
 #[must_use]
 pub fn diff_rules(old: &Policy, new: &Policy) -> Difference {
     rules(old.rules(), new.rules())
 }
 
-/// Compares two policies. Takes seconds where there are very many rules.
+/// Compares two policies. Takes seconds for very many rules.
 #[must_use]
 pub fn diff(old: &Policy, new: &Policy, annotations: &Annotations) -> Difference {
     let mut difference = diff_rules(old, new);
@@ -128,7 +128,7 @@ fn rules(old: &[Rule], new: &[Rule]) -> Difference {
 }
 
 impl ProbeOutcome {
-    /// The outcome that a verdict which rests on rules alone stands for.
+    /// Returns the outcome of a verdict that is based on rules alone.
     #[must_use]
     pub fn of(verdict: &Verdict) -> Self {
         match verdict {
@@ -139,7 +139,7 @@ impl ProbeOutcome {
         }
     }
 
-    /// The decision, without whose it is.
+    /// Returns the decision.
     #[must_use]
     pub fn decision(self) -> Decision {
         match self {
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_comes_out_less_strict_is_looser() {
+    fn only_less_strict_outcomes_are_looser() {
         let outcomes =
             [ProbeOutcome::Allow, ProbeOutcome::Escalate, ProbeOutcome::Uncovered, ProbeOutcome::Deny];
         for (strict, old) in outcomes.into_iter().enumerate() {

@@ -1,8 +1,8 @@
-//! An explanation of a verdict in words: for each value, what settled it, and why rules before that did not.
+//! Explains a verdict in words: for each value, what decided it and why earlier rules did not.
 
 use ironcurtain_policy::{Decision, ExplanationStep, Mismatch, SettledBy};
 
-/// The decision of a step: a gate asks about what no rule denies.
+/// Returns the decision of a step; a gate asks unless a rule denies.
 #[must_use]
 pub fn decision_of(step: &ExplanationStep) -> Decision {
     let settled = match &step.settled_by {
@@ -15,14 +15,14 @@ pub fn decision_of(step: &ExplanationStep) -> Decision {
     if step.gated { settled.max(Decision::Escalate) } else { settled }
 }
 
-/// Returns `true` if a step comes to its decision by the gate.
+/// Returns `true` if the gate decided a step.
 #[must_use]
 pub fn is_by_gate(step: &ExplanationStep) -> bool {
     let by_rule = matches!(&step.settled_by, SettledBy::Rule { then, .. } if *then != Decision::Allow);
     step.gated && !by_rule
 }
 
-/// The value that a step is about.
+/// Returns the value that a step is about.
 #[must_use]
 pub fn about(step: &ExplanationStep) -> String {
     match (step.role, &*step.argument) {
@@ -32,7 +32,7 @@ pub fn about(step: &ExplanationStep) -> String {
     }
 }
 
-/// The reason of a step's decision.
+/// Returns the reason of a step's decision.
 #[must_use]
 pub fn reason_of(step: &ExplanationStep) -> String {
     const OUTSIDE: &str = "it is not among the hosts of this server";
@@ -58,7 +58,7 @@ pub fn reason_of(step: &ExplanationStep) -> String {
     }
 }
 
-/// The reason that a rule does not cover a value.
+/// Returns why a rule does not cover a value.
 #[must_use]
 pub fn missed(miss: Mismatch) -> &'static str {
     match miss {

@@ -1,9 +1,8 @@
-//! Tools for whoever writes a policy: what is proposed for the arguments of tools, how two policies differ, what is
-//! questionable about one, where its rules stand in their file, whether it decides as scenarios expect, and which calls on
-//! record it decides otherwise.
+//! Tools for policy authors: propose roles for arguments, compare two policies, lint a policy, locate its rules in the file,
+//! check it against scenarios, and replay recorded calls.
 //!
-//! - Not in the trusted path: no call is allowed or denied by anything here.
-//! - Pure, as the judge is: no IO, no clock, no randomness.
+//! - Not on the trusted path: nothing here allows or denies a call.
+//! - Pure, like the judge: no IO, no clock, no randomness.
 
 pub mod diff;
 pub mod explained;

@@ -1,7 +1,7 @@
-//! Questionable parts of a policy that loads: rules that never decide, rules that reach too far, names and folders
-//! that are probably not meant as they are written, tools nobody speaks about.
+//! Finds questionable parts of a valid policy: rules that never decide, rules that are too broad, names and folders that
+//! are probably mistakes, and tools without rules.
 //!
-//! - A finding is never wrong about what can never happen; not every rule that can never decide is found.
+//! - A finding that a rule never decides is always right, but not every such rule is found.
 
 mod broad;
 mod dead;
@@ -16,45 +16,45 @@ pub use uncovered::Gap;
 /// One finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LintFinding {
-    /// The rule; nothing when it is about a tool.
+    /// Name of the rule; `None` if the finding is about a tool.
     pub rule: Option<String>,
-    /// The field of the rule, or the tool.
+    /// Field of the rule, or the tool.
     pub field: String,
-    /// The problem.
+    /// Kind of finding.
     pub kind: LintKind,
 }
 
-/// A questionable part of a policy.
+/// Kind of questionable part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LintKind {
-    /// Rules before it already decide all it could decide.
+    /// Earlier rules already decide everything that the rule covers.
     Shadowed {
-        /// Those rules.
+        /// Names of those rules.
         by: Vec<String>,
-        /// One of them decides otherwise.
+        /// Set if one of them has another decision.
         otherwise: bool,
     },
     /// Its conditions can never hold.
     Dead(String),
-    /// Tools whose paths, addresses or repositories are judged instead of what it is about.
+    /// Tools whose paths, addresses or repositories are judged instead of the rule's roles.
     PassedOver(Vec<String>),
-    /// One of several names is nobody's.
+    /// A name in a list of names is unknown.
     UnknownName(String),
-    /// A folder whose content no rule decides about: it is protected.
+    /// A protected folder, about whose content no rule decides.
     ProtectedFolder(CanonicalPath),
-    /// A folder with a letter that is a wildcard elsewhere, and here is a letter.
+    /// A folder with a character that is a wildcard elsewhere but literal here.
     Wildcard(char),
-    /// A folder that holds too much.
+    /// A folder that contains too much.
     BroadFolder(CanonicalPath),
     /// Any public host.
     AnyHost,
-    /// Every path or every host, without a word about which.
+    /// Every path or every host, without restriction.
     Everything(Vec<Role>),
-    /// A tool about which no rule speaks, in a role or at all.
+    /// A tool without a rule, at all or for a role.
     Uncovered(Gap),
 }
 
-/// Looks a policy over, with the annotations and the protected paths that are in force.
+/// Lints a policy with the active annotations and protected paths.
 #[must_use]
 pub fn lint(
     policy: &Policy,
@@ -64,7 +64,7 @@ pub fn lint(
 ) -> Vec<LintFinding> {
     let tools = Tools::of(annotations);
     let mut findings = Vec::new();
-    // What never decides leaves everything to the rules after it.
+    // A rule that never decides leaves everything to later rules.
     let mut before: Vec<&Rule> = Vec::new();
     for rule in policy.rules() {
         let dead = dead::find(rule, &tools, protected);
@@ -72,7 +72,7 @@ pub fn lint(
         let never = dead.or_else(|| shadow::find(&before, rule).map(|kind| ("if", kind)));
         let found = match never {
             Some(never) => vec![never],
-            // What never decides opens nothing.
+            // A rule that never decides opens nothing.
             None => {
                 let passed = dead::passed_over(rule, &tools).into_iter();
                 passed.chain(broad::find(&before, rule, &tools, home)).collect()
@@ -92,7 +92,7 @@ fn about(rule: &Rule, field: &str, kind: LintKind) -> LintFinding {
     LintFinding { rule: Some(rule.name().to_string()), field: field.to_owned(), kind }
 }
 
-/// The annotated tools.
+/// Annotated tools.
 struct Tools<'a>(Vec<Tool<'a>>);
 
 struct Tool<'a> {
@@ -110,7 +110,7 @@ impl<'a> Tools<'a> {
         Self(annotations.servers().flat_map(of_server).collect())
     }
 
-    /// Those that a rule names.
+    /// Returns the tools that a rule names.
     fn named_by(&self, condition: &RuleCondition) -> impl Iterator<Item = &Tool<'a>> {
         let has = |names: &Option<Vec<String>>, name: &str| {
             names.as_ref().is_none_or(|names| names.iter().any(|known| known == name))
@@ -122,14 +122,14 @@ impl<'a> Tools<'a> {
 }
 
 impl Tool<'_> {
-    /// Every role any of its arguments can have.
+    /// Iterates over the roles that any of its arguments can have.
     fn roles(&self) -> impl Iterator<Item = Role> {
         self.annotation.arguments.iter().flat_map(|(_, roles)| {
             roles.default.iter().chain(roles.when.iter().flat_map(|guard| &guard.roles)).copied()
         })
     }
 
-    /// Returns `true` if a call may name nothing that is judged by itself: every argument has a way to go without.
+    /// Returns `true` if a call may have no resource: every argument can do without a judged role.
     fn may_name_nothing(&self) -> bool {
         self.annotation.arguments.iter().all(|(_, roles)| {
             let mut ways = std::iter::once(&roles.default).chain(roles.when.iter().map(|guard| &guard.roles));

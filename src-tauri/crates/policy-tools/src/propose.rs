@@ -1,9 +1,9 @@
-//! Proposes what the arguments of a tool mean, from what its server says of it. A person confirms.
+//! Proposes roles for the arguments of a tool, from its server's description. The user confirms them.
 //!
-//! - Pure, and no list of known tools: names, descriptions and schemas are evidence, and each answer tells its own.
-//! - What a server says can tighten a proposal; its `readOnlyHint` never loosens one.
-//! - Unsure means the stricter; what nothing tells anything about is said to be that. A tool whose
-//!   nested arguments name resources cannot be annotated, and stays refused.
+//! - Pure, without a list of known tools: names, descriptions and schemas are evidence, and each proposal gives its reason.
+//! - A server's hints can make a proposal stricter; its `readOnlyHint` never makes one less strict.
+//! - In doubt the proposal is the stricter one, and an argument without any evidence is marked as unknown. A tool whose
+//!   nested arguments name resources cannot be annotated and stays refused.
 
 mod clues;
 mod context;
@@ -24,22 +24,22 @@ use nested::ResourceInside;
 use serde_json::Value;
 use shape::Shape;
 
-/// A tool, as its server describes it.
+/// A tool as described by its server.
 #[derive(Debug, Clone, Copy)]
 pub struct Tool<'a> {
-    /// The name the person gave the server.
+    /// Server name chosen by the user.
     pub server: &'a str,
-    /// The tool's name.
+    /// Tool name.
     pub name: &'a str,
-    /// The server's description of it.
+    /// Description.
     pub description: &'a str,
-    /// The shape of its arguments.
+    /// Input schema.
     pub input_schema: &'a Value,
-    /// The server's hints.
+    /// Hints.
     pub hints: ProposalHints,
 }
 
-/// Hints of a server about the effects of a tool. Heard only where they tighten.
+/// A server's hints about the effects of a tool; used only to make a proposal stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProposalHints {
     /// `readOnlyHint`.
@@ -49,58 +49,58 @@ pub struct ProposalHints {
 }
 
 impl ProposalHints {
-    /// Returns `true` if they say that the tool changes something. One that destroys does, whatever else is said: a server
-    /// that says nothing of `readOnlyHint` says by the protocol that it is false.
+    /// Returns `true` if the hints say that the tool changes something. A destructive tool does, whatever else the hints say:
+    /// by the protocol, a missing `readOnlyHint` means false.
     fn tell_of_changes(self) -> bool {
         self.read_only == Some(false) || self.destructive == Some(true)
     }
 }
 
-/// The certainty of a proposal.
+/// Confidence in a proposal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Confidence {
-    /// Nothing tells what it is. What is proposed is the least, not the strictest: not to be written unseen.
+    /// No evidence. The proposal is the least strict one and must be reviewed before it is written.
     Unknown,
-    /// A guess, on the strict side: to be looked at.
+    /// A guess on the strict side; should be reviewed.
     Low,
-    /// Said by one clear piece of evidence.
+    /// Based on one clear piece of evidence.
     Medium,
-    /// Said by the schema itself, or by name and tool together.
+    /// Based on the schema itself, or on name and tool together.
     High,
 }
 
-/// The proposal for one tool.
+/// Proposal for one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proposal {
     /// Roles for every argument.
     Annotated {
-        /// In the order of the schema.
+        /// Proposed arguments, in the order of the schema.
         arguments: Vec<ProposedArgument>,
-        /// A folder given to the tool stands for all that is in it; nothing is said where its name tells.
+        /// Set if a folder argument includes everything in the folder; `None` if the tool's name determines this.
         descends: Option<bool>,
     },
-    /// The annotation format cannot say what it does: it is left out, and refused.
+    /// The annotation format cannot express the tool; it is left out and refused.
     LeftOut {
-        /// Why, for people.
+        /// Reason, for people.
         reason: String,
     },
 }
 
-/// The proposal for one argument.
+/// Proposal for one argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProposedArgument {
-    /// Its name.
+    /// Argument name.
     pub name: String,
-    /// Its roles. Never empty.
+    /// Proposed roles; never empty.
     pub roles: Vec<Role>,
-    /// The certainty of the roles.
+    /// Confidence in the roles.
     pub confidence: Confidence,
-    /// Why, for people.
+    /// Reason, for people.
     pub reason: String,
 }
 
 impl Confidence {
-    /// Its name, for people and programs.
+    /// Returns the name, for people and programs.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

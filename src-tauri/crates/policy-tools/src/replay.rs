@@ -1,9 +1,9 @@
-//! The calls on record under another policy: which of them come out looser, and which stricter.
+//! Judges recorded calls by another policy, and reports which become looser or stricter.
 //!
-//! - Policy is held against policy: a call that the person was asked about counts as asked about, whatever the answer
-//!   was, and what a grant let through is judged as if its paths were still granted.
-//! - A call that cannot be judged as it was is not judged at all, and the reason is told.
-//! - Whoever asks reads the record and judges the calls, since that needs the disk.
+//! - Only policies are compared: a call that the user was asked about counts as asked about, whatever the answer, and a call
+//!   that a grant allowed is judged as if its paths were still granted.
+//! - A call that cannot be judged as before is not judged, and the reason is reported.
+//! - The caller reads the record and judges the calls, because that needs the disk.
 
 mod comparison;
 
@@ -17,77 +17,77 @@ use ironcurtain_policy::{
 };
 use serde_json::{Map, Value};
 
-/// The findings of a replay.
+/// Result of a replay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replay {
-    /// Entries of the log that hold.
+    /// Number of valid log entries.
     pub entries: u64,
-    /// The reason the log does not hold, and the line; what comes after is not replayed.
+    /// Problem with the log, with its line; later entries are not replayed.
     pub problem: Option<String>,
-    /// Every call that was judged, in order.
+    /// Judged calls, in order.
     pub calls: Vec<Replayed>,
 }
 
-/// A call on record, and what today's policy says of it.
+/// A recorded call, and the current policy's ruling.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replayed {
-    /// The call.
+    /// Recorded call.
     pub call: Recorded,
-    /// Today's ruling, or why there is none.
+    /// Current ruling, or why there is none.
     pub now: Result<Ruling, Obstacle>,
 }
 
-/// A call as it is on record.
+/// A call as recorded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recorded {
-    /// Its entry.
+    /// Position of its entry.
     pub seq: u64,
-    /// When it was judged, in milliseconds since the Unix epoch.
+    /// Time of the decision, in milliseconds since the Unix epoch.
     pub time_ms: u64,
-    /// The session.
+    /// Session id.
     pub session: String,
-    /// The client's name.
+    /// Client name.
     pub client: Option<String>,
-    /// The server.
+    /// Server name.
     pub server: String,
-    /// The tool.
+    /// Tool name.
     pub tool: String,
-    /// The arguments as they were judged, secrets redacted.
+    /// Arguments as judged, with secrets redacted.
     pub arguments: Map<String, Value>,
-    /// Those of its arguments in which something is redacted, in their order.
+    /// Names of arguments with redacted parts, in order.
     pub redacted: Vec<String>,
-    /// Its paths, canonical.
+    /// Canonical paths.
     pub paths: Vec<String>,
-    /// A grant let it through.
+    /// Set if a grant allowed it.
     pub granted: bool,
-    /// The ruling on record.
+    /// Recorded ruling.
     pub then: Ruling,
 }
 
-/// Why a call cannot be replayed.
+/// Reason why a call cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Obstacle {
-    /// An argument that was judged is not on record.
+    /// A judged argument was redacted.
     #[error("the argument `{0}` is redacted on record, and the policy looks at it")]
     Redacted(String),
-    /// The server is not known any more.
+    /// The server is no longer configured.
     #[error("the server `{0}` is not configured any more")]
     ServerGone(String),
-    /// A path leads elsewhere by now.
+    /// A path now has another target.
     #[error("`{path}` leads to `{leads_to}` by now")]
     Moved {
-        /// As it was judged.
+        /// Path as judged.
         path: String,
-        /// The path it leads to now.
+        /// Current target.
         leads_to: String,
     },
-    /// Git cannot be asked any more where the remote leads.
+    /// The repository is missing, so its remotes are unknown.
     #[error("`{0}` is gone, so git cannot be asked where the remote leads")]
     RepositoryGone(String),
 }
 
 impl Recorded {
-    /// The first argument that is redacted and that judging may look at.
+    /// Returns the first redacted argument that affects the decision.
     #[must_use]
     pub fn hidden(&self, annotations: &Annotations) -> Option<Obstacle> {
         let tool = annotations.get(&self.server, &self.tool)?;
@@ -95,10 +95,10 @@ impl Recorded {
         Some(Obstacle::Redacted(hidden.clone()))
     }
 
-    /// The ruling on a call that is not understood. Where it does not fit its tool, a redaction may be the reason.
+    /// Returns the ruling on a call that cannot be planned. If its arguments do not fit, redaction may be the reason.
     ///
     /// # Errors
-    /// [`Obstacle::Redacted`], where that is so.
+    /// [`Obstacle::Redacted`], in that case.
     pub fn not_understood(&self, denial: &Denial) -> Result<Ruling, Obstacle> {
         match self.redacted.first().filter(|_| denial.by == DeniedBy::InvalidArgument) {
             Some(name) => Err(Obstacle::Redacted(name.clone())),
@@ -106,7 +106,7 @@ impl Recorded {
         }
     }
 
-    /// The grants that let this call through, taken as open still.
+    /// Returns the grants that allowed this call, as if they were still valid.
     #[must_use]
     pub fn grants(&self) -> Vec<PathGrant> {
         if !self.granted {
@@ -117,14 +117,14 @@ impl Recorded {
         paths.map(|path| PathGrant { id: "then".to_owned(), path, kind: GrantKind::File, access }).collect()
     }
 
-    /// As [`Recorded::grants`], for the use that it makes of its tool.
+    /// Returns grants like [`Recorded::grants`], for its use of the tool.
     #[must_use]
     pub fn tools(&self, call: &ResolvedCall) -> Vec<ToolGrant> {
         let tool = ToolUse::of(call).filter(|_| self.granted);
         tool.map(|tool| ToolGrant { id: "then".to_owned(), tool }).into_iter().collect()
     }
 
-    /// As [`Recorded::grants`], for the hosts that it names.
+    /// Returns grants like [`Recorded::grants`], for the hosts it names.
     #[must_use]
     pub fn hosts(&self) -> Vec<HostGrant> {
         let texts = self.arguments.values().filter(|_| self.granted).filter_map(Value::as_str);
@@ -137,7 +137,7 @@ impl Recorded {
     }
 }
 
-/// Returns `true` if an argument can matter: by its roles, or because a condition looks at it.
+/// Returns `true` if an argument affects the decision, by its roles or by a condition.
 fn is_looked_at(tool: &ToolAnnotation, name: &str) -> bool {
     tool.arguments.iter().any(|(argument, roles)| {
         let mut given = roles.default.iter().chain(roles.when.iter().flat_map(|guard| &guard.roles));

@@ -1,17 +1,17 @@
-//! The lines on which rules stand in the text of a policy.
+//! Line numbers of rules in the text of a policy.
 //!
-//! - The text is read once, however many places are asked for.
+//! - The text is parsed once for any number of lookups.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashMap};
 
-/// The lines of a policy that loads.
+/// Lines of a valid policy.
 #[derive(Debug)]
 pub struct RuleLines<'a> {
     text: &'a str,
     rules: HashMap<String, &'a RawValue>,
-    /// The beginning of each line.
+    /// Offset of each line.
     begins: Vec<usize>,
 }
 
@@ -27,7 +27,7 @@ struct Named {
 }
 
 impl<'a> RuleLines<'a> {
-    /// Those of a text; none when it is no policy.
+    /// Indexes a text; the index is empty if the text is not a policy.
     #[must_use]
     pub fn of(text: &'a str) -> Self {
         let rules = serde_json::from_str::<File<'a>>(text).map(|file| file.rules).unwrap_or_default();
@@ -40,7 +40,7 @@ impl<'a> RuleLines<'a> {
         }
     }
 
-    /// The line on which a field of a rule, dotted, stands, or what would hold it.
+    /// Returns the line of a rule's dotted field, or of the value that would contain it.
     #[must_use]
     pub fn line(&self, rule: &str, field: &str) -> Option<usize> {
         let rule: &RawValue = self.rules.get(rule)?;
@@ -49,7 +49,7 @@ impl<'a> RuleLines<'a> {
     }
 }
 
-/// The value that a dotted field leads to, or what would hold it.
+/// Returns the value at a dotted field, or the one that would contain it.
 fn find<'a>(value: &'a RawValue, field: &str) -> &'a RawValue {
     let (name, below) = field.split_once('.').unwrap_or((field, ""));
     let fields: Option<BTreeMap<String, &RawValue>> = serde_json::from_str(value.get()).ok();

@@ -1,20 +1,20 @@
-//! A policy's answer to a call, without its terms: what one policy's answer is held against another's by.
+//! Decision on a call without its terms, for comparing policies.
 
 use ironcurtain_policy::{Decision, Denial, Explanation, Verdict};
 
-/// A policy's answer to a call.
+/// Decision of a policy on a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruling {
-    /// The decision.
+    /// Decision.
     pub decision: Decision,
-    /// The rule that decided.
+    /// Deciding rule.
     pub rule: String,
-    /// Its reason.
+    /// Reason.
     pub reason: String,
 }
 
 impl Ruling {
-    /// The answer to a call that was judged, or was not even understood.
+    /// Returns the ruling on a call that was judged or could not be planned.
     #[must_use]
     pub fn of(judged: &Result<Explanation, Denial>) -> Self {
         match judged {

@@ -1,6 +1,6 @@
-//! Scenarios: calls with the decisions that are expected of a policy.
+//! Scenarios: calls with the decisions expected of a policy.
 //!
-//! - Whoever asks reads the file and judges the calls, since that needs the disk.
+//! - The caller reads the file and judges the calls, because that needs the disk.
 
 use crate::Ruling;
 use ironcurtain_policy::{Decision, strict};
@@ -8,47 +8,47 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// The version of the file format.
+/// Version of the file format.
 const VERSION: u64 = 1;
 
 /// A file of scenarios.
 #[derive(Debug)]
 pub struct Scenarios {
-    /// The session sandbox of every call.
+    /// Session sandbox of every call.
     pub sandbox: Option<PathBuf>,
-    /// The scenarios, one at least.
+    /// Scenarios; at least one.
     pub all: Vec<Scenario>,
 }
 
-/// A call and the decision that is expected for it.
+/// A call and its expected decision.
 #[derive(Debug)]
 pub struct Scenario {
-    /// Its name.
+    /// Name of the scenario.
     pub name: String,
-    /// The server.
+    /// Server name.
     pub server: String,
-    /// The tool.
+    /// Tool name.
     pub tool: String,
-    /// The arguments.
+    /// Arguments.
     pub arguments: Map<String, Value>,
-    /// The decision that is expected.
+    /// Expected decision.
     pub expected: Decision,
-    /// The rule that must decide, where that matters.
+    /// Rule that must decide, if specified.
     pub rule: Option<String>,
 }
 
-/// Why a text is no file of scenarios.
+/// Reason why a scenarios file is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct ScenariosError {
-    /// The line, where it is known.
+    /// Line number, if known.
     pub line: Option<usize>,
-    /// The problem.
+    /// Message.
     pub problem: String,
 }
 
 impl Scenarios {
-    /// Reads a file's text.
+    /// Parses a scenarios file.
     ///
     /// # Errors
     /// [`ScenariosError`], with the scenario and the field.
@@ -77,7 +77,7 @@ impl Scenarios {
 }
 
 impl Scenario {
-    /// Returns `true` if a ruling is what is expected.
+    /// Returns `true` if a ruling matches the expectation.
     #[must_use]
     pub fn expects(&self, ruling: &Ruling) -> bool {
         ruling.decision == self.expected && self.rule.as_ref().is_none_or(|rule| ruling.rule == *rule)
@@ -131,7 +131,7 @@ impl From<StoredScenario> for Scenario {
     }
 }
 
-/// The name of the scenario that a field, such as `scenarios[0].expect`, is in, where it has one.
+/// Returns the name of the scenario that contains a field such as `scenarios[0].expect`, if it has one.
 fn name_of(text: &str, field: &str) -> Option<String> {
     let (index, _) = field.strip_prefix("scenarios[")?.split_once(']')?;
     let stored: Value = serde_json::from_str(text).ok()?;
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_with_its_scenario_and_line() {
+    fn an_error_names_its_scenario_and_line() {
         let problem = |text: &str| Scenarios::parse(text).unwrap_err();
         let unknown = problem(&one("maybe"));
         assert!(unknown.problem.starts_with("scenario `n`, `scenarios[0].expect`"), "{unknown}");

@@ -1,10 +1,10 @@
-//! The meaning of the arguments of each known tool.
+//! Meaning of the arguments of each known tool.
 //!
-//! - A tool that is not annotated is not known, and is denied, unless its server's entry says to ask: then nothing of its
-//!   arguments is understood, and none of them is resolved.
-//! - Conditional roles: the first condition that holds decides; comparing is strict (`"true"` is not `true`), a
-//!   condition without operator never holds. A condition takes roles away from the default or adds to it; it never
-//!   puts others in their place.
+//! - An unannotated tool is unknown and is denied, unless its server's entry says to ask. Then its arguments have no
+//!   meaning, and none is resolved.
+//! - Conditional roles: the first condition that holds decides. Comparisons are strict (`"true"` is not `true`), and a
+//!   condition without an operator never holds. A condition removes roles from the default or adds to them; it never
+//!   replaces them with others.
 
 mod accepted;
 pub(crate) mod load;
@@ -17,97 +17,97 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The answer to calls of tools that nobody has annotated, by the word of their server's entry.
+/// Decision on calls of unannotated tools, as set in the server's entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unannotated {
     /// They are denied.
     #[default]
     Deny,
-    /// The person is asked about each.
+    /// Each call requires approval.
     Ask,
 }
 
-/// The annotated tools, by server.
+/// Annotated tools, by server.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Annotations {
     servers: BTreeMap<String, BTreeMap<String, Arc<AnnotatedTool>>>,
 }
 
-/// A tool with its names. Shared with the calls of it.
+/// A tool and its annotation, shared by its calls.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct AnnotatedTool {
     pub(crate) server: Arc<str>,
     pub(crate) name: Arc<str>,
     pub(crate) annotation: ToolAnnotation,
-    /// Nobody has annotated it: its annotation is empty and says nothing.
+    /// Set for an unannotated tool, whose annotation is empty.
     pub(crate) is_unannotated: bool,
-    /// The request that is judged like a call of a tool; nothing for a tool.
+    /// Request that is judged like a tool call; `None` for a tool.
     pub(crate) request: Option<JudgedRequest>,
 }
 
-/// The meaning of one tool's arguments.
+/// Meaning of one tool's arguments.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolAnnotation {
     /// Roles of each argument, in the order of the file.
     pub arguments: Vec<(Arc<str>, ArgumentRoles)>,
-    /// The shape of the arguments as the server declares it, where it is known.
+    /// Input schema declared by the server, if known.
     pub input_schema: Option<Value>,
-    /// A folder given to the tool stands for all that is in it: by the word of the file, else by the tool's name.
+    /// Set if a folder argument includes everything in the folder: as the file says, or else by the tool's name.
     pub descends: bool,
-    /// The arguments that say so of a call, where they are given and not false, by their names.
+    /// Arguments that make a call recursive if they are given and not false, by name.
     pub(crate) deep: Vec<Arc<str>>,
-    /// The values that a call may give for them.
+    /// Values that a call may give.
     pub(crate) accepted: AcceptedArguments,
 }
 
-/// The roles of one argument.
+/// Roles of one argument.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArgumentRoles {
-    /// When no condition holds.
+    /// Roles if no condition holds.
     pub default: Roles,
-    /// RuleCondition, the first that holds decides.
+    /// Conditional roles; the first condition that holds decides.
     pub when: Vec<ConditionalRoles>,
 }
 
 /// Roles under a condition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConditionalRoles {
-    /// The argument that is looked at.
+    /// Argument that the condition checks.
     pub argument: String,
-    /// The condition that its value must meet.
+    /// Condition on its value.
     pub condition: ArgumentCondition,
-    /// The roles then.
+    /// Roles if the condition holds.
     pub roles: Roles,
 }
 
-/// The condition that an argument must meet for a guard to hold.
+/// Condition on the value of an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ArgumentCondition {
-    /// Exactly this value.
+    /// Equals this value.
     Equals(Value),
-    /// Exactly one of these.
+    /// Equals one of these values.
     In(Vec<Value>),
-    /// Given, and not null.
+    /// Is given and not null.
     Present,
-    /// Not given, or null.
+    /// Is missing or null.
     Absent,
-    /// Given, and not null, false, zero or empty text.
+    /// Is given, and not null, false, zero or an empty string.
     Truthy,
-    /// The opposite of truthy.
+    /// Is not truthy.
     Falsy,
-    /// No operator: never holds.
+    /// Has no operator and never holds.
     Never,
 }
 
 impl AnnotatedTool {
-    /// A tool that nobody has annotated.
-    pub(crate) fn nobody_s(server: &str, tool: &str) -> Self {
+    /// Creates an unannotated tool.
+    pub(crate) fn unannotated(server: &str, tool: &str) -> Self {
         Self { server: server.into(), name: tool.into(), is_unannotated: true, ..Self::default() }
     }
 }
 
 impl Annotations {
-    /// Returns the annotation of a tool, or of a request that is judged like one, if it is known.
+    /// Returns the annotation of a tool or of a judged request, if it has one.
     #[must_use]
     pub fn get(&self, server: &str, tool: &str) -> Option<&ToolAnnotation> {
         if let Some(request) = JudgedRequest::parse(tool) {
@@ -116,17 +116,17 @@ impl Annotations {
         self.known(server, tool).map(|known| &known.annotation)
     }
 
-    /// The annotation of a tool, with the names it is known by.
+    /// Returns an annotated tool with its names.
     pub(crate) fn known(&self, server: &str, tool: &str) -> Option<&Arc<AnnotatedTool>> {
         self.servers.get(server)?.get(tool)
     }
 
-    /// The tools of a server, by name.
+    /// Iterates over the tools of a server, by name.
     pub fn tools(&self, server: &str) -> impl Iterator<Item = (&str, &ToolAnnotation)> {
         self.servers.get(server).into_iter().flatten().map(|(name, known)| (name.as_str(), &known.annotation))
     }
 
-    /// The servers that have annotated tools.
+    /// Iterates over the servers with annotated tools.
     pub fn servers(&self) -> impl Iterator<Item = &str> {
         self.servers.keys().map(String::as_str)
     }
@@ -139,7 +139,7 @@ impl ToolAnnotation {
         self.accepted.knows(argument)
     }
 
-    /// The roles of every argument for a call with these arguments, in the order of the file.
+    /// Returns the roles of every argument for a call with these arguments, in the order of the file.
     pub fn roles<'a>(
         &'a self,
         arguments: &'a Map<String, Value>,
@@ -149,7 +149,7 @@ impl ToolAnnotation {
 }
 
 impl ArgumentRoles {
-    /// The roles for a call with these arguments.
+    /// Returns the roles for a call with these arguments.
     #[must_use]
     pub fn given(&self, arguments: &Map<String, Value>) -> &Roles {
         self.when.iter().find(|guard| guard.holds(arguments)).map_or(&self.default, |guard| &guard.roles)
@@ -157,7 +157,7 @@ impl ArgumentRoles {
 }
 
 impl ConditionalRoles {
-    /// Returns `true` if it holds for a call with these arguments.
+    /// Returns `true` if the condition holds for a call with these arguments.
     #[must_use]
     pub fn holds(&self, arguments: &Map<String, Value>) -> bool {
         let value = arguments.get(&self.argument).unwrap_or(&Value::Null);
@@ -173,7 +173,7 @@ impl ConditionalRoles {
     }
 }
 
-/// Returns `true` if two values are the same text, number or truth value. Anything else is never the same.
+/// Returns `true` if two values are the same string, number or boolean. Other values are never equal.
 fn is_same(value: &Value, wanted: &Value) -> bool {
     match (value, wanted) {
         (Value::String(value), Value::String(wanted)) => value == wanted,
@@ -191,7 +191,7 @@ fn is_same(value: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// Returns `true` if a value is given, and not null, false, zero or empty text.
+/// Returns `true` if a value is not null, false, zero or an empty string.
 pub(crate) fn is_truthy(value: &Value) -> bool {
     match value {
         Value::Null => false,

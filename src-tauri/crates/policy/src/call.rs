@@ -1,4 +1,4 @@
-//! A call with every value in its canonical form: what is judged, and what is sent.
+//! A call with canonical values: the form that is judged and sent.
 
 use crate::annotations::{AnnotatedTool, is_truthy};
 use crate::domains::Destination;
@@ -8,61 +8,61 @@ use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A fact that the caller found out about one planned value.
+/// A fact that the caller determined about one planned value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fact {
-    /// The place that a path leads to. The only fact a path takes.
+    /// Resolved path; required for every path value.
     Path(CanonicalPath),
-    /// Every address a git remote stands for, by the word of git; none when git knows none.
+    /// All addresses of a git remote according to git; empty if git knows none.
     Remotes(Vec<String>),
-    /// Nothing to find out: the value is made canonical by its role.
+    /// No fact needed: the value is normalized by its role.
     Plain,
-    /// The value is judged exactly as it is written: for replaying recorded calls.
+    /// The value is judged verbatim, for replaying recorded calls.
     Verbatim,
 }
 
-/// A call ready to be judged and sent.
+/// A call that is ready to be judged and sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedCall {
     tool: Arc<AnnotatedTool>,
     pub(crate) arguments: Arc<Map<String, Json>>,
-    /// Every role any argument of the tool carries.
+    /// Roles of all arguments of the tool.
     pub(crate) carried: RoleSet,
-    /// Every judged role of the tool, also those the call gives no value for.
+    /// Judged roles of the tool, including those without a value in the call.
     judged: Vec<Role>,
-    /// Every value that means something.
+    /// Values with a role.
     given: Vec<ResolvedValue>,
 }
 
-/// One value of the call, in canonical form.
+/// One value of the call in canonical form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedValue {
-    /// The argument that it came in.
+    /// Argument that contains the value.
     argument: Arc<str>,
-    /// The roles of the argument.
+    /// Roles of the argument.
     pub roles: RoleSet,
-    /// The value in canonical form.
+    /// Canonical value.
     pub value: Resource,
 }
 
-/// A value in canonical form.
+/// A canonical value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Resource {
-    /// A path.
+    /// Path.
     Path(CanonicalPath),
-    /// An address.
+    /// Address.
     Url(Arc<Destination>),
-    /// A text.
+    /// String.
     Text(Arc<str>),
-    /// Not a text: no list covers it.
+    /// Not a string; no list covers it.
     Shapeless,
 }
 
 impl CallPlan<'_> {
-    /// Puts in what was found out, one fact for each value, and the canonical values into the arguments.
+    /// Applies the facts, one per planned value, and puts the canonical values into the arguments.
     ///
     /// # Errors
-    /// A denial when the facts are not those the plan asks for.
+    /// A denial if the facts do not match the plan.
     pub fn resolve(&self, facts: impl IntoIterator<Item = Fact>) -> Result<ResolvedCall, Denial> {
         ResolvedCall::new(self, facts.into_iter())
     }
@@ -83,43 +83,43 @@ impl ResolvedCall {
         facts.next().map_or(Ok(call), |_| Err(not_one_each()))
     }
 
-    /// The server.
+    /// Returns the server name.
     #[must_use]
     pub fn server(&self) -> &str {
         &self.tool.server
     }
 
-    /// The tool.
+    /// Returns the tool name.
     #[must_use]
     pub fn tool(&self) -> &str {
         &self.tool.name
     }
 
-    /// Returns `true` if nobody has annotated its tool, so that nobody knows what its arguments mean.
+    /// Returns `true` if the tool is unannotated, so that the meaning of its arguments is unknown.
     #[must_use]
     pub fn is_unannotated(&self) -> bool {
         self.tool.is_unannotated
     }
 
-    /// Returns the request that it stands for; nothing for a call of a tool.
+    /// Returns the judged request; `None` for a tool call.
     #[must_use]
     pub fn request(&self) -> Option<JudgedRequest> {
         self.tool.request
     }
 
-    /// The arguments to send, canonical values in place.
+    /// Returns the arguments to send, with canonical values.
     #[must_use]
     pub fn transport_arguments(&self) -> &Map<String, Json> {
         &self.arguments
     }
 
-    /// The arguments to send, shared.
+    /// Returns the arguments to send, shared.
     #[must_use]
     pub fn shared_arguments(&self) -> Arc<Map<String, Json>> {
         Arc::clone(&self.arguments)
     }
 
-    /// Returns `true` if the call itself gives an argument that is not empty.
+    /// Returns `true` if the call itself has this argument, and it is not empty.
     pub(crate) fn gives(&self, argument: &str) -> bool {
         match self.arguments.get(argument) {
             None | Some(Json::Null) => false,
@@ -128,43 +128,43 @@ impl ResolvedCall {
         }
     }
 
-    /// Returns `true` if it gives no value that is judged by itself: no path, no address, no name of a host or a repository.
+    /// Returns `true` if the call has no value that is judged on its own: no path, address, host name or repository name.
     #[must_use]
     pub fn names_nothing(&self) -> bool {
         self.judged.iter().all(|role| self.values(*role).next().is_none())
     }
 
-    /// Every judged role of the tool.
+    /// Returns every judged role of the tool.
     #[must_use]
     pub fn roles(&self) -> &[Role] {
         &self.judged
     }
 
-    /// Returns `true` if a folder given to the tool stands for all that is in it.
+    /// Returns `true` if a folder argument includes everything in the folder.
     pub(crate) fn descends(&self) -> bool {
         let annotation = &self.tool.annotation;
         annotation.descends
             || annotation.deep.iter().any(|name| self.arguments.get(&**name).is_some_and(is_truthy))
     }
 
-    /// The argument that a value came in.
+    /// Returns the argument that contains a value.
     #[must_use]
     pub fn argument<'a>(&self, value: &'a ResolvedValue) -> &'a Arc<str> {
         &value.argument
     }
 
-    /// Every value that means something.
+    /// Returns every value with a role.
     #[must_use]
     pub fn given(&self) -> &[ResolvedValue] {
         &self.given
     }
 
-    /// The values of a role, judged or not.
+    /// Iterates over the values of a role, judged or not.
     pub fn values(&self, role: Role) -> impl Iterator<Item = &ResolvedValue> + Clone {
         self.given.iter().filter(move |given| given.roles.contains(role))
     }
 
-    /// Every path of the call with its role and its argument.
+    /// Iterates over the paths of the call, with role and argument.
     pub fn paths(&self) -> impl Iterator<Item = (Role, &str, &CanonicalPath)> {
         self.judged.iter().flat_map(|role| {
             self.values(*role).filter_map(|given| match &given.value {
@@ -174,13 +174,13 @@ impl ResolvedCall {
         })
     }
 
-    /// Takes the canonical values of one planned value, and puts what is sent in place in the arguments.
+    /// Adds the canonical values of one planned value, and updates the arguments to send.
     fn resolve(&mut self, planned: &PlannedValue<'_>, fact: Fact) -> Result<(), Denial> {
         match (category(planned), fact) {
             (Category::Path, Fact::Path(path)) => {
                 if self.tool.request.is_some() && file_address(&path).is_none() {
                     let reason = format!(
-                        "`{path}` has no `file:` address that every server reads alike; use a tool of the server"
+                        "`{path}` has no `file:` URI that all servers read alike; use a tool of the server"
                     );
                     return Err(Denial::invalid(reason));
                 }
@@ -210,8 +210,8 @@ impl ResolvedCall {
         Ok(())
     }
 
-    /// Gives the addresses of a remote. A name that git does not know is taken for an address: no pattern covers it. A
-    /// default that git does not know is an address, too, which nobody knows.
+    /// Adds the addresses of a remote. A name unknown to git is treated as an address that no pattern covers, and so is a
+    /// default unknown to git.
     fn give_remotes(&mut self, planned: &PlannedValue<'_>, urls: &[String]) {
         if urls.is_empty() {
             return match planned.raw {
@@ -229,7 +229,7 @@ impl ResolvedCall {
 
     fn give_address(&mut self, planned: &PlannedValue<'_>) {
         let Some(raw) = planned.raw else {
-            // An empty address is one all the same; an argument that is not there is not.
+            // An empty string still counts as an address; a missing argument does not.
             if self.arguments.get(&**planned.argument).is_some_and(Json::is_string) {
                 self.give(planned, Resource::Url(Destination::unknown("(unknown)").into()));
             }
@@ -265,13 +265,13 @@ impl ResolvedCall {
     }
 }
 
-/// A text in lower case, which is not copied where it is that already.
+/// Returns a text in lower case, without copying if it already is.
 fn lower_case(text: &str) -> Cow<'_, str> {
     let is_lower = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
     if is_lower { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) }
 }
 
-/// The category a value is made canonical by: that of its resource roles, which agree.
+/// Returns the category that normalizes a value: that of its resource roles, which agree.
 fn category(planned: &PlannedValue<'_>) -> Category {
     let names = |roles| planned.roles.meets(roles);
     match () {

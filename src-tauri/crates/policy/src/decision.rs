@@ -1,56 +1,55 @@
-//! The decisions of the judge, and their grounds as values: the record keeps them, and whoever tells a person matches on
-//! them.
+//! Decisions of the judge and their grounds, as values that the record stores and other code matches on.
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The decision of a rule, the strictest last.
+/// Decision of a rule, ordered by strictness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Decision {
-    /// The call may happen.
+    /// Allows the call.
     Allow,
-    /// A person must say.
+    /// Requires the user's approval.
     Escalate,
-    /// The call does not happen.
+    /// Denies the call.
     Deny,
 }
 
-/// The ground on which a call is allowed: that of its first reason, where several values have several.
+/// Ground on which a call is allowed; that of the first reason if values have different ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AllowedBy {
     /// A rule of the policy.
     Rule,
-    /// The person's answer to a question about this very call.
+    /// The user's answer to a question about this very call.
     Answer,
-    /// The session's own folder, in which the paths of the call lie.
+    /// The paths of the call are in the session's own folder.
     SessionFolder,
-    /// A grant that the person gave before.
+    /// An earlier grant.
     Grant,
-    /// Asking which folders are open, which is always allowed.
+    /// The call only lists the allowed folders, which is always allowed.
     Introspection,
-    /// It is a request that names no file, to a server that reaches nothing beyond the grants.
+    /// A request without a file, to a server that can access only what was granted.
     Confined,
 }
 
-/// The ground on which a call is denied.
+/// Ground on which a call is denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DeniedBy {
     /// A rule of the policy.
     Rule,
-    /// No rule, grant or answer, for a value that needs one.
+    /// No rule, grant or answer covers a value that needs one.
     NoRule,
-    /// A path that no call touches, or that no call changes.
+    /// A path that calls may not access, or may not change.
     ProtectedPath,
-    /// An argument that is unknown, of the wrong shape, or cannot be resolved.
+    /// An argument that is unknown or invalid, or cannot be resolved.
     InvalidArgument,
-    /// A tool that is not annotated.
+    /// An unannotated tool.
     UnknownTool,
 }
 
 impl DeniedBy {
-    /// The name that stands for it where the name of a rule would; nothing for a rule, which has its own.
+    /// Returns the reserved name that replaces a rule's name; `None` for a rule, which has its own.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Rule => "",
@@ -62,35 +61,35 @@ impl DeniedBy {
     }
 }
 
-/// A rule that spoke, or a structural answer, and why.
+/// A rule or built-in decision, and its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleReason {
-    /// The name of the rule, or of the structural answer.
+    /// Name of the rule or built-in decision.
     pub rule: Arc<str>,
-    /// Why, as told to the agent and the person.
+    /// Reason shown to the agent and the user.
     pub reason: Arc<str>,
 }
 
 impl RuleReason {
-    /// A rule and its reason.
+    /// Creates a reason.
     #[must_use]
     pub fn new(rule: impl Into<Arc<str>>, reason: impl Into<Arc<str>>) -> Self {
         Self { rule: rule.into(), reason: reason.into() }
     }
 }
 
-/// The name of the answer that asks about what has a program of the person's start others.
+/// Name of the decision that asks about files with which the user's programs start others.
 pub(crate) const STARTS_PROGRAMS: &str = "structural-starts-programs";
-/// The name of the answer that asks about an address outside the hosts of its server.
+/// Name of the decision that asks about an address outside the server's hosts.
 pub(crate) const DOMAIN_GATE: &str = "structural-domain-escalate";
-/// The name of the answer that asks about a tool that nobody has annotated.
+/// Name of the decision that asks about an unannotated tool.
 pub(crate) const UNANNOTATED: &str = "structural-unannotated";
-/// The name of the answer that allows a request to a server that reaches nothing beyond the grants.
+/// Name of the decision that allows a request to a server that can access only what was granted.
 pub(crate) const CONFINED: &str = "structural-confined";
-/// The name of the answer that allows what a grant covers.
+/// Name of the decision that allows what a grant covers.
 pub(crate) const GRANT: &str = "grant";
 
-/// Returns `true` if a name is reserved for verdicts that no rule decides.
+/// Returns `true` if a name is reserved for built-in decisions.
 pub(crate) fn is_our_own(name: &str) -> bool {
     name.starts_with("structural-") || [GRANT, DeniedBy::NoRule.name()].contains(&name)
 }

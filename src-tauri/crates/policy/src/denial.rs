@@ -1,19 +1,19 @@
-//! The refusal of a call.
+//! Refused calls.
 
 use crate::decision::{DeniedBy, RuleReason};
 use std::fmt;
 use std::sync::Arc;
 
-/// A call that is refused.
+/// Refusal of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
-    /// The ground on which it is refused.
+    /// Ground of the refusal.
     pub by: DeniedBy,
-    /// Name of the rule that refuses, or of the structural answer.
+    /// Name of the rule or built-in decision.
     pub rule: Arc<str>,
-    /// Its reason.
+    /// Reason.
     pub reason: Arc<str>,
-    /// Every other rule that refuses.
+    /// Other rules that also refuse the call.
     pub others: Vec<RuleReason>,
 }
 
@@ -22,19 +22,19 @@ impl Denial {
         Self { by, rule: by.name().into(), reason: reason.into(), others: Vec::new() }
     }
 
-    /// Refuses a call whose arguments cannot be understood.
+    /// Refuses a call with invalid arguments.
     #[must_use]
     pub fn invalid(reason: impl Into<Arc<str>>) -> Self {
         Self::structural(DeniedBy::InvalidArgument, reason)
     }
 
-    /// Refuses a call that would touch a protected path, or uncover one.
+    /// Refuses a call that would access or expose a protected path.
     #[must_use]
     pub fn protected(reason: impl Into<Arc<str>>) -> Self {
         Self::structural(DeniedBy::ProtectedPath, reason)
     }
 
-    /// Refuses a call of a tool that is not annotated.
+    /// Refuses a call of an unannotated tool.
     pub(crate) fn unknown_tool(reason: String) -> Self {
         Self::structural(DeniedBy::UnknownTool, reason)
     }
@@ -44,13 +44,12 @@ impl Denial {
         Self::structural(DeniedBy::NoRule, reason)
     }
 
-    /// Refuses a call that a rule denies, and perhaps others.
+    /// Refuses a call that one or more rules deny.
     pub(crate) fn by_rules(first: &RuleReason, others: Vec<RuleReason>) -> Self {
         Self { by: DeniedBy::Rule, rule: first.rule.clone(), reason: first.reason.clone(), others }
     }
 
-    /// Refuses a call because a value of it could not be turned into a fact (a path with a loop, a remote that git
-    /// does not know).
+    /// Refuses a call because a value could not be resolved, such as a path with a loop or a remote unknown to git.
     #[must_use]
     pub fn unresolvable(argument: &str, why: &dyn fmt::Display) -> Self {
         Self::invalid(format!("argument `{argument}`: {why}"))

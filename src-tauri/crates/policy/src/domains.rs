@@ -1,11 +1,11 @@
-//! Hosts and repositories: where a URL or a git remote leads, and the patterns that cover such places.
+//! Hosts and repositories: targets of URLs and git remotes, and the patterns that cover them.
 //!
-//! - A place is `host` or `host/owner/repository`; hosts are lower case without a trailing dot.
-//! - `*` covers any named public host; `*.d` covers `d` and what is below it; a host covers any repository on it; a
+//! - A target is `host` or `host/owner/repository`; hosts are lower case without a trailing dot.
+//! - `*` covers any named public host; `*.d` covers `d` and everything below it; a host covers any repository on it; a
 //!   pattern with `/` is exact.
-//! - A pattern of a gate that ends in a port covers that port alone; without one it covers every port.
-//! - What has no place (a foreign scheme, no host, not a URL) is covered by nothing, and neither is a folder of this
-//!   machine, of which it is known that no host is asked for it.
+//! - In a gate, a pattern that ends in a port covers only that port; without one it covers every port.
+//! - A value without a target (a foreign scheme, no host, not a URL) is covered by nothing. The same holds for a folder of
+//!   this machine, which is known to need no host.
 
 mod host;
 mod pattern;
@@ -20,35 +20,35 @@ use host::{CleanHost, HostKind};
 use std::collections::BTreeMap;
 use url::Url;
 
-/// The place that a value of a URL role leads to.
+/// Target of a value with a URL role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     text: String,
-    /// As it was written, where that is another spelling and may be sent.
+    /// Original spelling, if it differs and may be sent.
     written: Option<String>,
     site: Option<Site>,
     port: Option<u16>,
 }
 
-/// The port of ssh.
+/// Port of ssh.
 const SSH: u16 = 22;
 
 /// A host, or a repository on one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Site {
     domain: String,
-    /// The part of `domain` that is the host.
+    /// Length of the host part of `domain`.
     host: usize,
     kind: HostKind,
 }
 
-/// The hosts each server may reach without a question. A server that is not listed has no gate.
+/// Hosts that each server may reach without a question. A server that is not listed has no gate.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AllowedHosts {
     servers: BTreeMap<String, Gate>,
 }
 
-/// The hosts and the single ports that one server may reach.
+/// Hosts and single ports that one server may reach.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Gate {
     hosts: HostPatterns,
@@ -56,32 +56,32 @@ struct Gate {
 }
 
 impl Destination {
-    /// Understands the value of a URL role.
+    /// Parses the value of a URL role.
     #[must_use]
     pub fn parse(role: Role, raw: &str) -> Self {
         if role == Role::GitRemoteUrl { Self::remote(raw) } else { Self::web(raw) }
     }
 
-    /// The spelling that is sent: as it was written where every reader finds the judged host and port in that, else the
-    /// canonical one.
+    /// Returns the spelling to send: the original if every parser finds the judged host and port in it, or else the canonical
+    /// one.
     #[must_use]
     pub fn sent(&self) -> &str {
         self.written.as_deref().unwrap_or(&self.text)
     }
 
-    /// The canonical spelling.
+    /// Returns the canonical spelling.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The place, where there is one on a host: `host` for the web, `host/path` for a git remote.
+    /// Returns the target on a host, if any: `host` for the web, `host/path` for a git remote.
     #[must_use]
     pub fn domain(&self) -> Option<&str> {
         self.site.as_ref().map(|site| site.domain.as_str()).filter(|domain| !domain.is_empty())
     }
 
-    /// The host and the port that a connection there goes to, where both are known.
+    /// Returns the host and port to connect to, if both are known.
     #[must_use]
     pub fn host_and_port(&self) -> Option<(&str, u16)> {
         Some((self.site.as_ref()?.host(), self.port?))
@@ -108,7 +108,7 @@ impl Destination {
         if ["/", "./", "../"].iter().any(|start| raw.starts_with(start)) {
             return Self { text: raw.to_owned(), site: Some(Site::here()), port: None, written: None };
         }
-        // No name that git knows and no address has a blank in it.
+        // No address and no name known to git contains whitespace.
         if raw.contains(char::is_whitespace) {
             return Self::unknown(raw);
         }
@@ -126,8 +126,8 @@ impl Destination {
         Self { text: raw.to_owned(), site, port: Some(SSH), written: None }
     }
 
-    /// Only what leads somewhere is normalized: anything else git could take for something else then. A place is known only
-    /// if it is plain as it is written and as it is sent, where the parser of URLs adds escapes.
+    /// Normalizes an address only if it has a target: git could read any other text differently. A target is known only if the
+    /// address is plain both as written and as sent, where the URL parser adds escapes.
     fn remote_url(raw: &str) -> Self {
         let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
         let is_web = matches!(url.scheme(), "http" | "https");
@@ -141,7 +141,7 @@ impl Destination {
         }
     }
 
-    /// An address that nobody knows, and what is said instead.
+    /// Creates an unknown address with the text to show instead.
     pub(crate) fn unknown(said: &str) -> Self {
         let site = Site { domain: String::new(), host: 0, kind: HostKind::Odd };
         Self { text: said.to_owned(), site: Some(site), port: None, written: None }
@@ -153,18 +153,18 @@ impl Destination {
 }
 
 impl Site {
-    /// A file or folder of this machine, which no host is asked for.
+    /// Creates the target for a file or folder of this machine, which needs no host.
     fn here() -> Self {
         Self { domain: String::new(), host: 0, kind: HostKind::Local }
     }
 
-    /// A place that is given as `host` or `host/path`.
+    /// Creates a target from `host` or `host/path`.
     fn new(domain: &str) -> Self {
         let (host, path) = domain.split_once('/').unwrap_or((domain, ""));
         Self::below(CleanHost::spelled(host), path)
     }
 
-    /// `host/owner/repository`, without the `.git` and the slashes that mean nothing.
+    /// Returns `host/owner/repository`, without `.git` and redundant slashes.
     fn below(host: CleanHost, path: &str) -> Self {
         let path = path.trim_matches('/');
         let path = path.strip_suffix(".git").unwrap_or(path).trim_end_matches('/');
@@ -177,7 +177,7 @@ impl Site {
         Self { domain, host, kind }
     }
 
-    /// Returns `true` if the host is a name, so that others may be below it.
+    /// Returns `true` if the host is a name, which can have subdomains.
     fn has_name(&self) -> bool {
         matches!(self.kind, HostKind::Public | HostKind::Local)
     }
@@ -188,21 +188,21 @@ impl Site {
 }
 
 impl AllowedHosts {
-    /// Gates from the patterns of each server.
+    /// Creates gates from the patterns of each server.
     #[must_use]
     pub fn new(servers: &BTreeMap<String, Vec<String>>) -> Self {
         let servers = servers.iter().map(|(server, texts)| (server.clone(), Gate::new(texts)));
         Self { servers: servers.collect() }
     }
 
-    /// Returns `true` if a server may reach a place without a question.
+    /// Returns `true` if a server may reach a target without a question.
     #[must_use]
     pub fn admits(&self, server: &str, destination: &Destination) -> bool {
         self.servers.get(server).is_none_or(|gate| gate.admits(destination))
     }
 
-    /// Returns `true` if it is certain that an address is not meant to be open to a server. It is not certain of one that
-    /// nobody knows, of a name of this machine where every host is open, nor of a foreign address that names an open host.
+    /// Returns `true` if an address is certainly not meant to be open to a server. This is uncertain for an unknown address, for
+    /// a name of this machine if every host is open, and for a foreign address that names an open host.
     pub(crate) fn understand(&self, server: &str, destination: &Destination) -> bool {
         let Some(gate) = self.servers.get(server) else { return true };
         let opens_all = || gate.hosts.all().contains(&HostPattern::Any);
@@ -224,7 +224,7 @@ impl Gate {
     fn new(texts: &[String]) -> Self {
         let with_port = |text: &String| {
             let (host, port) = text.rsplit_once(':')?;
-            // What stands behind the last colon of an address without brackets is a part of it.
+            // The part after the last colon of an address without brackets belongs to the address.
             let is_host = !host.contains(':') || host.ends_with(']');
             Some((HostPattern::parse(host), port.parse().ok().filter(|_| is_host)?))
         };
@@ -243,9 +243,9 @@ impl Gate {
     }
 }
 
-/// Returns `true` if git, the programs it starts and the parser of URLs agree where the host of a remote begins and ends. For
-/// `ssh` and `git` git takes the escapes apart before it looks for the host, and only a slash ends it; to `curl` a backslash
-/// is no slash.
+/// Returns `true` if git, the programs it starts and the URL parser agree where the host of a remote begins and ends. For
+/// `ssh` and `git`, git decodes escapes before it searches for the host, which only a slash ends; `curl` does not treat a
+/// backslash as a slash.
 fn is_plain(remote: &str, is_web: bool) -> bool {
     let rest = remote.split_once("://").map_or("", |(_, rest)| rest);
     let ends: &[char] = if is_web { &['/', '?', '#'] } else { &['/'] };
@@ -256,8 +256,8 @@ fn is_plain(remote: &str, is_web: bool) -> bool {
     !authority.contains(is_odd) && !escaped.contains('%')
 }
 
-/// Returns `true` if every reader of an address finds what was parsed: the text is plain, and its host and port are written as
-/// they are. All behind them, and an address that is not of the web, is judged by nobody.
+/// Returns `true` if every parser finds the parsed host and port: the text is plain, and both are written canonically. The
+/// rest of the address, and an address outside the web, is not judged.
 fn reads_the_same(raw: &str, url: &Url) -> bool {
     let Some((scheme, rest)) = raw.split_once(':') else { return false };
     if !raw.bytes().all(|byte| byte.is_ascii_graphic()) || !scheme.eq_ignore_ascii_case(url.scheme()) {
@@ -275,7 +275,7 @@ fn reads_the_same(raw: &str, url: &Url) -> bool {
     !host.is_empty() && spellings.any(|spelling| spelling.eq_ignore_ascii_case(authority))
 }
 
-/// The port of a scheme that the parser of URLs knows nothing of.
+/// Returns the port of a scheme that the URL parser does not know.
 fn usual_port(scheme: &str) -> Option<u16> {
     match scheme {
         "ssh" => Some(SSH),
@@ -284,7 +284,7 @@ fn usual_port(scheme: &str) -> Option<u16> {
     }
 }
 
-/// The normalized spelling. A bare host has no slash, however it is written.
+/// Returns the normalized spelling. A bare host never has a slash.
 fn spell(url: Url) -> String {
     let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
     let has_host = url.host_str().is_some_and(|host| !host.is_empty());

@@ -1,65 +1,65 @@
-//! Why a policy file is refused. The policy before it stays in force.
+//! Reasons why a policy file is invalid. The previous policy then stays in force.
 
 use crate::json_location::{JsonLocation, SourceFile};
 use std::fmt;
 
-/// A file that was not taken, and where it is wrong.
+/// Error in a file, with its location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
-    /// Not JSON, or not of the expected shape.
+    /// The text is not JSON or does not have the expected shape.
     #[error("{place}: {message}")]
     Shape {
-        /// The file and the line.
+        /// File and line.
         place: Box<SourceLocation>,
-        /// The error; with the column when it is not JSON.
+        /// Message, with the column if the text is not JSON.
         message: String,
     },
-    /// A rule is wrong.
+    /// A rule is invalid.
     #[error("{place}, rule `{rule}`, field `{field}`: {message}")]
     Rule {
-        /// The file and the line.
+        /// File and line.
         place: Box<SourceLocation>,
-        /// Name of the rule, or its place in the file.
+        /// Name of the rule, or its position in the file.
         rule: String,
-        /// The field, dotted.
+        /// Dotted path of the field.
         field: String,
-        /// The error.
+        /// Message.
         message: String,
     },
-    /// An annotation is wrong.
+    /// An annotation is invalid.
     #[error("{place}, tool `{server}/{tool}`, field `{field}`: {message}")]
     Tool {
-        /// The file and the line.
+        /// File and line.
         place: Box<SourceLocation>,
-        /// The server.
+        /// Server name.
         server: String,
-        /// Name of the tool, or its place in the file.
+        /// Name of the tool, or its position in the file.
         tool: String,
-        /// The field, dotted.
+        /// Dotted path of the field.
         field: String,
-        /// The error.
+        /// Message.
         message: String,
     },
-    /// A dynamic list is wrong.
+    /// A dynamic list is invalid.
     #[error("{place}, list `{list}`, field `{field}`: {message}")]
     List {
-        /// The file and the line.
+        /// File and line.
         place: Box<SourceLocation>,
-        /// The list.
+        /// List name.
         list: String,
-        /// The field.
+        /// Field name.
         field: String,
-        /// The error.
+        /// Message.
         message: String,
     },
 }
 
-/// A line of a file.
+/// Location in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceLocation {
-    /// The file.
+    /// File name.
     pub file: String,
-    /// The line, counted from 1, where it is known.
+    /// Line number from 1, if known.
     pub line: Option<usize>,
 }
 
@@ -73,12 +73,12 @@ impl fmt::Display for SourceLocation {
 }
 
 impl SourceFile<'_> {
-    /// A place below another one, as an error names it.
+    /// Returns the file and line of a location below another one.
     pub(crate) fn place(&self, base: JsonLocation<'_>, below: JsonLocation<'_>) -> Box<SourceLocation> {
         Box::new(SourceLocation { file: self.file.to_owned(), line: self.line(base, below) })
     }
 
-    /// Refuses a file of a version that is not understood.
+    /// Refuses an unsupported schema version.
     pub(crate) fn check_version(&self, version: u64) -> Result<(), LoadError> {
         if version == SCHEMA_VERSION {
             return Ok(());
@@ -90,10 +90,10 @@ impl SourceFile<'_> {
     }
 }
 
-/// The version of the file formats that is understood.
+/// Supported version of the file formats.
 const SCHEMA_VERSION: u64 = 1;
 
-/// That of a file that names none, as those of the system this one follows.
+/// Returns the version of a file without one, as in the existing IronCurtain system.
 pub(crate) fn unsaid_version() -> u64 {
     SCHEMA_VERSION
 }

@@ -1,6 +1,6 @@
-//! Standing permissions, as far as judging needs them.
+//! Standing permissions, as far as the judge needs them.
 //!
-//! - Whose grant it is, how long it lives and where it is kept is not known here: the caller passes live ones only.
+//! - Owner, lifetime and storage are unknown here: the caller passes only live grants.
 //! - A grant for one access never covers another.
 
 use crate::{Access, Destination, ResolvedCall, Role, ToolUse};
@@ -9,64 +9,64 @@ use ironcurtain_paths::CanonicalPath;
 /// A standing permission for one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathGrant {
-    /// Names the grant in permits and in the audit log.
+    /// Id of the grant, for permits and the audit log.
     pub id: String,
-    /// The path that it is for.
+    /// Path that it applies to.
     pub path: CanonicalPath,
-    /// The extent to which it reaches.
+    /// Extent of the grant.
     pub kind: GrantKind,
-    /// The actions that it permits there.
+    /// Permitted accesses.
     pub access: AccessSet,
 }
 
-/// A standing permission for one port of one host: what is fetched from there is not asked about, and no gate asks.
+/// A standing permission for one port of one host: neither fetches from it nor the gate require a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostGrant {
-    /// Names the grant in permits and in the audit log.
+    /// Id of the grant, for permits and the audit log.
     pub id: String,
-    /// The host, as [`Destination::host_and_port`] spells it.
+    /// Host, spelled like [`Destination::host_and_port`].
     pub host: String,
-    /// The port.
+    /// Port number.
     pub port: u16,
 }
 
 /// A standing permission for a use of one tool. It covers no path, no address, and no other value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolGrant {
-    /// Names the grant in permits and in the audit log.
+    /// Id of the grant, for permits and the audit log.
     pub id: String,
-    /// The use that it is for.
+    /// Use that it applies to.
     pub tool: ToolUse,
 }
 
-/// The extent to which a grant reaches.
+/// Extent of a grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrantKind {
-    /// That path alone.
+    /// Only the path itself.
     File,
-    /// That path and all below it.
+    /// The path and everything below it.
     Tree,
 }
 
-/// Which accesses a grant gives.
+/// Set of accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AccessSet {
-    /// Looking.
+    /// Reading.
     pub read: bool,
     /// Creating and changing.
     pub write: bool,
-    /// Taking away.
+    /// Deleting.
     pub delete: bool,
 }
 
 impl AccessSet {
-    /// Just this access.
+    /// Creates a set with one access.
     #[must_use]
     pub fn only(access: Access) -> Self {
         Self::default().with(access)
     }
 
-    /// This set and that access.
+    /// Adds an access.
     #[must_use]
     pub fn with(mut self, access: Access) -> Self {
         match access {
@@ -77,7 +77,7 @@ impl AccessSet {
         self
     }
 
-    /// Returns `true` if the set has this access.
+    /// Returns `true` if the set contains this access.
     #[must_use]
     pub fn has(self, access: Access) -> bool {
         match access {
@@ -89,7 +89,7 @@ impl AccessSet {
 }
 
 impl HostGrant {
-    /// Returns `true` if it opens the host and the port of a destination.
+    /// Returns `true` if the grant covers the host and port of a destination.
     #[must_use]
     pub fn covers(&self, destination: &Destination) -> bool {
         destination.host_and_port() == Some((&self.host, self.port))
@@ -97,7 +97,7 @@ impl HostGrant {
 }
 
 impl ToolGrant {
-    /// Returns `true` if it covers a call: the tool, with exactly its values.
+    /// Returns `true` if the grant covers a call: the tool with exactly these values.
     #[must_use]
     pub fn covers(&self, call: &ResolvedCall) -> bool {
         ToolUse::of(call).is_some_and(|tool| tool == self.tool)
@@ -105,7 +105,7 @@ impl ToolGrant {
 }
 
 impl PathGrant {
-    /// Returns `true` if it covers what `role` does to `path`.
+    /// Returns `true` if the grant covers the access of `role` to `path`.
     #[must_use]
     pub fn covers(&self, role: Role, path: &CanonicalPath) -> bool {
         role.access().is_some_and(|access| self.access.has(access)) && self.reaches(path)
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn just_one_access_is_that_access_and_no_other() {
+    fn a_single_access_contains_no_other() {
         let all = [Access::Read, Access::Write, Access::Delete];
         for only in all {
             assert!(all.into_iter().all(|access| AccessSet::only(only).has(access) == (access == only)));

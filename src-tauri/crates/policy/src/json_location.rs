@@ -1,24 +1,24 @@
-//! Places in a JSON document, and the lines they are on.
+//! Locations in a JSON document, and their line numbers.
 //!
-//! - A place costs nothing until it is asked for: it is walked to again when something is wrong there.
+//! - Locations are lazy: the line is computed only for an error.
 
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A place in a value. Written dotted: `if.lists[0].roles`.
+/// A location in a value, displayed dotted: `if.lists[0].roles`.
 #[derive(Clone, Copy)]
 pub(crate) enum JsonLocation<'a> {
     /// The value itself.
     Whole,
-    /// A field of what is at a place.
+    /// A field of the value at a location.
     Field(&'a JsonLocation<'a>, &'a str),
-    /// An item of the list that is at a place.
+    /// An item of the list at a location.
     Item(&'a JsonLocation<'a>, usize),
 }
 
 impl JsonLocation<'_> {
-    /// Goes down these fields and looks there.
+    /// Descends into these fields and calls `look` with the location.
     pub(crate) fn follow<R>(self, way: &[&str], look: impl FnOnce(JsonLocation<'_>) -> R) -> R {
         match way.split_first() {
             None => look(self),
@@ -26,7 +26,7 @@ impl JsonLocation<'_> {
         }
     }
 
-    /// The value that stands there, or the innermost one around it when there is none.
+    /// Returns the value at the location, or the innermost enclosing value if it does not exist.
     pub(crate) fn find(self, root: &RawValue) -> &RawValue {
         match self {
             Self::Whole => root,
@@ -55,17 +55,17 @@ impl fmt::Display for JsonLocation<'_> {
     }
 }
 
-/// A file that is being read.
+/// A file being parsed.
 #[derive(Clone, Copy)]
 pub(crate) struct SourceFile<'a> {
-    /// Its name.
+    /// File name.
     pub(crate) file: &'a str,
-    /// Its content.
+    /// Content.
     pub(crate) text: &'a str,
 }
 
 impl SourceFile<'_> {
-    /// The line of a place below another one.
+    /// Returns the line of a location below another one.
     pub(crate) fn line(&self, base: JsonLocation<'_>, below: JsonLocation<'_>) -> Option<usize> {
         let root: &RawValue = serde_json::from_str(self.text).ok()?;
         let found = below.find(base.find(root)).get();
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_on_the_line_where_its_value_begins() {
+    fn a_location_is_on_the_first_line_of_its_value() {
         let text = "{\n \"a\": [\n  {\"b\": 1},\n  {\n\"b\\u0063\":\n\n 2}\n ]\n}";
         let source = SourceFile { file: "f", text };
         let (a, whole) = (JsonLocation::Field(&JsonLocation::Whole, "a"), JsonLocation::Whole);
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(source.line(whole, JsonLocation::Item(&a, 0)), Some(3));
         assert_eq!(source.line(second, whole), Some(4));
         assert_eq!(source.line(second, JsonLocation::Field(&whole, "bc")), Some(7));
-        // What is not there is where it would be.
+        // A missing value is located at its parent.
         assert_eq!(source.line(second, JsonLocation::Field(&whole, "x")), Some(4));
         assert_eq!(source.line(whole, JsonLocation::Item(&a, 9)), Some(2));
         assert_eq!(source.line(whole, JsonLocation::Item(&whole, 0)), Some(1));

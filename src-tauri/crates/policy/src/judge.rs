@@ -1,10 +1,10 @@
-//! The judge.
+//! The judge: decides on calls.
 //!
-//! - Structure first (protected paths, introspection, session sandbox), then grants, then rules, value by value.
-//! - The strictest answer wins: deny, then escalate, then allow. What nothing covers is denied.
-//! - A deny rule is never overruled: not by a grant, not by a person's answer, not by a URL gate.
-//! - A tool that nobody has annotated is asked about, where its server's entry says so. No rule allows it but one for what
-//!   reaches nothing, which the kernel holds to whatever the arguments say; a rule that denies covers it in doubt.
+//! - Built-in checks come first (protected paths, introspection, session sandbox), then grants, then rules, per value.
+//! - The strictest decision wins: deny, then escalate, then allow. A value that nothing covers is denied.
+//! - Nothing overrides a deny rule: not a grant, not the user's answer, not a URL gate.
+//! - Calls of unannotated tools require approval if the server's entry says so. Only a rule for calls without reach can
+//!   allow them, because the kernel enforces that for any arguments; a deny rule covers them in doubt.
 
 pub(crate) mod cover;
 mod evaluation;
@@ -30,32 +30,32 @@ use ironcurtain_paths::protected::KnownPath;
 use std::cell::OnceCell;
 use value::JudgedValue;
 
-/// All that the judge knows besides the policy. It belongs to the caller and to this moment.
+/// Everything that the judge needs besides the policy, supplied by the caller for this call.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    /// The session sandbox directory, if there is one.
+    /// Session sandbox directory, if any.
     pub sandbox: Option<&'a CanonicalPath>,
-    /// The servers whose paths the session sandbox settles.
+    /// Servers for which paths in the session sandbox are allowed.
     pub sandbox_servers: &'a [String],
-    /// Paths that no call touches. A session sandbox below one of them is not protected by it.
+    /// Paths that no call may access. They do not protect a session sandbox below one of them.
     pub protected: &'a ProtectedPaths,
-    /// Hosts each server may reach without a question.
+    /// Hosts that each server may reach without a question.
     pub gates: &'a AllowedHosts,
-    /// Live grants for this client and this server.
+    /// Live path grants for this client and server.
     pub grants: &'a [PathGrant],
-    /// Live grants of hosts for this client and this server.
+    /// Live host grants for this client and server.
     pub hosts: &'a [HostGrant],
-    /// Live grants of tools for this client and this server.
+    /// Live tool grants for this client and server.
     pub tools: &'a [ToolGrant],
-    /// The approvals that a person gave for this very call.
+    /// The user's approvals for this very call.
     pub approved: &'a [PendingApproval],
-    /// The reach of the call's server, right now.
+    /// Current reach of the call's server.
     pub reach: ServerReach,
-    /// The server has no network and is shown nothing but its own folders and what is granted to it.
+    /// Set if the server has no network and can access only its own folders and what was granted.
     pub confined: bool,
 }
 
-/// Judges a call. The verdict that allows it, or asks about it, holds the call.
+/// Judges a call. A verdict that allows it or asks about it contains the call.
 pub fn judge(policy: &Policy, context: &Context<'_>, call: ResolvedCall) -> Verdict {
     if let Some(denial) = protect::refuse(context, &call) {
         return Verdict::Deny(denial);
@@ -72,7 +72,7 @@ pub fn judge(policy: &Policy, context: &Context<'_>, call: ResolvedCall) -> Verd
     conclusion.map_or_else(Verdict::Deny, |conclusion| conclusion.verdict(call))
 }
 
-/// Judges a call and tells which rule decided about each of its values, and why the rules before that one did not.
+/// Judges a call and reports which rule decided each value, and why earlier rules did not.
 pub fn explain(policy: &Policy, context: &Context<'_>, call: ResolvedCall) -> Explanation {
     let by_structure = is_introspection(&call) || protect::refuse(context, &call).is_some();
     let steps = if by_structure { Vec::new() } else { Judging::new(policy, context, &call).steps() };
@@ -80,7 +80,7 @@ pub fn explain(policy: &Policy, context: &Context<'_>, call: ResolvedCall) -> Ex
 }
 
 fn introspection() -> RuleReason {
-    RuleReason::new("structural-introspection-allow", "asking which folders are open is always allowed")
+    RuleReason::new("structural-introspection-allow", "listing the allowed folders is always permitted")
 }
 
 fn confined() -> RuleReason {
@@ -98,14 +98,14 @@ fn is_introspection(call: &ResolvedCall) -> bool {
         && call.transport_arguments().is_empty()
 }
 
-/// One call being judged by the rules about its tool.
+/// State of judging one call.
 struct Judging<'a> {
     policy: &'a Policy,
     context: &'a Context<'a>,
     call: &'a ResolvedCall,
-    /// The session sandbox, when it settles the paths of this server.
+    /// Session sandbox, if it applies to this server.
     sandbox: Option<&'a CanonicalPath>,
-    /// Looked for when the first value needs a rule: what is in the session sandbox needs none.
+    /// Rules about the tool, found when the first value needs them: values in the session sandbox need none.
     rules: OnceCell<RulesFor<'a>>,
 }
 
@@ -116,7 +116,7 @@ impl<'a> Judging<'a> {
         Self { policy, context, call, sandbox, rules: OnceCell::new() }
     }
 
-    /// The rules about the tool, in order.
+    /// Returns the rules about the tool, in order.
     fn rules(&self) -> RulesFor<'a> {
         *self.rules.get_or_init(|| self.policy.rules_for(self.call.server(), self.call.tool()))
     }
@@ -145,7 +145,7 @@ impl<'a> Judging<'a> {
         runs && !self.context.confined && !self.call.roles().is_empty()
     }
 
-    /// A tool that names no resource is judged as a whole.
+    /// Judges a tool without resources as a whole.
     fn judge_whole_call(&self, evaluation: &mut Evaluation<'a>) {
         let rule = self.rule_for_call();
         match self.tool_grant(rule) {
@@ -155,7 +155,7 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// A tool that nobody has annotated: asked about unless a rule denies it, or it can reach nothing.
+    /// Judges an unannotated tool: requires approval unless a rule denies it or it can reach nothing.
     fn judge_unannotated(&self, evaluation: &mut Evaluation<'a>) {
         let rule = self.rule_for_unannotated();
         match (self.tool_grant(rule), rule.map(|rule| rule.then)) {
@@ -167,8 +167,8 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// The session sandbox discharges a role whose values are all in it. Values in it next to others are judged like
-    /// those, unless all the others are granted.
+    /// Judges the values of a role. If all of them are in the session sandbox, they need no rule. Otherwise all are judged,
+    /// unless all the others are granted.
     fn judge_role(&self, role: Role, evaluation: &mut Evaluation<'a>) {
         let mut values = self.call.values(role).peekable();
         if values.peek().is_none() {
@@ -209,14 +209,14 @@ impl<'a> Judging<'a> {
         if gated {
             evaluation.gate(value.judged(), self.is_understood(value));
         }
-        // A yes at the gate is a yes to the address, where no rule speaks about it.
+        // Approval at the gate also approves the address if no rule applies to it.
         if !gated || rule.is_some() {
             evaluation.by_rule(value.judged(), rule);
         }
     }
 
-    /// The line about a name by which a client is told what to start, where the value is written there. In the session
-    /// sandbox nobody opens a client.
+    /// Returns the entry for a file that tells a client what to start, if the value writes one. Clients do not open the
+    /// session sandbox.
     fn started_by(&self, value: &ValueInRole<'_>) -> Option<&'static KnownPath> {
         let given = value.given.filter(|given| !self.is_in_sandbox(given))?;
         let Resource::Path(path) = &given.value else { return None };
@@ -225,9 +225,9 @@ impl<'a> Judging<'a> {
         writes.then(|| self.context.protected.starts(path, brings_folder()))?
     }
 
-    /// Returns `true` if the gate asks about an address, whatever the rules say. Without a rule that covers it, it does not ask
-    /// about one that git knows and the call does not give, since nobody wished for it, nor about one that nobody
-    /// understands, since nobody could say what it opens.
+    /// Returns `true` if the gate asks about an address, whatever the rules say. If no rule covers the address, the gate does
+    /// not ask about one that git added to the call, because the agent did not request it, or about one that is unknown,
+    /// because the effect of approving it is unclear.
     fn is_outside_hosts(&self, value: &ValueInRole<'_>, rule: Option<&Rule>) -> bool {
         let Some(given @ ResolvedValue { value: Resource::Url(destination), .. }) = value.given else {
             return false;
@@ -235,55 +235,55 @@ impl<'a> Judging<'a> {
         let asks =
             rule.is_some() || (self.call.gives(self.call.argument(given)) && self.is_understood(value));
         let admitted = self.context.gates.admits(self.call.server(), destination);
-        // A granted host leaves a repository there to the rules; without one, the gate is all there is.
+        // With a granted host the rules decide about a repository there; without a rule only the gate applies.
         let opened = rule.is_some() && self.context.hosts.iter().any(|grant| grant.covers(destination));
         asks && !admitted && !opened
     }
 
-    /// Returns `true` if a value is an address of which it is certain that it is not meant to be open.
+    /// Returns `true` if a value is an address that is certainly not meant to be open.
     fn is_understood(&self, value: &ValueInRole<'_>) -> bool {
         let Some(ResolvedValue { value: Resource::Url(destination), .. }) = value.given else { return false };
         self.context.gates.understand(self.call.server(), destination)
     }
 
-    /// The rule that decides about a value.
+    /// Returns the rule that decides a value.
     fn rule_for(&self, value: &ValueInRole<'_>) -> Option<&'a Rule> {
         cover::first(self.rules().speaking(value.role), |rule| {
             value.cover(rule, self.call, self.context.reach).ok()
         })
     }
 
-    /// The rule that decides about a call that names no resource.
+    /// Returns the rule that decides a call without resources.
     fn rule_for_call(&self) -> Option<&'a Rule> {
         cover::first(self.rules(), |rule| cover::cover_call(rule, self.call, self.context.reach).ok())
     }
 
-    /// The rule that decides about a call of a tool that nobody has annotated.
+    /// Returns the rule that decides a call of an unannotated tool.
     fn rule_for_unannotated(&self) -> Option<&'a Rule> {
         cover::of_unannotated(self.rules(), self.call, self.context.reach)
     }
 
-    /// Returns `true` for a request that names no file, at a server that reaches nothing beyond the grants. A rule that denies
-    /// it or names it goes first.
+    /// Returns `true` for a request without a file, to a server that can access only what was granted. A rule that denies or
+    /// names it takes precedence.
     fn is_free_request(&self, rule: Option<&Rule>) -> bool {
         let speaks = |rule: &Rule| rule.denies() || rule.condition.tool.is_some();
         self.call.request().is_some() && self.context.confined && !rule.is_some_and(speaks)
     }
 
-    /// A grant of the tool that covers the call, unless the rule that decides denies it.
+    /// Returns a tool grant that covers the call, unless the deciding rule denies it.
     fn tool_grant(&self, rule: Option<&Rule>) -> Option<&'a ToolGrant> {
         let grant = self.context.tools.iter().find(|grant| grant.covers(self.call))?;
         (!rule.is_some_and(Rule::denies)).then_some(grant)
     }
 
-    /// A grant that covers a value, unless a rule denies it.
+    /// Returns a grant that covers a value, unless a rule denies it.
     fn grant_for(&self, value: &ValueInRole<'_>) -> Option<&'a PathGrant> {
         let Resource::Path(path) = &value.given?.value else { return None };
         let grant = self.context.grants.iter().find(|grant| grant.covers(value.role, path))?;
         (!self.rule_for(value).is_some_and(Rule::denies)).then_some(grant)
     }
 
-    /// A grant of a host that covers what is fetched, unless a rule denies it.
+    /// Returns a host grant that covers a fetch, unless a rule denies it.
     fn host_grant_for(&self, value: &ValueInRole<'_>) -> Option<&'a HostGrant> {
         let Resource::Url(destination) = &value.given?.value else { return None };
         let grant = self.context.hosts.iter().find(|grant| grant.covers(destination))?;

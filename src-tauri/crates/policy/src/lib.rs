@@ -1,11 +1,11 @@
-//! The judge: what a tool call means and whether it may happen.
+//! The judge: determines the meaning of a tool call and decides on it.
 //!
-//! - Pure: no IO, no clock, no randomness, no async. Whatever the disk knows comes in as a [`Fact`].
-//! - Deny is what is left when nothing allows; the strictest answer over values and roles wins.
-//! - A [`Permit`] is made by [`judge()`] alone; whoever forwards a call takes one.
+//! - Pure: no IO, no clock, no randomness, no async. Facts about the disk come in as [`Fact`]s.
+//! - A call that nothing allows is denied; the strictest decision over values and roles wins.
+//! - Only [`judge()`] creates a [`Permit`]; forwarding a call requires one.
 //!
-//! The way of a call: [`Annotations::plan`] finds the values that name resources, the caller resolves each into a
-//! [`Fact`], [`CallPlan::resolve`] puts the canonical values in place, [`judge()`] answers.
+//! Steps of a call: [`Annotations::plan`] finds the values that name resources, the caller resolves each into a
+//! [`Fact`], [`CallPlan::resolve`] inserts the canonical values, and [`judge()`] decides.
 
 pub mod defaults;
 pub mod strict;

@@ -1,10 +1,9 @@
 //! Named lists that rules refer to as `@name`.
 //!
-//! - What is in force is (values + additions) - removals.
-//! - A removal may be spelled otherwise than what it is meant for, as matching takes both for the same. A rule that allows
-//!   goes without what it may mean; for one that asks or denies only what is written the same is gone.
-//! - A policy that names a list which is not defined is refused: a deny rule over a list that went missing would no
-//!   longer deny.
+//! - The effective list is (values + additions) - removals.
+//! - A removal may be spelled differently from its value, as long as matching treats both alike. An allow rule loses every
+//!   value that the removal may mean; a rule that asks or denies loses only values with the same spelling.
+//! - A policy that refers to an undefined list is invalid: a deny rule over a missing list would no longer deny.
 
 use crate::json_location::{JsonLocation, SourceFile};
 use crate::{Decision, LoadError, strict};
@@ -12,23 +11,23 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The lists of one dynamic-lists file.
+/// Lists of one dynamic-lists file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DynamicLists {
     lists: BTreeMap<String, List>,
 }
 
-/// The values in force for a list.
+/// Effective values of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct List {
-    /// All of it.
+    /// All values except exact removals.
     values: Vec<String>,
-    /// Those that no removal may mean.
+    /// Values that no removal may mean.
     certain: Vec<String>,
 }
 
 impl DynamicLists {
-    /// Reads a dynamic-lists file.
+    /// Parses a dynamic-lists file.
     ///
     /// # Errors
     /// When the text is not such a file.
@@ -44,13 +43,13 @@ impl DynamicLists {
         Ok(Self { lists })
     }
 
-    /// The values in force for the list of this name.
+    /// Returns the effective values of a list.
     #[must_use]
     pub fn get(&self, name: &str) -> &[String] {
         self.lists.get(name).map_or(&[], |list| &list.values)
     }
 
-    /// The values in force for the list of this name in a rule that decides so; nothing when there is no such list.
+    /// Returns the effective values of a list in a rule with this decision; `None` if the list does not exist.
     pub(crate) fn find(&self, name: &str, then: Decision) -> Option<&[String]> {
         self.lists.get(name).map(|list| match then {
             Decision::Allow => list.certain.as_slice(),
@@ -66,17 +65,17 @@ pub(crate) struct StoredFile {
     #[serde(default = "crate::error::unsaid_version")]
     #[cfg_attr(test, schemars(extend("const" = 1)))]
     schema_version: u64,
-    /// Of the system that made the file; nothing is done with it.
+    /// Metadata of the program that generated the file; ignored.
     #[serde(default, rename = "generatedAt")]
     _generated_at: Option<String>,
     #[cfg_attr(test, schemars(with = "BTreeMap<String, StoredList>"))]
     lists: BTreeMap<String, Map<String, Value>>,
 }
 
-/// Other fields of a list: how and when it was found. Nothing is read from them.
+/// Allowed fields of a list that are ignored: how and when it was generated.
 const FOR_OTHERS: [&str; 2] = ["inputHash", "resolvedAt"];
 
-/// Reads a list field by field, so that an error names the field.
+/// Parses a list field by field, so that an error names the field.
 fn read_list(
     source: SourceFile<'_>,
     list: &str,
@@ -105,9 +104,7 @@ fn read_list(
         manual_removals: texts("manualRemovals", false)?,
     };
     match stored.keys().find(|field| !FOR_OTHERS.contains(&field.as_str())) {
-        Some(unknown) => {
-            Err(error(JsonLocation::Field(&JsonLocation::Whole, unknown), "this field is not known"))
-        }
+        Some(unknown) => Err(error(JsonLocation::Field(&JsonLocation::Whole, unknown), "unknown field")),
         None => Ok(read),
     }
 }
@@ -142,7 +139,7 @@ impl StoredList {
     }
 }
 
-/// A value without what matching makes no difference of: capitals, and the dot at the end of a host.
+/// Normalizes differences that matching ignores: case, and the trailing dot of a host.
 fn plain(value: &str) -> String {
     value.trim_end_matches('.').to_lowercase()
 }

@@ -1,22 +1,22 @@
-//! The folders that a policy opens to a server for good.
+//! Folders that a policy opens to a server permanently.
 
 use crate::{Access, Decision, Policy, Role, Rule};
 use ironcurtain_paths::CanonicalPath;
 
-/// A folder that a policy opens to a server whatever tool it uses, so that it may be shown all the time.
+/// A folder that a policy opens to a server for every tool, so that it can be mounted permanently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenFolder {
-    /// The folder.
+    /// Path of the folder.
     pub path: CanonicalPath,
-    /// The folder may be changed, not just read.
+    /// Set if the folder may be changed.
     pub writable: bool,
-    /// The rule that opens it.
+    /// Rule that opens it.
     pub rule: String,
 }
 
-/// The folders that rules open to a server for good: an allow rule for reading that asks for nothing but the folder, and
-/// before which no rule stands that could ask or refuse anything there. What is opened in other ways is shown to a
-/// server only while a call needs it.
+/// Returns the folders that rules open to a server permanently: by an allow rule for reading whose only condition is the
+/// folder, and which no rule precedes that could ask or deny there. Anything opened in other ways is mounted only while
+/// a call needs it.
 #[must_use]
 pub fn open_folders(policy: &Policy, server: &str) -> Vec<OpenFolder> {
     let mut open: Vec<OpenFolder> = Vec::new();
@@ -47,7 +47,7 @@ fn asks_only_for_a_folder(rule: &Rule) -> bool {
     condition.tool.is_none() && condition.domains.is_none() && condition.lists.is_none()
 }
 
-/// Returns `true` if a rule could speak of something in a folder, in a role, at a server.
+/// Returns `true` if a rule could apply to something in a folder, in a role, at a server.
 fn speaks_of(rule: &Rule, server: &str, role: Role, folder: &CanonicalPath) -> bool {
     let condition = &rule.condition;
     let of_server = condition.server.as_ref().is_none_or(|servers| servers.iter().any(|s| s == server));

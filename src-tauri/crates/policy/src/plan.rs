@@ -1,8 +1,8 @@
-//! From a tool call to the values that must be resolved before it can be judged.
+//! Plans a tool call: finds the values that must be resolved before it can be judged.
 //!
-//! - An unknown tool, an unknown argument and an argument of the wrong shape are denied here.
-//! - Of a call of an unknown tool that is asked about no argument is understood, whatever it looks like: there are no values.
-//! - A value of a judged role is a text or a flat list of texts; anything else is denied, never skipped.
+//! - An unknown tool, an unknown argument and an invalid argument are denied here.
+//! - A call of an unannotated tool that requires approval has no values: none of its arguments has a meaning.
+//! - A value of a judged role is a string or a flat list of strings; anything else is denied, never skipped.
 
 mod requests;
 
@@ -11,7 +11,7 @@ use crate::{Annotations, Denial, JudgedRequest, Role, RoleSet, Roles, ToolAnnota
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// A call whose arguments are understood, and whose values wait for facts.
+/// A call with parsed arguments, whose values need facts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallPlan<'a> {
     pub(crate) tool: Arc<AnnotatedTool>,
@@ -21,24 +21,24 @@ pub struct CallPlan<'a> {
     pub(crate) values: Vec<PlannedValue<'a>>,
 }
 
-/// One value of the call that means something.
+/// One value of the call with a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlannedValue<'a> {
-    /// The argument.
+    /// Argument that contains the value.
     pub argument: &'a Arc<str>,
-    /// Its place in the argument, when that is a list.
+    /// Index in the argument, if that is a list.
     pub index: Option<usize>,
-    /// The roles of the argument. Never empty.
+    /// Roles of the argument; never empty.
     pub roles: RoleSet,
-    /// The value as the client wrote it; nothing for a git remote the call leaves out, for which git knows a default.
+    /// Value as written by the client; `None` for an omitted git remote, for which git has a default.
     pub raw: Option<&'a str>,
 }
 
 impl Annotations {
-    /// Understands a call. The arguments are shared until a canonical value differs from what the client wrote.
+    /// Plans a call. The arguments are shared until a canonical value differs from the client's.
     ///
     /// # Errors
-    /// A denial when the tool is not known or the arguments do not fit it.
+    /// A denial, if the tool is unknown or the arguments are invalid.
     pub fn plan<'a>(
         &'a self,
         server: &str,
@@ -53,11 +53,11 @@ impl Annotations {
         CallPlan::build(Arc::clone(known), &known.annotation, arguments, &values)
     }
 
-    /// Understands a call as [`Annotations::plan`] does. Where `unannotated` says to ask, a call of a tool that nobody has
-    /// annotated is planned as a whole.
+    /// Plans a call like [`Annotations::plan`]. If `unannotated` says to ask, a call of an unannotated tool is planned as a
+    /// whole.
     ///
     /// # Errors
-    /// As [`Annotations::plan`].
+    /// Those of [`Annotations::plan`].
     pub fn plan_or_ask<'a>(
         &'a self,
         server: &str,
@@ -68,7 +68,7 @@ impl Annotations {
         let is_unknown = || JudgedRequest::parse(tool).is_none() && self.known(server, tool).is_none();
         match unannotated {
             Unannotated::Ask if is_unknown() => {
-                Ok(CallPlan::new(Arc::new(AnnotatedTool::nobody_s(server, tool)), arguments))
+                Ok(CallPlan::new(Arc::new(AnnotatedTool::unannotated(server, tool)), arguments))
             }
             Unannotated::Ask | Unannotated::Deny => self.plan(server, tool, arguments),
         }
@@ -80,31 +80,31 @@ impl Annotations {
 }
 
 impl<'a> CallPlan<'a> {
-    /// The server.
+    /// Returns the server name.
     #[must_use]
     pub fn server(&self) -> &str {
         &self.tool.server
     }
 
-    /// The tool.
+    /// Returns the tool name.
     #[must_use]
     pub fn tool(&self) -> &str {
         &self.tool.name
     }
 
-    /// Every role that arguments of the call carry.
+    /// Returns the roles of all arguments.
     #[must_use]
     pub fn carried(&self) -> RoleSet {
         self.carried
     }
 
-    /// Every value that means something, in the order in which facts are to be given.
+    /// Returns the values with a role, in the order in which facts must be given.
     #[must_use]
     pub fn values(&self) -> &[PlannedValue<'a>] {
         &self.values
     }
 
-    /// The call as if its tool had no argument with this role.
+    /// Returns the plan as if the tool had no argument with this role.
     #[must_use]
     pub fn without(&self, role: Role) -> Self {
         let mut plan = self.clone();
@@ -116,7 +116,7 @@ impl<'a> CallPlan<'a> {
 }
 
 impl PlannedValue<'_> {
-    /// Returns `true` if it needs [`Fact::Path`](crate::Fact::Path).
+    /// Returns `true` if the value needs [`Fact::Path`](crate::Fact::Path).
     #[must_use]
     pub fn is_path(&self) -> bool {
         self.roles.meets(RoleSet::PATHS)
@@ -126,7 +126,7 @@ impl PlannedValue<'_> {
         self.raw.unwrap_or_default()
     }
 
-    /// Returns `true` if it may be given [`Fact::Remotes`](crate::Fact::Remotes).
+    /// Returns `true` if the value can have [`Fact::Remotes`](crate::Fact::Remotes).
     #[must_use]
     pub fn is_remote(&self) -> bool {
         self.roles.contains(Role::GitRemoteUrl)
@@ -159,7 +159,7 @@ impl<'a> CallPlan<'a> {
         Self { tool, arguments, carried: RoleSet::default(), judged: Vec::new(), values: Vec::new() }
     }
 
-    /// Takes the roles of one argument.
+    /// Adds the roles of one argument.
     fn carry(&mut self, roles: &Roles) {
         if self.carried.includes(roles.all) {
             return;
@@ -172,7 +172,7 @@ impl<'a> CallPlan<'a> {
         }
     }
 
-    /// Takes the values of one argument.
+    /// Adds the values of one argument.
     fn collect(
         &mut self,
         argument: &'a Arc<str>,
@@ -187,7 +187,7 @@ impl<'a> CallPlan<'a> {
         let is_path = meant.meets(RoleSet::PATHS);
         match value {
             Some(Value::String(text)) if !text.is_empty() || !is_remote => push(None, Some(text)),
-            // Git knows a default for a remote that the call leaves out.
+            // Git has a default for a remote that the call omits.
             None | Some(Value::Null | Value::String(_)) if is_remote => push(None, None),
             None => {}
             Some(Value::Null) if !is_path => {}
@@ -196,10 +196,10 @@ impl<'a> CallPlan<'a> {
                 texts.for_each(|(index, text)| push(Some(index), Some(text)));
             }
             Some(_) if meant.meets(RoleSet::RESOURCES) => {
-                let reason = format!("argument `{argument}` must be a text or a flat list of texts");
+                let reason = format!("argument `{argument}` must be a string or a flat list of strings");
                 return Err(Denial::invalid(reason));
             }
-            // What is only looked at by list conditions may have any shape, and then no list covers it.
+            // A value that only list conditions check may have any shape; then no list covers it.
             Some(_) => push(None, None),
         }
         Ok(())

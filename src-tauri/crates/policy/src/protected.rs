@@ -1,15 +1,15 @@
-//! Paths that no call touches, held as a tree so that asking about a path costs a step for each folder it shares with
-//! them; paths that no call changes; and names that are asked about whatever rules and grants say.
+//! Protected paths, stored as a tree so that a lookup costs one step per shared folder; read-only paths; and names whose
+//! writing requires approval whatever rules and grants say.
 //!
-//! - A path is closed when it is a protected one or lies below it, and also when it lies above one and the call goes
-//!   down into it.
-//! - The session sandbox lies in a protected folder of ours: that folder does not close it, one inside it does.
+//! - A path is closed if it is protected or below a protected path, and also if it is above one and the call recurses into
+//!   it.
+//! - The session sandbox is in one of our protected folders. That folder does not close it; a protected path inside it does.
 
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_paths::protected::KnownPath;
 use std::collections::BTreeMap;
 
-/// The protected paths. Built once, asked for every path of every call.
+/// Protected paths. Built once, and checked for every path of every call.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ProtectedPaths {
     paths: Vec<CanonicalPath>,
@@ -18,21 +18,21 @@ pub struct ProtectedPaths {
     starting: &'static [KnownPath],
 }
 
-/// A path that may be read by the rules, and that no call changes.
+/// A path that rules may allow to read but no call may change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadOnlyPath {
-    /// The file or folder.
+    /// File or folder.
     pub path: CanonicalPath,
-    /// The reason that no call changes it.
+    /// Reason.
     pub is: ReadOnlyReason,
 }
 
-/// The reason that no call changes a path.
+/// Reason why no call may change a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadOnlyReason {
-    /// The folder of our own programs, which run outside every sandbox.
+    /// It is the folder of our own programs, which run outside every sandbox.
     OurPrograms,
-    /// A file or folder that tells an agent's client what to start.
+    /// It tells an agent client what to start.
     ClientConfiguration,
 }
 
@@ -43,39 +43,39 @@ struct Node {
     below: BTreeMap<String, Self>,
 }
 
-/// Why a path is closed.
+/// Reason why a path is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Closed {
-    /// It is protected, or in something that is.
+    /// It is protected or inside a protected folder.
     Inside,
-    /// Something protected is in it.
+    /// It contains a protected path.
     Above,
 }
 
 impl ProtectedPaths {
-    /// Nothing is protected.
+    /// No protection.
     pub const NOTHING: &'static Self =
         &Self { paths: Vec::new(), root: Node::BARE, kept: Vec::new(), starting: &[] };
 
-    /// The same, where these are not changed either.
+    /// Adds read-only paths.
     #[must_use]
     pub fn with_read_only(self, kept: Vec<ReadOnlyPath>) -> Self {
         Self { kept, ..self }
     }
 
-    /// The same, where writing a file of one of these names, in any folder, is asked about.
+    /// Adds file names whose writing requires approval in any folder.
     #[must_use]
     pub fn asking_about(self, starting: &'static [KnownPath]) -> Self {
         Self { starting, ..self }
     }
 
-    /// The paths that no call changes.
+    /// Returns the read-only paths.
     #[must_use]
     pub fn read_only(&self) -> &[ReadOnlyPath] {
         &self.kept
     }
 
-    /// Returns `true` if showing a whole folder would show something that is closed, or let something change that is kept.
+    /// Returns `true` if mounting a whole folder would expose a closed path, or make a read-only one writable.
     #[must_use]
     pub fn would_be_exposed_by(&self, path: &CanonicalPath, writable: bool) -> bool {
         let touches = |inside: &CanonicalPath| inside.contains(path) || path.contains(inside);
@@ -84,8 +84,8 @@ impl ProtectedPaths {
         self.paths.iter().any(touches) || (writable && self.kept.iter().any(is_changed))
     }
 
-    /// The kept paths in a folder that its sandbox masks, so that the folder can be written around them: our programs, which are
-    /// there whenever we run.
+    /// Returns the read-only paths in a folder that the sandbox masks, so that the folder can be writable around them: our
+    /// programs, which always exist while we run.
     #[must_use]
     pub fn masked_in(&self, folder: &CanonicalPath) -> Vec<&CanonicalPath> {
         let is_masked = |kept: &&ReadOnlyPath| {
@@ -94,32 +94,32 @@ impl ProtectedPaths {
         self.kept.iter().filter(is_masked).map(|kept| &kept.path).collect()
     }
 
-    /// The kept path that holds a path; or, for a call that takes the path away, one that lies in it.
+    /// Returns the read-only path that contains a path; or, if the call removes the path, one inside it.
     pub(crate) fn keeps(&self, path: &CanonicalPath, taken_away: bool) -> Option<&ReadOnlyPath> {
         self.kept.iter().find(|kept| kept.path.contains(path) || (taken_away && path.contains(&kept.path)))
     }
 
-    /// The line about a name by which a client is told what to start: of the path, or of what may lie in the folder that is
-    /// brought there.
+    /// Returns the entry for a name by which a client is told what to start: for the path, or for a file that a folder moved
+    /// there may contain.
     pub(crate) fn starts(&self, path: &CanonicalPath, brings_folder: bool) -> Option<&'static KnownPath> {
         let is = |name: &str| path.as_str().strip_suffix(name).is_some_and(|above| above.ends_with('/'));
         let may_hold = |name: &str| name.rsplit_once('/').is_some_and(|(folder, _)| is(folder));
         self.starting.iter().find(|known| is(known.path) || (brings_folder && may_hold(known.path)))
     }
 
-    /// The protected paths, in the order they were given.
+    /// Returns the protected paths in the given order.
     #[must_use]
     pub fn paths(&self) -> &[CanonicalPath] {
         &self.paths
     }
 
-    /// Returns `true` if a path is protected, or lies in something that is.
+    /// Returns `true` if a path is protected or inside a protected folder.
     #[must_use]
     pub fn covers(&self, path: &CanonicalPath) -> bool {
         self.way(path).innermost.is_some()
     }
 
-    /// The protection that closes a path to a call, if any; `descends` says that the call goes down into it.
+    /// Returns why a path is closed to a call, if it is; `descends` means that the call recurses into it.
     pub(crate) fn closes(
         &self,
         path: &CanonicalPath,
@@ -127,7 +127,7 @@ impl ProtectedPaths {
         sandbox: Option<&CanonicalPath>,
     ) -> Option<Closed> {
         let way = self.way(path);
-        // Of a path in the session sandbox, what is protected above that sandbox does not count.
+        // For a path in the session sandbox, protections above the sandbox do not count.
         let spared = |depth: usize| {
             let within = sandbox.filter(|sandbox| sandbox.contains(path));
             within.is_some_and(|sandbox| depth <= sandbox.components().count())
@@ -141,7 +141,7 @@ impl ProtectedPaths {
         }
     }
 
-    /// Follows a path as far as the tree goes.
+    /// Follows a path as far as the tree has nodes.
     fn way(&self, path: &CanonicalPath) -> Way<'_> {
         let mut way = Way { innermost: self.root.is_protected.then_some(0), end: Some(&self.root) };
         for (above, name) in path.components().enumerate() {
@@ -158,9 +158,9 @@ impl ProtectedPaths {
 
 /// A path in the tree.
 struct Way<'a> {
-    /// The number of components the innermost protected path that holds it has.
+    /// Number of components of the innermost protected path that contains the path.
     innermost: Option<usize>,
-    /// The node of the path itself, if the tree has one.
+    /// Node of the path itself, if any.
     end: Option<&'a Node>,
 }
 
@@ -198,7 +198,7 @@ mod tests {
             .prop_map(|parts| CanonicalPath::assume_canonical(&format!("/{}", parts.join("/"))).unwrap())
     }
 
-    /// The same question, asked of every protected path.
+    /// Computes the same by checking every protected path.
     fn looked(
         protected: &[CanonicalPath],
         path: &CanonicalPath,
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_protected_in_the_session_sandbox_is_closed_however_short_its_name() {
+    fn protected_paths_in_the_session_sandbox_are_closed() {
         let at = |text| CanonicalPath::assume_canonical(text).unwrap();
         let (sandbox, protected) = (at("/s/b"), ProtectedPaths::from_iter([at("/s"), at("/s/b/k")]));
         let closes = |path| protected.closes(&at(path), false, Some(&sandbox));

@@ -1,8 +1,8 @@
-//! Requests of a client that are no tool calls and are judged like one.
+//! Client requests that are not tool calls but are judged like them.
 //!
-//! - INVARIANT: the name of such a request is never the name of a tool: rules, grants and the record know it by that name.
-//! - A resource with a `file:` address is a path like any other. Every other address, a prompt's arguments and the values
-//!   of a completion are text.
+//! - INVARIANT: the name of such a request is never the name of a tool: rules, grants and the record use that name.
+//! - A resource with a `file:` URI is a path like any other. Other URIs, a prompt's arguments and completion values are
+//!   text.
 
 mod address;
 
@@ -23,10 +23,10 @@ pub enum JudgedRequest {
     Complete,
 }
 
-/// The argument with an address that is text.
+/// Argument with a URI that is text.
 pub const URI: &str = "uri";
 
-/// The argument with the path of a `file:` address.
+/// Argument with the path of a `file:` URI.
 pub const PATH: &str = "path";
 
 impl JudgedRequest {
@@ -39,7 +39,7 @@ impl JudgedRequest {
         Self::ALL.into_iter().find(|request| request.name() == method)
     }
 
-    /// Returns its method, which is its name in rules and on record.
+    /// Returns the method, which is the request's name in rules and in the record.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -50,16 +50,16 @@ impl JudgedRequest {
         }
     }
 
-    /// Returns `true` if it names a resource by its address.
+    /// Returns `true` if the request names a resource by URI.
     #[must_use]
     pub fn names_resource(self) -> bool {
         matches!(self, Self::ReadResource | Self::SubscribeResource)
     }
 
-    /// Returns the arguments as they are judged: the `uri` of a file becomes its `path`.
+    /// Returns the arguments to judge: the `uri` of a file becomes its `path`.
     ///
     /// # Errors
-    /// [`AddressError`], if readers of addresses could disagree about a `uri`.
+    /// [`AddressError`], if parsers could disagree about a `uri`.
     pub fn arguments(self, given: &Map<String, Value>) -> Result<Map<String, Value>, AddressError> {
         let mut arguments = given.clone();
         let uri = arguments.get(URI).and_then(Value::as_str).filter(|_| self.names_resource());
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn no_other_method_is_one() {
+    fn other_methods_are_not_judged_requests() {
         assert_eq!(JudgedRequest::parse("tools/list"), None);
         let all = JudgedRequest::ALL;
         assert_eq!(all.map(|request| JudgedRequest::parse(request.name())), all.map(Some));

@@ -1,41 +1,41 @@
-//! The meanings of arguments. The one registry of roles.
+//! Roles of arguments: the only registry of them.
 //!
-//! - Adding a role is one row of the table below; a row with a part missing does not compile.
-//! - The verb of a role is the one its values are shown with when a person is asked, unless the tool says a worse one.
-//! - No role is named by a text literal anywhere else.
+//! - A new role is one row in the table below; an incomplete row does not compile.
+//! - Questions show a value with the verb of its role, unless the tool's name implies a more harmful one.
+//! - No other code names a role by a string literal.
 
 use crate::Verb;
 use std::fmt;
 use std::ops::Deref;
 use std::slice;
 
-/// The kind of thing a role names, and so the way its values are made canonical and judged.
+/// Kind of resource that a role names; determines how values are normalized and judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Category {
-    /// A file or folder: a canonical absolute path.
+    /// File or folder: a canonical absolute path.
     Path,
-    /// A place on the network: a normalized URL.
+    /// Network target: a normalized URL.
     Url,
-    /// A name without case: lower case.
+    /// Case-insensitive name: lower case.
     Identifier,
-    /// Anything else: unchanged, and never judged alone.
+    /// Anything else: unchanged, and never judged on its own.
     Opaque,
 }
 
-/// An action of a call on the path it names.
+/// Access of a call to the path it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Access {
-    /// Looks.
+    /// Reads.
     Read,
     /// Creates or changes.
     Write,
-    /// Takes away.
+    /// Deletes or moves away.
     Delete,
 }
 
 macro_rules! roles {
     ($($role:ident $name:literal $category:ident $access:expr, $verb:expr, $description:literal;)+) => {
-        /// The meaning of an argument.
+        /// Meaning of an argument.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Role {
             $(#[doc = $description] $role,)+
@@ -45,7 +45,7 @@ macro_rules! roles {
             /// Every role.
             pub const ALL: &'static [Self] = &[$(Self::$role),+];
 
-            /// The role of this name.
+            /// Returns the role of this name.
             #[must_use]
             pub fn parse(name: &str) -> Option<Self> {
                 match name {
@@ -54,31 +54,31 @@ macro_rules! roles {
                 }
             }
 
-            /// Its name in the files.
+            /// Returns the name in files.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$role => $name,)+ }
             }
 
-            /// Its meaning, for people.
+            /// Returns the description for people.
             #[must_use]
             pub fn description(self) -> &'static str {
                 match self { $(Self::$role => $description,)+ }
             }
 
-            /// The kind of thing it names.
+            /// Returns the kind of resource.
             #[must_use]
             pub const fn category(self) -> Category {
                 match self { $(Self::$role => Category::$category,)+ }
             }
 
-            /// The action on a path; nothing for roles that name no path.
+            /// Returns the access to a path; `None` for roles without a path.
             #[must_use]
             pub fn access(self) -> Option<Access> {
                 match self { $(Self::$role => $access,)+ }
             }
 
-            /// The action on the thing it names, for people; nothing for roles that only tell more of another.
+            /// Returns the verb for people; `None` for roles that only qualify another one.
             #[must_use]
             pub fn verb(self) -> Option<Verb> {
                 match self { $(Self::$role => $verb,)+ }
@@ -88,36 +88,36 @@ macro_rules! roles {
 }
 
 roles! {
-    ReadPath "read-path" Path Some(Access::Read), Some(Verb::Read), "A file or folder that is read.";
-    WritePath "write-path" Path Some(Access::Write), Some(Verb::Write), "A file or folder that is created or changed.";
-    DeletePath "delete-path" Path Some(Access::Delete), Some(Verb::Delete), "A file or folder that is removed or moved away.";
-    WriteHistory "write-history" Path Some(Access::Write), Some(Verb::Record), "A repository whose history or references are changed.";
+    ReadPath "read-path" Path Some(Access::Read), Some(Verb::Read), "A file or folder to read.";
+    WritePath "write-path" Path Some(Access::Write), Some(Verb::Write), "A file or folder to create or change.";
+    DeletePath "delete-path" Path Some(Access::Delete), Some(Verb::Delete), "A file or folder to remove or move away.";
+    WriteHistory "write-history" Path Some(Access::Write), Some(Verb::Record), "A repository whose history or references change.";
     DeleteHistory "delete-history" Path Some(Access::Delete), Some(Verb::Forget), "A repository whose references are removed.";
-    FetchUrl "fetch-url" Url None, Some(Verb::Fetch), "An address that is fetched.";
-    GitRemoteUrl "git-remote-url" Url None, Some(Verb::Push), "A git remote that is talked to, by address or by name.";
-    GithubOwner "github-owner" Identifier None, Some(Verb::Publish), "The account that owns what is acted on.";
+    FetchUrl "fetch-url" Url None, Some(Verb::Fetch), "A URL to fetch.";
+    GitRemoteUrl "git-remote-url" Url None, Some(Verb::Push), "A git remote, as an address or a name.";
+    GithubOwner "github-owner" Identifier None, Some(Verb::Publish), "The owner of the affected repository.";
     GithubRepo "github-repo" Identifier None, Some(Verb::Publish), "A repository, without its owner.";
-    ProxyDomain "proxy-domain" Identifier None, Some(Verb::Reach), "A host that is opened for traffic.";
+    ProxyDomain "proxy-domain" Identifier None, Some(Verb::Reach), "A host to allow traffic to.";
     BranchName "branch-name" Opaque None, None, "A git branch.";
     CommitMessage "commit-message" Opaque None, None, "The text of a commit.";
-    EmailAddress "email-address" Opaque None, Some(Verb::Send), "A person written to.";
+    EmailAddress "email-address" Opaque None, Some(Verb::Send), "A recipient of a message.";
     EmailBody "email-body" Opaque None, None, "The text of a message.";
-    SharePermission "share-permission" Opaque None, None, "What a person it is shared with may do.";
-    Command "command" Opaque None, Some(Verb::Run), "A command or a program text that is run.";
-    ResourceUri "resource-uri" Opaque None, Some(Verb::Read), "The address of a resource that only its server knows.";
-    PromptName "prompt-name" Opaque None, Some(Verb::Use), "The name of a prompt of the server.";
-    PromptArgument "prompt-argument" Opaque None, None, "The argument of a prompt or resource that is completed.";
-    None "none" Opaque None, None, "Nothing that is judged.";
+    SharePermission "share-permission" Opaque None, None, "The permission given to a recipient.";
+    Command "command" Opaque None, Some(Verb::Run), "A command or code to run.";
+    ResourceUri "resource-uri" Opaque None, Some(Verb::Read), "The URI of a resource on the server.";
+    PromptName "prompt-name" Opaque None, Some(Verb::Use), "The name of a prompt on the server.";
+    PromptArgument "prompt-argument" Opaque None, None, "A prompt or resource argument to complete.";
+    None "none" Opaque None, None, "Not judged.";
 }
 
 impl Role {
-    /// Returns `true` if a folder in this role always stands for all that is in it: taking a folder away takes its content.
+    /// Returns `true` if a folder in this role always includes its content: removing a folder removes everything in it.
     #[must_use]
     pub fn descends(self) -> bool {
         RoleSet::DESCENDING.contains(self)
     }
 
-    /// Returns `true` if it names something that is judged by itself.
+    /// Returns `true` if the role names a resource that is judged on its own.
     #[must_use]
     pub fn is_resource(self) -> bool {
         match self.category() {
@@ -127,25 +127,25 @@ impl Role {
     }
 }
 
-/// Some of the roles.
+/// Set of roles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct RoleSet(u32);
 
 impl RoleSet {
-    /// The roles that name paths.
+    /// Roles for paths.
     pub const PATHS: Self = Self::of(Category::Path);
-    /// The roles that name places on the network.
+    /// Roles for network targets.
     pub const URLS: Self = Self::of(Category::Url);
-    /// The roles that name things without case.
+    /// Roles for case-insensitive names.
     pub const IDENTIFIERS: Self = Self::of(Category::Identifier);
 
-    /// The roles that are judged by themselves.
+    /// Roles that are judged on their own.
     pub const RESOURCES: Self = Self(Self::PATHS.0 | Self::URLS.0 | Self::IDENTIFIERS.0);
 
-    /// The roles in which a folder always stands for all that is in it.
+    /// Roles in which a folder always includes its content.
     pub const DESCENDING: Self = Self(Self::bit(Role::DeletePath));
 
-    /// The roles of a category.
+    /// Returns the roles of a category.
     const fn of(category: Category) -> Self {
         let (mut set, mut left) = (0, Role::ALL);
         while let [role, rest @ ..] = left {
@@ -157,25 +157,25 @@ impl RoleSet {
         Self(set)
     }
 
-    /// Returns `true` if a role is among them.
+    /// Returns `true` if the set contains a role.
     #[must_use]
     pub fn contains(self, role: Role) -> bool {
         self.0 & Self::bit(role) != 0
     }
 
-    /// Returns `true` if both have a role in common.
+    /// Returns `true` if both sets share a role.
     #[must_use]
     pub fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Returns `true` if there is none.
+    /// Returns `true` if the set is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Each of them, in the order of the registry.
+    /// Iterates over the roles in the order of the registry.
     pub fn iter(self) -> impl Iterator<Item = Role> {
         let mut left = self.0;
         std::iter::from_fn(move || {
@@ -185,7 +185,7 @@ impl RoleSet {
         })
     }
 
-    /// Returns `true` if all of the other's are among them.
+    /// Returns `true` if the set contains all roles of the other one.
     #[must_use]
     pub fn includes(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -201,13 +201,13 @@ impl RoleSet {
     }
 }
 
-/// The roles of an argument, in the order of the file.
+/// Roles of an argument, in the order of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Roles {
     roles: Vec<Role>,
-    /// All of them.
+    /// All roles.
     pub(crate) all: RoleSet,
-    /// Those that mean something.
+    /// Roles other than `none`.
     pub(crate) meant: RoleSet,
 }
 
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_holds_what_was_put_in() {
+    fn a_set_contains_the_inserted_roles() {
         let some = [Role::None, Role::ReadPath, Role::FetchUrl, Role::ReadPath];
         let set: RoleSet = some.into_iter().collect();
         assert_eq!(set.iter().collect::<Vec<_>>(), [Role::ReadPath, Role::FetchUrl, Role::None]);

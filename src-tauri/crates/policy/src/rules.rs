@@ -1,7 +1,7 @@
-//! The rules of a compiled policy, in order.
+//! Rules of a compiled policy, in order.
 //!
-//! - Order is meaning: the first rule that covers a value decides about it.
-//! - Rules are found by server and tool, so that thousands of them stay cheap.
+//! - Order matters: the first rule that covers a value decides.
+//! - Rules are indexed by server and tool, so that thousands of them stay cheap.
 
 mod condition;
 pub(crate) mod examples;
@@ -26,27 +26,27 @@ pub struct Policy {
 /// One rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
-    /// A description of the rule, for people.
+    /// Description for people.
     pub description: String,
-    /// The principle it comes from, for people.
+    /// Principle behind the rule, for people.
     pub principle: String,
-    /// Its name, and why, as it is told to the agent and the person.
+    /// Name, and the reason shown to the agent and the user.
     pub(crate) reason: RuleReason,
-    /// The decision for calls that it covers.
+    /// Decision for calls that it covers.
     pub then: Decision,
-    /// Its `if`.
+    /// Parsed `if`.
     pub condition: RuleCondition,
     pub(crate) examples: Vec<Example>,
 }
 
 impl Policy {
-    /// Every rule, in order.
+    /// Returns every rule, in order.
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// The servers that rules name, each once, in order.
+    /// Returns the servers that rules name, without duplicates.
     #[must_use]
     pub fn servers(&self) -> Vec<&str> {
         let mut servers = Vec::new();
@@ -58,14 +58,14 @@ impl Policy {
         servers
     }
 
-    /// The rules that can speak about a tool, in order.
+    /// Returns the rules that can apply to a tool, in order.
     #[must_use]
     pub fn rules_for(&self, server: &str, tool: &str) -> RulesFor<'_> {
         RulesFor { rules: &self.rules, places: self.index.about(server, tool) }
     }
 }
 
-/// The rules that can speak about a tool, in order. Copied to go through them again.
+/// Rules that can apply to a tool, in order. Copy it to iterate again.
 #[derive(Debug, Clone, Copy)]
 pub struct RulesFor<'a> {
     rules: &'a [Rule],
@@ -73,7 +73,7 @@ pub struct RulesFor<'a> {
 }
 
 impl RulesFor<'_> {
-    /// Those that speak about a role.
+    /// Restricts the rules to those that can apply to a role.
     pub(crate) fn speaking(self, role: Role) -> Self {
         Self { places: self.places.speaking(role), ..self }
     }
@@ -87,38 +87,38 @@ impl<'a> Iterator for RulesFor<'a> {
     }
 }
 
-/// Finds where the `within` of a rule leads, `~` included.
+/// Resolves the `within` of a rule, including `~`.
 pub type ResolveWithin<'a> = dyn Fn(&str) -> Result<CanonicalPath, WithinError> + 'a;
 
-/// The error of whoever looks where a `within` leads.
+/// Error of resolving a `within`.
 pub type WithinError = Box<dyn Error + Send + Sync>;
 
 impl Rule {
-    /// Its name, unique in the policy.
+    /// Returns the name, unique in the policy.
     #[must_use]
     pub fn name(&self) -> &Arc<str> {
         &self.reason.rule
     }
 
-    /// Why, as told to the agent and the person.
+    /// Returns the reason shown to the agent and the user.
     #[must_use]
     pub fn reason(&self) -> &Arc<str> {
         &self.reason.reason
     }
 
-    /// Returns `true` if it denies what it covers.
+    /// Returns `true` if the rule denies the calls it covers.
     #[must_use]
     pub fn denies(&self) -> bool {
         self.then == Decision::Deny
     }
 
-    /// The judged roles it speaks about.
+    /// Iterates over the judged roles that it applies to.
     pub fn judged_roles(&self) -> impl Iterator<Item = Role> {
         let judged = Role::ALL.iter().copied().filter(|role| role.is_resource());
         judged.filter(|role| self.condition.speaks_about(*role))
     }
 
-    /// The folder its paths must be in, where it names one.
+    /// Returns the folder that paths must be in, if any.
     #[must_use]
     pub fn within(&self) -> Option<&CanonicalPath> {
         self.condition.paths.as_ref().map(|paths| &paths.within)

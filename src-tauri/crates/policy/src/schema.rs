@@ -1,11 +1,12 @@
-//! Checks arguments against the shape a server declares, by the keywords that decide what a value is.
+//! Validates arguments against the schema that a server declares, by the keywords that determine the type of a value.
 //!
-//! - `type`, `properties`, `required`, `additionalProperties`, `items`, `enum`, `const`, `anyOf`, `oneOf`, `allOf` and the
-//!   schema `false`, at every depth. Of `oneOf` it is enough that one fits: what tells them apart may not be looked at.
-//! - References, `not` and conditions are not looked at, and what they say allows everything.
-//! - Keywords that only narrow a value (lengths, patterns, bounds) are the server's own business.
-//! - A shape is understood once, when it is loaded; a call that fits costs no memory, but for alternatives
-//!   that do not.
+//! - Supports `type`, `properties`, `required`, `additionalProperties`, `items`, `enum`, `const`, `anyOf`, `oneOf`, `allOf`
+//!   and the schema `false`, at every depth. For `oneOf` one match is enough, because unsupported keywords may
+//!   distinguish the alternatives.
+//! - References, `not` and conditions are ignored and allow everything.
+//! - Keywords that only narrow a value (lengths, patterns, ranges) are left to the server.
+//! - A schema is parsed once when it is loaded; validating a matching call allocates nothing, except for alternatives that
+//!   do not match.
 
 use crate::json_location::JsonLocation;
 use serde_json::{Map, Value};
@@ -13,16 +14,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// The argument that does not fit a schema, and why.
+/// An argument that does not match a schema, and the reason.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SchemaMismatch {
-    /// The argument, or nothing for all of them. An argument may have an empty name.
+    /// Path of the argument, or `None` for the arguments as a whole. An argument may have an empty name.
     path: Option<String>,
     message: String,
 }
 
 impl SchemaMismatch {
-    /// A field is not there that must be.
+    /// Creates the error for a missing required field.
     pub(crate) fn missing(at: JsonLocation<'_>, name: &str) -> Self {
         JsonLocation::Field(&at, name).misfit("is missing")
     }
@@ -37,28 +38,28 @@ impl fmt::Display for SchemaMismatch {
     }
 }
 
-/// Checks arguments against a JSON Schema.
+/// Validates arguments against a JSON Schema.
 ///
 /// # Errors
-/// The first place where they do not fit.
+/// The first mismatch.
 pub fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), SchemaMismatch> {
     let shape = Schema::of_arguments(schema);
     shape.check_whole(arguments)?;
     shape.check_fields(arguments, JsonLocation::Whole)
 }
 
-/// A JSON Schema, as far as it is understood.
+/// The supported part of a JSON Schema.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Schema {
-    /// Any when the schema names none.
+    /// Types; `None` allows any.
     types: Option<Vec<Type>>,
-    /// Nothing fits: the schema `false`.
+    /// Set for the schema `false`, which nothing matches.
     never: bool,
-    /// `enum` and `const`: the value is in each of these.
+    /// `enum` and `const`: the value must be in each of these lists.
     allowed: Vec<Vec<Value>>,
-    /// `anyOf` and `oneOf`: of each of these, one fits.
+    /// `anyOf` and `oneOf`: one of each of these lists must match.
     any_of: Vec<Vec<Self>>,
-    /// `allOf`: each of these fits.
+    /// `allOf`: all of these must match.
     all_of: Vec<Self>,
     properties: BTreeMap<String, Self>,
     required: Vec<Arc<str>>,
@@ -66,7 +67,7 @@ pub struct Schema {
     items: Option<Box<Self>>,
 }
 
-/// A type that a schema names.
+/// A type named in a schema.
 #[derive(Debug, Clone, PartialEq)]
 enum Type {
     Text,
@@ -76,19 +77,19 @@ enum Type {
     List,
     Object,
     Null,
-    /// None that JSON has.
+    /// A name that is not a JSON type.
     Unknown(String),
 }
 
-/// The values that a field may have.
+/// Allowed values of a field.
 pub(crate) enum Expected<'a> {
     Anything,
-    /// It may not be there.
+    /// The field is not allowed.
     Nothing,
     This(&'a Schema),
 }
 
-/// The fields that may be there beside those that are named.
+/// Fields that are allowed besides the named ones.
 #[derive(Debug, Clone, PartialEq, Default)]
 enum Others {
     #[default]
@@ -98,7 +99,7 @@ enum Others {
 }
 
 impl Schema {
-    /// Understands a JSON Schema. What is not a schema allows everything.
+    /// Parses a JSON Schema. A value that is not a schema allows everything.
     #[must_use]
     pub fn of(schema: &Value) -> Self {
         let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
@@ -127,8 +128,7 @@ impl Schema {
         }
     }
 
-    /// Understands the shape of a tool's arguments: where some are declared and nothing is said about others, there are
-    /// none.
+    /// Parses the schema of a tool's arguments: if it declares some and does not mention others, others are not allowed.
     pub(crate) fn of_arguments(schema: &Value) -> Self {
         let is_silent = schema.get("additionalProperties").is_none();
         let declares = schema.get("properties").is_some_and(Value::is_object);
@@ -136,7 +136,7 @@ impl Schema {
         if is_silent && declares { Self { others: Others::None, ..shape } } else { shape }
     }
 
-    /// The values that a field may have.
+    /// Returns the allowed values of a field.
     pub(crate) fn expects(&self, name: &str) -> Expected<'_> {
         match (self.properties.get(name), &self.others) {
             (Some(shape), _) => Expected::This(shape),
@@ -146,15 +146,15 @@ impl Schema {
         }
     }
 
-    /// Checks the value of a field against its schema.
+    /// Validates the value of a field against its schema.
     ///
     /// # Errors
-    /// The first place where it does not fit.
+    /// The first mismatch.
     pub fn check_field(&self, name: &str, value: &Value) -> Result<(), SchemaMismatch> {
         self.check_value(value, JsonLocation::Field(&JsonLocation::Whole, name))
     }
 
-    /// Checks all that the schema says of the arguments together, but not the fields themselves.
+    /// Validates everything that the schema says about the arguments together, without the fields themselves.
     pub(crate) fn check_whole(&self, arguments: &Map<String, Value>) -> Result<(), SchemaMismatch> {
         if self.is_plain() {
             return Ok(());
@@ -164,7 +164,7 @@ impl Schema {
         self.check_composed(&whole, JsonLocation::Whole)
     }
 
-    /// Returns `true` if the schema asks nothing of an object beside its fields.
+    /// Returns `true` if the schema constrains nothing about an object except its fields.
     fn is_plain(&self) -> bool {
         let takes_objects = self.types.as_ref().is_none_or(|types| types.contains(&Type::Object));
         takes_objects
@@ -186,7 +186,7 @@ impl Schema {
 
     fn check_kind(&self, value: &Value, at: JsonLocation<'_>) -> Result<(), SchemaMismatch> {
         if self.never {
-            return Err(at.misfit("may have no value at all"));
+            return Err(at.misfit("cannot have any value"));
         }
         if let Some(types) = &self.types
             && !types.iter().any(|wanted| wanted.has(value))
@@ -195,7 +195,7 @@ impl Schema {
             return Err(at.misfit(format!("must be of type {}", names.join(" or "))));
         }
         if !self.allowed.iter().all(|allowed| allowed.contains(value)) {
-            return Err(at.misfit("is not one of the values allowed"));
+            return Err(at.misfit("is not one of the allowed values"));
         }
         Ok(())
     }
@@ -221,7 +221,7 @@ impl Schema {
         Ok(())
     }
 
-    /// Checks that every required field is there.
+    /// Checks that every required field is present.
     fn check_required(
         &self,
         fields: &Map<String, Value>,
@@ -233,7 +233,7 @@ impl Schema {
         }
     }
 
-    /// The fields that must be there.
+    /// Returns the required fields.
     pub(crate) fn required(&self) -> &[Arc<str>] {
         &self.required
     }

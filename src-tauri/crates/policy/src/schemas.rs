@@ -1,7 +1,7 @@
-//! JSON Schemas of the files, generated from the types they are read into and shipped in `docs/schemas`.
+//! JSON Schemas of the files, generated from the types that parse them and shipped in `docs/schemas`.
 //!
-//! - Rules and arguments are read field by field, for the sake of errors that name them; their shapes are written here
-//!   and held against the loader.
+//! - Rules and arguments are parsed field by field, so that errors can name the field. Their shapes are therefore defined
+//!   here, and tests compare them with the parser.
 
 use crate::rules::examples::StoredExamples;
 use crate::rules::load::conditions::{StoredDomains, StoredList, StoredPaths, names_a_host};
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// A role by its name.
+/// Name of a role.
 pub(crate) struct RoleName;
 
 impl JsonSchema for RoleName {
@@ -26,10 +26,10 @@ impl JsonSchema for RoleName {
     }
 }
 
-/// A role of paths.
+/// Name of a role for paths.
 pub(crate) struct PathRoleName;
 
-/// A role of hosts, and of what leads to one.
+/// Name of a role for hosts or URLs.
 pub(crate) struct HostRoleName;
 
 impl JsonSchema for PathRoleName {
@@ -60,9 +60,9 @@ fn some(wanted: impl Fn(Role) -> bool) -> Schema {
 /// A rule of a compiled policy.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, rename = "Rule")]
-#[expect(dead_code, reason = "only its shape is used")]
+#[expect(dead_code, reason = "used only for its schema")]
 pub(crate) struct RuleShape {
-    /// Unique in the file, not empty, and not what verdicts call what no rule decides.
+    /// Unique in the file, not empty, and not a reserved name.
     #[schemars(extend("minLength" = 1, "not" = { "pattern": "^(structural-|grant$|default-deny$)" }))]
     name: String,
     #[serde(default)]
@@ -74,15 +74,15 @@ pub(crate) struct RuleShape {
     then: DecisionShape,
     #[serde(default)]
     reason: String,
-    /// Held against the rule when the file is loaded.
+    /// Checked against the rule when the file is loaded.
     #[schemars(default, with = "StoredExamples")]
     examples: Option<StoredExamples>,
 }
 
-/// Every part that is there must hold.
+/// All conditions that are set must hold.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, rename = "Conditions")]
-#[expect(dead_code, reason = "only its shape is used")]
+#[expect(dead_code, reason = "used only for its schema")]
 struct ConditionsShape {
     #[serde(default)]
     roles: Vec<RoleName>,
@@ -96,21 +96,21 @@ struct ConditionsShape {
     domains: Option<StoredDomains>,
     #[serde(default)]
     lists: Vec<StoredList>,
-    /// The call names no path and no address, and its server reaches nothing.
+    /// The call has no path and no address, and its server reaches nothing.
     #[schemars(default, with = "ReachesShape")]
     reaches: Option<ReachesShape>,
 }
 
 #[derive(JsonSchema)]
 #[schemars(rename_all = "lowercase", rename = "Reaches")]
-#[expect(dead_code, reason = "only its shape is used")]
+#[expect(dead_code, reason = "used only for its schema")]
 enum ReachesShape {
     Nothing,
 }
 
 #[derive(JsonSchema)]
 #[schemars(rename_all = "lowercase", rename = "Decision")]
-#[expect(dead_code, reason = "only its shape is used")]
+#[expect(dead_code, reason = "used only for its schema")]
 enum DecisionShape {
     Allow,
     Escalate,
@@ -120,14 +120,14 @@ enum DecisionShape {
 /// A tool and its arguments.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, rename = "StoredTool", rename_all = "camelCase")]
-#[expect(dead_code, reason = "only its shape is used")]
+#[expect(dead_code, reason = "used only for its schema")]
 pub(crate) struct ToolShape {
     #[schemars(length(min = 1))]
     tool_name: String,
-    /// The server it stands under.
+    /// Name of the server that the tool is listed under.
     #[schemars(default)]
     server_name: Option<String>,
-    /// For people.
+    /// Comment for people.
     #[schemars(default)]
     comment: Value,
     args: BTreeMap<String, ArgumentShape>,
@@ -137,19 +137,19 @@ pub(crate) struct ToolShape {
     descends: Option<bool>,
 }
 
-/// The roles of an argument, or roles under conditions.
+/// Roles of an argument, or conditional roles.
 #[derive(JsonSchema)]
 #[schemars(untagged, rename = "Argument")]
-#[expect(dead_code, reason = "only its shape is used")]
+#[expect(dead_code, reason = "used only for its schema")]
 pub(crate) enum ArgumentShape {
     Roles(Vec<RoleName>),
     Conditional(annotations::load::guards::StoredConditional),
 }
 
-/// About an argument of the call. Without an operator it never holds.
+/// Condition on an argument of the call. Without an operator it never holds.
 #[derive(JsonSchema)]
 #[schemars(untagged, rename = "Condition")]
-#[expect(dead_code, reason = "only its shape is used")]
+#[expect(dead_code, reason = "used only for its schema")]
 pub(crate) enum ConditionShape {
     Equals(EqualsShape),
     In(InShape),
@@ -159,7 +159,7 @@ pub(crate) enum ConditionShape {
 
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, rename = "Equals")]
-#[expect(dead_code, reason = "only its shape is used")]
+#[expect(dead_code, reason = "used only for its schema")]
 pub(crate) struct EqualsShape {
     arg: String,
     #[schemars(extend("not" = { "type": "null" }))]
@@ -168,7 +168,7 @@ pub(crate) struct EqualsShape {
 
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, rename = "In")]
-#[expect(dead_code, reason = "only its shape is used")]
+#[expect(dead_code, reason = "used only for its schema")]
 pub(crate) struct InShape {
     arg: String,
     #[schemars(rename = "in", extend("items" = { "not": { "type": "null" } }))]
@@ -177,7 +177,7 @@ pub(crate) struct InShape {
 
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, rename = "Is")]
-#[expect(dead_code, reason = "only its shape is used")]
+#[expect(dead_code, reason = "used only for its schema")]
 pub(crate) struct IsShape {
     arg: String,
     is: StateShape,
@@ -185,7 +185,7 @@ pub(crate) struct IsShape {
 
 #[derive(JsonSchema)]
 #[schemars(rename_all = "lowercase", rename = "State")]
-#[expect(dead_code, reason = "only its shape is used")]
+#[expect(dead_code, reason = "used only for its schema")]
 enum StateShape {
     Present,
     Absent,
@@ -195,7 +195,7 @@ enum StateShape {
 
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, rename = "Never")]
-#[expect(dead_code, reason = "only its shape is used")]
+#[expect(dead_code, reason = "used only for its schema")]
 pub(crate) struct NeverShape {
     arg: String,
 }
@@ -213,7 +213,7 @@ fn place(name: &str) -> PathBuf {
 }
 
 #[test]
-fn the_shipped_schemas_are_those_of_the_types() {
+fn the_shipped_schemas_match_the_types() {
     let write = std::env::var_os("IRONCURTAIN_WRITE_SCHEMAS").is_some();
     for (name, schema) in all() {
         let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
@@ -230,7 +230,7 @@ fn the_shipped_schemas_are_those_of_the_types() {
 }
 
 #[test]
-fn the_loader_takes_every_field_of_a_rule_that_the_schema_has_and_no_other() {
+fn the_parser_accepts_exactly_the_fields_of_the_schema() {
     let [(_, schema), ..] = all();
     let schema = serde_json::to_value(schema).unwrap();
     let fields = |of: &str| -> Vec<String> {
@@ -260,10 +260,10 @@ fn the_loader_takes_every_field_of_a_rule_that_the_schema_has_and_no_other() {
         assert_eq!(load(rule(json!({ &field: null }))).is_ok(), takes_null("Conditions", &field), "{field}");
         let known = |value: Value| match load(rule(json!({ &field: value }))) {
             Ok(_) => true,
-            Err(error) => !error.to_string().contains("is not known"),
+            Err(error) => !error.to_string().contains("unknown condition"),
         };
         assert!(known(json!([])), "{field}");
     }
     assert_eq!(fields("Conditions").len(), 7);
-    assert!(load(rule(json!({ "other": [] }))).unwrap_err().to_string().contains("is not known"));
+    assert!(load(rule(json!({ "other": [] }))).unwrap_err().to_string().contains("unknown condition"));
 }

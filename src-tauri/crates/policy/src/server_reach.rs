@@ -1,16 +1,15 @@
-//! The reach of a server beyond its session, as far as judging needs it.
+//! Reach of a server beyond its session, as far as the judge needs it.
 //!
-//! - Found out by the caller, from what the server was started with and what it is shown at that moment.
+//! - Determined by the caller from how the server was started and what is currently mounted.
 
-/// The reach of a server beyond its session: a fact of the moment, like the target of a link.
+/// Reach of a server beyond its session at this moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ServerReach {
-    /// It runs in a sandbox, has no network, and is shown nothing but its program, the session's folder and the folder
-    /// that it keeps its own data in.
+    /// It runs in a sandbox without network, and can access only its program, the session's folder and its own data folder.
     Nothing,
-    /// It is shown or may reach something else.
+    /// It can access or may reach something else.
     Something,
-    /// Nobody can say right now. No rule that allows rests on it.
+    /// It cannot be determined right now; no allow rule relies on it.
     #[default]
     Unknown,
 }

@@ -1,9 +1,9 @@
-//! Reads JSON strictly: what two readers could take for different things is refused.
+//! Strict JSON: input that two parsers could read differently is refused.
 //!
-//! - No object has a name twice, or one that the JSON library keeps for itself.
-//! - A list is no object: serde would fill the fields of a struct from it, in their order.
-//! - A whole number is one however it is written: `1.0` is 1, as in JSON Schema.
-//! - The text begins with the value, not with a byte order mark.
+//! - No object has a duplicate name, or one that the JSON library reserves.
+//! - A list is never accepted as an object: serde would fill a struct's fields from it, in order.
+//! - A whole number may be written with a fraction: `1.0` is 1, as in JSON Schema.
+//! - The text starts with the value, not with a byte order mark.
 
 mod exact;
 mod once;
@@ -20,29 +20,29 @@ use serde_json::Value;
 use std::fmt;
 use values::Wrong;
 
-/// Why a text is not taken.
+/// Reason why a text is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadError {
-    /// The line, counted from 1, where it is known.
+    /// Line number from 1, if known.
     pub line: Option<usize>,
-    /// The way to what is wrong, dotted; empty when it is the whole.
+    /// Dotted path of the invalid value; empty for the whole text.
     pub field: String,
-    /// The error.
+    /// Message.
     pub message: String,
 }
 
-/// Reads a text.
+/// Parses a text.
 ///
 /// # Errors
-/// [`ReadError`], when it is not JSON, not strict, or not what is wanted.
+/// [`ReadError`], if it is not JSON, not strict, or does not match the type.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, ReadError> {
     read_part(text, &[], parse(text)?)
 }
 
-/// Reads a value that stands in a text where the names of these fields lead.
+/// Parses a value found in a text at these field names.
 ///
 /// # Errors
-/// [`ReadError`], when it is not what is wanted: the field is below that place.
+/// [`ReadError`], if it does not match the type; the field is relative to that location.
 pub fn read_part<T: DeserializeOwned>(text: &str, way: &[&str], value: Value) -> Result<T, ReadError> {
     take(value).map_err(|wrong: Wrong| {
         let line = JsonLocation::Whole.follow(way, |base| {
@@ -56,14 +56,14 @@ pub fn read_part<T: DeserializeOwned>(text: &str, way: &[&str], value: Value) ->
     })
 }
 
-/// The line on which stands what the names of these fields lead to, or what would hold it.
+/// Returns the line of the value at these field names, or of the value that would contain it.
 #[must_use]
 pub fn line_of(text: &str, way: &[&str]) -> Option<usize> {
     JsonLocation::Whole
         .follow(way, |location| SourceFile { file: "", text }.line(JsonLocation::Whole, location))
 }
 
-/// The content of a file.
+/// Parses the content of a file.
 pub(crate) fn read_file<T: DeserializeOwned>(source: SourceFile<'_>) -> Result<T, LoadError> {
     read(source.text).map_err(|misread| LoadError::Shape {
         place: Box::new(SourceLocation { file: source.file.to_owned(), line: misread.line }),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_meant_is_taken() {
+    fn valid_input_is_accepted() {
         let text = "{\"all\": {\"a\": [{\"count\": 1.0, \"word\": \"yes\"}, {\"count\": 2}], \"b\": []}, \"other\": [{}]}";
         let one = Inner { count: 1, word: Some(Word::Yes) };
         let all = BTreeMap::from([
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_is_named_with_its_place() {
+    fn invalid_input_is_named_with_its_location() {
         let inner = |text: &str| told(&format!("{{\"all\":\n {{\"a\": [\n{text}]}}}}"));
         for (text, line, message) in [
             (r#"{"count": 1}, [1]"#, 3, "`all.a[1]`: invalid type: list, expected an object"),
@@ -153,7 +153,7 @@ mod tests {
             (
                 r#"{"count": 1, "word": {"yes": null}}"#,
                 3,
-                "`all.a[0].word`: invalid type: object, expected a text",
+                "`all.a[0].word`: invalid type: object, expected a string",
             ),
             (r#"{"count": 1, "word": "no"}"#, 3, "`all.a[0].word`: unknown variant `no`, expected `yes`"),
             (
@@ -169,7 +169,7 @@ mod tests {
         for (text, line, message) in [
             ("[{}, \"\"]", Some(1), "invalid type: list, expected an object"),
             ("{\"all\": [],\n\"name\": \"\"}", Some(1), "`all`: invalid type: list, expected an object"),
-            ("{\"all\": {},\n\"name\": 1}", Some(2), "`name`: invalid type: number, expected a text"),
+            ("{\"all\": {},\n\"name\": 1}", Some(2), "`name`: invalid type: number, expected a string"),
             ("{\"all\": {\"a\": {}}}", Some(1), "`all.a`: invalid type: object, expected a list"),
             ("\u{feff}{}", Some(1), "it begins with a byte order mark: save it as UTF-8 without one"),
             ("{\n\"all\" {}}", Some(2), "expected `:` (column 7)"),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_named_from_where_it_stands() {
+    fn a_part_is_located_in_its_file() {
         let text = "{\"x\":\n {\"y\":\n  {\"count\":\n\"1\"}}}";
         let part = serde_json::json!({ "count": "1" });
         let misread = read_part::<Inner>(text, &["x", "y"], part).unwrap_err();

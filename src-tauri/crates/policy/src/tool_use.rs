@@ -1,34 +1,33 @@
-//! A use of a tool that a person can allow beyond one call: the tool, with the values that mean something.
+//! Use of a tool that the user can allow beyond one call: the tool with its values that have a role.
 //!
-//! - There is none for a call that names a path, an address or a host to be opened: those are allowed by themselves.
-//! - Bound to every value with a role, whether it is judged or not. What has no role may be another one the next time, and so may
-//!   a command.
-//! - Of a tool that nobody has annotated, it is bound to all arguments as they are: such a use is no other call's.
+//! - Calls with a path, an address or a host to open have none: those are allowed on their own.
+//! - Bound to every value with a role, judged or not. Values without a role may differ next time, and so may a command.
+//! - For an unannotated tool it is bound to all arguments as they are, so it matches only identical calls.
 
 use crate::{ResolvedCall, Resource, Role, RoleSet};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// A use of a tool, in terms that a later call can be held against.
+/// A use of a tool, comparable with later calls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolUse {
     tool: String,
     values: Vec<BoundValue>,
 }
 
-/// A value that a use of a tool is bound to.
+/// A value that a tool use is bound to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BoundValue {
-    /// The argument that it came in; empty for all of them together.
+    /// Argument that contains it; empty for all arguments together.
     pub argument: String,
     /// One of its roles.
     pub role: Role,
-    /// The value, in canonical form.
+    /// Canonical value.
     pub value: String,
 }
 
 impl ToolUse {
-    /// A tool with the values that it is bound to.
+    /// Creates a use of a tool with bound values.
     #[must_use]
     pub fn new(tool: String, mut values: Vec<BoundValue>) -> Self {
         values.sort();
@@ -36,7 +35,7 @@ impl ToolUse {
         Self { tool, values }
     }
 
-    /// The use that a call makes of its tool; nothing where that cannot be allowed beyond the call.
+    /// Returns the tool use of a call; `None` if it cannot be allowed beyond the call.
     #[must_use]
     pub fn of(call: &ResolvedCall) -> Option<Self> {
         let opens = |roles: RoleSet| {
@@ -62,13 +61,13 @@ impl ToolUse {
         Some(Self::new(call.tool().to_owned(), values))
     }
 
-    /// The tool.
+    /// Returns the tool name.
     #[must_use]
     pub fn tool(&self) -> &str {
         &self.tool
     }
 
-    /// The values that it is bound to, in order.
+    /// Returns the bound values, in order.
     #[must_use]
     pub fn values(&self) -> &[BoundValue] {
         &self.values
@@ -80,7 +79,7 @@ impl ToolUse {
         self.values.iter().any(BoundValue::is_whole)
     }
 
-    /// The words on the values that it is bound to, each as `show` says it: "in provos/ironcurtain with to bob@a.org".
+    /// Describes the bound values, each formatted by `show`: "in provos/ironcurtain with to bob@a.org".
     pub fn bounds(&self, show: impl Fn(&str) -> String) -> String {
         let of = |role: Role| -> Vec<&str> {
             self.values.iter().filter(|bound| bound.role == role).map(|bound| bound.value.as_str()).collect()
@@ -106,7 +105,7 @@ impl ToolUse {
 }
 
 impl BoundValue {
-    /// All arguments, with their names in order.
+    /// Binds all arguments, sorted by name.
     fn whole(arguments: &Map<String, Value>) -> Self {
         let mut arguments = Value::Object(arguments.clone());
         arguments.sort_all_objects();

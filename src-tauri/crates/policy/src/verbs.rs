@@ -1,67 +1,67 @@
-//! The verbs of a question: what a call does to what it names, in the words that people read.
+//! Verbs for questions: what a call does to what it names, in words for people.
 //!
-//! - Ordered by harm, the least first. A call is shown by its worst.
-//! - The registry of roles gives each role its verb; the name of a tool can say which of several it is.
+//! - Ordered by harm, least harmful first. A question shows the most harmful verb of a call.
+//! - The role registry assigns a verb to each role; the name of a tool can make it more specific.
 
 use crate::words;
 
-/// An action of a call, the least harmful first.
+/// Action of a call, ordered by harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verb {
-    /// Looks what names there are.
+    /// Lists names.
     List,
-    /// Looks into it.
+    /// Reads content.
     Read,
-    /// Is told when it changes.
+    /// Subscribes to changes.
     Follow,
-    /// Takes it from the network.
+    /// Fetches from the network.
     Fetch,
     /// Opens connections to a host.
     Reach,
-    /// Has the agent's model answer.
+    /// Requests a response from the agent's model.
     AskModel,
-    /// Sends the beginning of a text, to be told how it may go on.
+    /// Sends the beginning of a text for completion.
     Complete,
-    /// Reads and writes there for as long as it works.
+    /// Reads and writes during the whole call.
     WorkIn,
-    /// Makes something that was not there.
+    /// Creates something new.
     Create,
-    /// Writes it.
+    /// Writes.
     Write,
-    /// Changes parts of it.
+    /// Changes parts of something.
     Change,
     /// Changes the history of a repository.
     Record,
-    /// Adds a commit to it.
+    /// Adds a commit.
     Commit,
-    /// Takes it from where it is to another place.
+    /// Moves to another place.
     Move,
-    /// Does what only the tool itself knows.
+    /// Does something that only the tool knows.
     Use,
-    /// Puts something else in its place.
+    /// Replaces something.
     Overwrite,
-    /// Takes it away.
+    /// Deletes.
     Delete,
-    /// Takes away from the history of a repository.
+    /// Removes from the history of a repository.
     Forget,
-    /// Puts it where others see it.
+    /// Publishes to others.
     Publish,
     /// Sends commits to a remote.
     Push,
-    /// Lets somebody else have it.
+    /// Shares with others.
     Share,
-    /// Sends it to somebody.
+    /// Sends to a recipient.
     Send,
     /// Writes a file that the user's own programs run, outside every sandbox.
     Plant,
-    /// Runs it as a command or as a program.
+    /// Runs a command or program.
     Run,
-    /// Does what nobody has said: perhaps the worst.
+    /// Does something unknown, perhaps the worst.
     Call,
 }
 
-/// Words of names of tools, and what they say.
+/// Words in tool names and their verbs.
 const SAID: [(Verb, &str); 12] = [
     (Verb::List, "list ls"),
     (
@@ -84,7 +84,7 @@ const SAID: [(Verb, &str); 12] = [
     (Verb::Send, "send reply forward notify"),
 ];
 
-/// Words that name things as often as deeds: heard only where no other is.
+/// Words that are nouns as often as verbs; used only if no other word matches.
 const PERHAPS: [(Verb, &str); 6] = [
     (Verb::List, "tree"),
     (Verb::Read, "log diff status blame history"),
@@ -95,7 +95,7 @@ const PERHAPS: [(Verb, &str); 6] = [
 ];
 
 impl Verb {
-    /// The word people read.
+    /// Returns the word for people.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -125,14 +125,14 @@ impl Verb {
         }
     }
 
-    /// The word with what joins it to its object: "run: ", "read ".
+    /// Returns the word with its separator before the object: "run: ", "read ".
     #[must_use]
     pub fn lead(self) -> String {
         let joint = if self == Self::Run { ":" } else { "" };
         format!("{}{joint} ", self.word())
     }
 
-    /// The action that the name of a tool tells of: the worst, where it tells of several.
+    /// Returns the verb implied by the name of a tool; the most harmful if there are several.
     #[must_use]
     pub fn of_tool(name: &str) -> Option<Self> {
         let words = words::of(name);
@@ -144,7 +144,7 @@ impl Verb {
         heard(&SAID).or_else(|| heard(&PERHAPS))
     }
 
-    /// Returns `true` if it changes nothing.
+    /// Returns `true` if the verb changes nothing.
     #[must_use]
     pub fn only_looks(self) -> bool {
         self <= Self::Fetch
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_tool_says_the_worst_of_what_it_says() {
+    fn a_tool_name_gives_its_most_harmful_verb() {
         for (name, verb) in [
             ("git_push", Some(Verb::Push)),
             ("git_commit", Some(Verb::Commit)),
@@ -176,13 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_is_the_worst_that_is_known() {
+    fn running_is_the_most_harmful_known_verb() {
         assert!(Verb::Run > Verb::Plant && Verb::Plant > Verb::Send && Verb::Call > Verb::Run);
         assert_eq!([Verb::Run.lead(), Verb::Read.lead()], ["run: ", "read "]);
     }
 
     #[test]
-    fn what_reaches_others_is_worse_than_what_stays_here() {
+    fn reaching_others_is_more_harmful_than_staying_local() {
         let mut all =
             [Verb::Read, Verb::Send, Verb::Write, Verb::Delete, Verb::Push, Verb::Publish, Verb::Overwrite];
         all.sort_by_key(|verb| std::cmp::Reverse(*verb));

@@ -1,7 +1,7 @@
-//! The verdicts of the judge.
+//! Verdicts of the judge.
 //!
-//! - Only the judge makes a [`Permit`]; it carries why, and which grants it rests on.
-//! - An [`Escalation`] names every value that needs a person's word: approving exactly those lets the call through.
+//! - Only the judge creates a [`Permit`]; it carries the reason and the grants it is based on.
+//! - An [`Escalation`] lists every value that requires approval: approving exactly those lets the call through.
 
 use crate::decision::STARTS_PROGRAMS;
 use crate::{AllowedBy, Decision, Denial, Destination, ResolvedCall, Role, RuleReason};
@@ -9,20 +9,20 @@ use ironcurtain_paths::CanonicalPath;
 use std::fmt;
 use std::sync::Arc;
 
-/// The judge's answer.
+/// Decision on a call, with its terms.
 #[derive(Debug, PartialEq)]
 #[must_use]
 pub enum Verdict {
-    /// The call may happen.
+    /// The call is allowed.
     Allow(Permit),
-    /// A person must say.
+    /// The call requires the user's approval.
     Escalate(Escalation),
-    /// The call does not happen.
+    /// The call is denied.
     Deny(Denial),
 }
 
 impl Verdict {
-    /// The decision without its terms.
+    /// Returns the decision without its terms.
     #[must_use]
     pub fn decision(&self) -> Decision {
         match self {
@@ -32,7 +32,7 @@ impl Verdict {
         }
     }
 
-    /// The rule that decides, or the first of those that allow.
+    /// Returns the deciding rule, or the first one that allows.
     #[must_use]
     pub fn rule(&self) -> &str {
         match self {
@@ -43,9 +43,9 @@ impl Verdict {
     }
 }
 
-/// The permission for one call, which it holds as it was judged and as it is sent.
+/// Permission for one call; contains the call as judged and as sent.
 #[derive(Debug, PartialEq)]
-#[must_use = "a permit is what forwarding a call takes"]
+#[must_use = "forwarding a call requires its permit"]
 pub struct Permit {
     call: ResolvedCall,
     by: AllowedBy,
@@ -54,42 +54,42 @@ pub struct Permit {
     grants: Vec<String>,
 }
 
-/// A call that a person must decide.
+/// A call that requires the user's approval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Escalation {
-    /// The call as it was judged.
+    /// Call as judged.
     pub call: ResolvedCall,
-    /// The first rule that asks.
+    /// First rule that asks.
     pub by: RuleReason,
-    /// Every value that needs the person's word. Never empty.
+    /// Values that require approval; never empty.
     pub values: Vec<PendingApproval>,
-    /// Every rule that spoke besides those that ask.
+    /// Other rules that applied.
     pub others: Vec<RuleReason>,
 }
 
-/// One thing that needs a person's word, and was given it when passed back as approved.
+/// A value that requires approval; approved when it is passed back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingApproval {
-    /// In which role; nothing when the call itself is asked about.
+    /// Role; `None` if the call itself requires approval.
     pub role: Option<Role>,
-    /// The argument it came in; empty when the call itself is asked about.
+    /// Argument; empty if the call itself requires approval.
     pub argument: Arc<str>,
-    /// The thing that is asked about.
+    /// Subject of the approval.
     pub subject: ApprovalSubject,
-    /// The rule that asks.
+    /// Rule that asks.
     pub by: RuleReason,
 }
 
-/// A thing that a person is asked about.
+/// Subject of an approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalSubject {
     /// A path.
     Path(CanonicalPath),
     /// A URL or a name.
     Text(Arc<str>),
-    /// A role of the tool for which the call gives no value.
+    /// A role without a value in the call.
     Absent,
-    /// The call as a whole: its tool names no resource.
+    /// The call as a whole: its tool has no resources.
     Call,
 }
 
@@ -103,31 +103,31 @@ impl Permit {
         Self { call, by, reason, others, grants }
     }
 
-    /// The call that may happen.
+    /// Returns the permitted call.
     #[must_use]
     pub fn call(&self) -> &ResolvedCall {
         &self.call
     }
 
-    /// The ground on which the call is allowed.
+    /// Returns the ground on which the call is allowed.
     #[must_use]
     pub fn allowed_by(&self) -> AllowedBy {
         self.by
     }
 
-    /// The first rule that allows it.
+    /// Returns the first reason that allows it.
     #[must_use]
     pub fn reason(&self) -> &RuleReason {
         &self.reason
     }
 
-    /// Every other rule that spoke.
+    /// Returns the other rules that applied.
     #[must_use]
     pub fn others(&self) -> &[RuleReason] {
         &self.others
     }
 
-    /// The grants it rests on, each once.
+    /// Returns the grants it is based on, without duplicates.
     #[must_use]
     pub fn grants(&self) -> &[String] {
         &self.grants
@@ -135,19 +135,19 @@ impl Permit {
 }
 
 impl PendingApproval {
-    /// Returns `true` if `approved` is a yes to this: the same thing in the same role and argument.
+    /// Returns `true` if `approved` answers this: the same subject in the same role and argument.
     #[must_use]
     pub fn is_answered_by(&self, approved: &Self) -> bool {
         self.role == approved.role && self.argument == approved.argument && self.subject == approved.subject
     }
 
-    /// Returns `true` if it asks about a program that a client is told to start, which is asked about every time.
+    /// Returns `true` if it is about a program that a client is told to start, which requires approval every time.
     #[must_use]
     pub fn is_about_a_start(&self) -> bool {
         *self.by.rule == *STARTS_PROGRAMS
     }
 
-    /// The host and the port it leads to, when it is an address.
+    /// Returns the host and port of an address.
     #[must_use]
     pub fn host_and_port(&self) -> Option<(String, u16)> {
         let (ApprovalSubject::Text(text), Some(role @ (Role::FetchUrl | Role::GitRemoteUrl))) =

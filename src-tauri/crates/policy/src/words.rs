@@ -1,16 +1,16 @@
-//! Names taken apart into words: `repoPath`, `repo_path`, `repo-path` and `repopath` are all `repo`, `path`.
+//! Splits names into words: `repoPath`, `repo_path`, `repo-path` and `repopath` all become `repo`, `path`.
 
-/// Endings and beginnings that are written together with the word beside them.
+/// Words that names attach without a separator.
 const GLUED_ENDS: [&str; 8] = ["path", "file", "filename", "directory", "folder", "dir", "url", "uri"];
 const GLUED_STARTS: [&str; 4] = ["file", "path", "dir", "folder"];
 
-/// Words that only look glued.
+/// Words that only look attached.
 const WHOLE: [&str; 5] = ["profile", "xpath", "jsonpath", "direct", "direction"];
 
-/// Words that may follow a glued beginning.
+/// Words that may follow an attached prefix.
 const AFTER: [&str; 10] = ["name", "id", "type", "size", "path", "list", "content", "root", "key", "mode"];
 
-/// The words of a name: lower case, singular, without numbers.
+/// Returns the words of a name: lower case, singular, without numbers.
 #[must_use]
 pub fn of(name: &str) -> Vec<String> {
     let mut words = Vec::new();
@@ -33,7 +33,7 @@ pub fn of(name: &str) -> Vec<String> {
     words
 }
 
-/// The words of a sentence.
+/// Returns the words of a sentence.
 #[must_use]
 pub fn of_text(text: &str) -> Vec<String> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').flat_map(of).collect()
@@ -69,7 +69,7 @@ fn unglued(word: &str) -> Option<(&str, &str)> {
     })
 }
 
-/// English plurals, as far as names need them.
+/// Converts an English plural to singular, as far as names need it.
 fn singular(word: &str) -> String {
     let without = |ending: &str| word.strip_suffix(ending);
     if let Some(stem) = without("ies").filter(|stem| stem.len() > 1) {
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_taken_apart_however_they_are_written() {
+    fn names_are_split_in_any_style() {
         for (name, words) in [
             ("repo_path", "repo path"),
             ("repoPath", "repo path"),

@@ -1,4 +1,4 @@
-//! Requests a person's own programs make, and the replies.
+//! Requests from the user's own programs, and the replies.
 
 use crate::questions::{QuestionsView, WaitingChoice};
 use crate::view::{
@@ -8,123 +8,124 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// One request, numbered by the asker.
+/// Request with an id chosen by the sender.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestFrame {
-    /// Repeated in the reply.
+    /// Id, repeated in the reply.
     pub id: u64,
-    /// The request itself.
+    /// The request.
     pub request: Request,
 }
 
-/// A request. All of them show, take away, keep what is there as it is, put back what was moved to quarantine, or end what was
-/// stopped, after which the person is asked as before.
+/// Request to the daemon.
+///
+/// - INVARIANT: no request grants anything. Requests only show or revoke, decide about left-behind files, or end a pause, lockdown or
+///   denial, after which the user is asked as before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
-    /// State of the daemon.
+    /// Returns the state of the daemon.
     Status,
-    /// Live sessions.
+    /// Lists active sessions.
     Sessions,
-    /// One session, live or ended, with the files it left that run later.
+    /// Returns an active or ended session with its autostart files.
     Session {
-        /// Its id.
+        /// Id of the session.
         session: String,
     },
-    /// The ended sessions that left files about which the person has not said anything, the newest first.
+    /// Lists ended sessions with files that the user has not decided about, newest first.
     LeftBehind,
-    /// The sessions of which files are in quarantine, with just those files, the newest first.
+    /// Lists sessions with quarantined files, newest first, and only those files.
     Quarantine,
-    /// Keeps a file that a session left, moves it to quarantine, puts it back from there, or deletes it.
+    /// Keeps, quarantines, puts back or deletes a file that a session left behind.
     DecideLeft {
         /// Id of the session.
         session: String,
-        /// The file, as the session's list names it.
+        /// Path of the file, as listed.
         path: String,
-        /// The person's choice.
+        /// The user's choice.
         choice: LeftChoice,
     },
-    /// The sandboxes whose folders are being looked at for the last time.
+    /// Lists the sandboxes whose folders are being scanned before shutdown.
     LastLooks,
-    /// Standing grants and those of live sessions.
+    /// Lists permanent grants and those of active sessions.
     Grants,
-    /// Takes one grant back; the reply comes when that is proved.
+    /// Revokes a grant. Replies only once the server has provably lost the access.
     Revoke {
         /// Id of the grant.
         grant: String,
     },
-    /// Ends one session: its servers are killed and its grants dropped.
+    /// Closes a session: kills its servers and drops its grants.
     EndSession {
         /// Id of the session.
         session: String,
     },
-    /// The questions that wait for the person, those that nobody answered in time, and what is denied for a session.
+    /// Lists pending and unanswered questions, and what is denied for a session.
     Questions,
-    /// Forgets a question that nobody answered in time, with a yes that came late, or takes a no for the rest of a session
-    /// back.
+    /// Forgets an unanswered question and a late yes to it, or a no for the rest of a session.
     Forget {
-        /// Its id.
+        /// Id of the question.
         question: String,
     },
-    /// Denies questions that wait for the person, each for itself.
+    /// Denies pending questions.
     Deny {
-        /// Which of them.
+        /// Questions to deny.
         which: WaitingChoice,
-        /// The person's words for the agent.
+        /// The user's message for the agent.
         #[serde(default)]
         note: Option<String>,
     },
-    /// Denies everything of one session until it is resumed.
+    /// Denies every call of a session until it is resumed.
     Pause {
         /// Id of the session.
         session: String,
     },
-    /// Ends the pause of one session.
+    /// Resumes a paused session.
     Resume {
         /// Id of the session.
         session: String,
     },
-    /// Begins or ends lockdown: whatever needs the person's word is denied at once.
+    /// Turns lockdown on or off: denies at once everything that needs approval.
     Lockdown {
-        /// It is to be on.
+        /// True to turn lockdown on.
         on: bool,
-        /// Every session is ended with it.
+        /// True to close every session as well.
         end_servers: bool,
     },
-    /// The newest entries of the audit log, oldest first.
+    /// Returns the newest entries of the audit log, oldest first.
     Activity {
-        /// The greatest number.
+        /// Maximum number of entries.
         limit: usize,
     },
-    /// Checks the whole audit log's hash chain.
+    /// Verifies the hash chain of the whole audit log.
     VerifyAudit,
-    /// Figures of what happens, for Prometheus.
+    /// Returns metrics in the Prometheus text format.
     Metrics,
-    /// Opens the encrypted file of secrets for servers that start from now on.
+    /// Unlocks the encrypted secrets file for servers started from now on.
     UnlockSecrets {
-        /// Its passphrase.
+        /// Passphrase of the file.
         passphrase: Passphrase,
     },
-    /// Forgets what the passphrase opened. Servers that run keep what they were started with.
+    /// Locks the encrypted secrets file. Running servers keep the secrets they were started with.
     LockSecrets,
-    /// Ends the daemon and every session.
+    /// Stops the daemon and every session.
     Shutdown,
 }
 
-/// A passphrase on its way to the trusted process: never shown, and overwritten when it is dropped.
+/// Passphrase sent to the trusted process. Never printed, and zeroed on drop.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Passphrase(Zeroizing<String>);
 
 impl Passphrase {
-    /// The text is one.
+    /// Wraps a passphrase.
     #[must_use]
     pub fn new(text: String) -> Self {
         Self(Zeroizing::new(text))
     }
 
-    /// The text, for whoever opens something with it.
+    /// Returns the passphrase as text.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -137,74 +138,74 @@ impl fmt::Debug for Passphrase {
     }
 }
 
-/// One reply, with the number of its request.
+/// Reply with the id of its request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplyFrame {
-    /// As in the request; 0 when that could not be read.
+    /// Id of the request; 0 if the request could not be parsed.
     pub id: u64,
-    /// The reply itself.
+    /// The reply.
     pub reply: Reply,
 }
 
-/// The answer to a request.
+/// Reply to a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reply {
-    /// For [`Request::Status`].
+    /// Reply to [`Request::Status`].
     Status(StatusView),
-    /// For [`Request::Sessions`].
+    /// Reply to [`Request::Sessions`].
     Sessions(Vec<SessionView>),
-    /// For [`Request::Session`] and [`Request::DecideLeft`].
+    /// Reply to [`Request::Session`] and [`Request::DecideLeft`].
     Session(SessionRecordView),
-    /// For [`Request::LeftBehind`].
+    /// Reply to [`Request::LeftBehind`].
     LeftBehind(Vec<SessionRecordView>),
-    /// For [`Request::Quarantine`].
+    /// Reply to [`Request::Quarantine`].
     Quarantine(Vec<SessionRecordView>),
-    /// For [`Request::LastLooks`]: for each a few words that name it.
+    /// Reply to [`Request::LastLooks`], with a description of each sandbox.
     LastLooks(Vec<String>),
-    /// For [`Request::Grants`].
+    /// Reply to [`Request::Grants`].
     Grants(Vec<GrantView>),
-    /// For [`Request::Revoke`]: gone from policy, roots and the kernel's view.
+    /// Reply to [`Request::Revoke`]: policy, roots and sandboxes no longer have the grant.
     Revoked {
-        /// The grant that was taken back.
+        /// Revoked grant.
         grant: String,
-        /// Servers that had to be restarted, because they still held a file of it open.
+        /// Servers that were restarted because they still had a granted file open.
         restarted: Vec<String>,
-        /// Why that is noted and not stored yet, if so.
+        /// Reason why the revocation is not saved yet, if it is not.
         #[serde(default)]
         unstored: Option<String>,
     },
-    /// For [`Request::Questions`].
+    /// Reply to [`Request::Questions`].
     Questions(QuestionsView),
-    /// For [`Request::Deny`]: the ids of those that were denied. The others were over.
+    /// Reply to [`Request::Deny`], with the ids of the denied questions. The others were no longer pending.
     Denied(Vec<String>),
-    /// For everything that is done and needs no more words.
+    /// Success without a result.
     Done,
-    /// For [`Request::Activity`].
+    /// Reply to [`Request::Activity`].
     Activity(Vec<ActivityView>),
-    /// For [`Request::VerifyAudit`].
+    /// Reply to [`Request::VerifyAudit`].
     Audit(AuditCheckView),
-    /// For [`Request::Metrics`]: text in the format of Prometheus.
+    /// Reply to [`Request::Metrics`], in the Prometheus text format.
     Metrics(String),
-    /// It could not be done.
+    /// The request failed.
     Failed {
-        /// For programs.
+        /// Machine-readable code.
         code: ErrorCode,
-        /// For people.
+        /// Message for the user.
         message: String,
     },
 }
 
-/// The closed list of failures.
+/// Reason for the failure of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorCode {
-    /// No grant or session has that id.
+    /// There is no grant or session with this id.
     NotFound,
-    /// The request was not understood.
+    /// The request is invalid.
     Malformed,
     /// A file, the database or the audit log failed.
     Storage,
-    /// The daemon is ending.
+    /// The daemon is shutting down.
     Ending,
 }

@@ -1,34 +1,34 @@
-//! One JSON object per line, with a bound on its length.
+//! Framing: one JSON object per line, with a maximum length.
 
 use serde::{Serialize, de::DeserializeOwned};
 use std::io::{self, BufRead, Read, Write};
 
-/// The longest line either side accepts. Replies are lists a person reads, so this is generous.
+/// Maximum length of a line in bytes. Generous, because replies are lists for display.
 pub const MAX_FRAME_BYTES: usize = 8 * 1024 * 1024;
 
-/// Why a line could not be exchanged.
+/// Failure to read or write a message.
 #[derive(Debug, thiserror::Error)]
 pub enum FrameError {
-    /// The connection ended.
-    #[error("the connection ended before a whole line came")]
+    /// The connection was closed.
+    #[error("the connection was closed before a complete message arrived")]
     Ended,
-    /// Longer than [`MAX_FRAME_BYTES`].
-    #[error("the line is longer than {MAX_FRAME_BYTES} bytes")]
+    /// The message is longer than [`MAX_FRAME_BYTES`].
+    #[error("the message is longer than {MAX_FRAME_BYTES} bytes")]
     TooLong,
-    /// Not JSON of the expected shape.
-    #[error("the line is not a message of this protocol: {0}")]
+    /// The line is not valid JSON of the expected type.
+    #[error("invalid message: {0}")]
     Malformed(#[from] serde_json::Error),
-    /// The other side did not read or answer within the connection's bound.
+    /// The peer did not read or answer within the connection's timeout.
     #[error("timed out")]
     TimedOut,
-    /// The operating system's answer.
+    /// Reading or writing failed.
     #[error("the connection failed: {0}")]
     Io(io::Error),
 }
 
 impl From<io::Error> for FrameError {
     fn from(error: io::Error) -> Self {
-        // A socket with a bound fails with the first (`SO_RCVTIMEO`).
+        // A socket with a timeout (`SO_RCVTIMEO`) fails with `WouldBlock`.
         let is_late = [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut].contains(&error.kind());
         if is_late { Self::TimedOut } else { Self::Io(error) }
     }
@@ -37,7 +37,7 @@ impl From<io::Error> for FrameError {
 /// Reads one message.
 ///
 /// # Errors
-/// [`FrameError`]; after any of them the connection is of no further use.
+/// [`FrameError`]. The connection cannot be used after any error.
 pub fn read_frame<T: DeserializeOwned>(from: &mut impl BufRead) -> Result<T, FrameError> {
     let mut line = Vec::new();
     let limit = u64::try_from(MAX_FRAME_BYTES).unwrap_or(u64::MAX).saturating_add(1);
@@ -51,7 +51,7 @@ pub fn read_frame<T: DeserializeOwned>(from: &mut impl BufRead) -> Result<T, Fra
 /// Writes one message.
 ///
 /// # Errors
-/// [`FrameError::TooLong`] before anything is written; else what the connection says.
+/// [`FrameError::TooLong`], in which case nothing is written, or an error of the connection.
 pub fn write_frame<T: Serialize>(to: &mut impl Write, message: &T) -> Result<(), FrameError> {
     let mut line = serde_json::to_vec(message)?;
     if line.len() > MAX_FRAME_BYTES {
@@ -69,7 +69,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_peer_that_does_not_answer_in_time_timed_out() {
+    fn silent_peer_times_out() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         ours.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
         let error = read_frame::<Request>(&mut io::BufReader::new(ours)).unwrap_err();
@@ -78,7 +78,7 @@ mod tests {
     use crate::{Hello, Purpose, Request, RequestFrame};
 
     #[test]
-    fn a_message_comes_back_as_it_went() {
+    fn messages_round_trip() {
         let hello = Hello { version: crate::VERSION, purpose: Purpose::Control };
         let mut wire = Vec::new();
         write_frame(&mut wire, &hello).unwrap();
@@ -86,20 +86,20 @@ mod tests {
     }
 
     #[test]
-    fn half_a_line_is_an_ended_connection() {
+    fn partial_line_is_a_closed_connection() {
         let half = br#"{"version":1,"#;
         assert!(matches!(read_frame::<Hello>(&mut half.as_slice()), Err(FrameError::Ended)));
     }
 
     #[test]
-    fn an_unknown_field_is_malformed_and_names_it() {
+    fn unknown_field_is_named_in_the_error() {
         let line = b"{\"id\":1,\"request\":\"status\",\"answer\":\"allow\"}\n";
         let error = read_frame::<RequestFrame>(&mut line.as_slice()).unwrap_err();
         assert!(error.to_string().contains("`answer`"), "{error}");
     }
 
     #[test]
-    fn a_line_over_the_bound_is_refused() {
+    fn overlong_message_is_rejected() {
         let long = vec![b'x'; MAX_FRAME_BYTES + 2];
         assert!(matches!(read_frame::<Hello>(&mut long.as_slice()), Err(FrameError::TooLong)));
         let request = RequestFrame { id: 1, request: Request::Revoke { grant: "g".repeat(MAX_FRAME_BYTES) } };

@@ -1,44 +1,43 @@
-//! The first line each way.
+//! First message in each direction: hello and welcome.
 
 use serde::{Deserialize, Serialize};
 
-/// First line of a connecting program.
+/// First message of a connecting program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
     /// [`crate::VERSION`] of the program.
     pub version: u32,
-    /// The purpose of the connection.
+    /// Purpose of the connection.
     pub purpose: Purpose,
 }
 
-/// Why a program connects.
+/// Purpose of a connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
-    /// An agent client's shim that opens a session.
+    /// An agent client's shim opens a session.
     Session(ShimHello),
-    /// A program of the person's own that lists and revokes.
+    /// The user's own program lists and revokes.
     Control,
-    /// The person's app, to take the place of a daemon that has nobody to ask.
+    /// The user's app replaces a daemon that has no way to ask.
     TakeOver,
 }
 
-/// A shim's words about itself. Claims only: who it is comes from the kernel.
+/// Session parameters from a shim. Unverified claims; the client's identity comes from the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShimHello {
-    /// The server it wants, by its name in `mcp-servers.json`. Without one it wants several, with names of tools that say whose
-    /// they are.
+    /// Name of the server in `mcp-servers.json`. `None` requests several servers, with tool names prefixed by the server's.
     pub server: Option<String>,
-    /// The profile of `config.json` that says which several; without one all of them.
+    /// Profile in `config.json` that lists these servers; `None` for all servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// A name the person gave this entry in the client's configuration.
+    /// The user's name for this entry in the client's configuration.
     pub label: Option<String>,
     /// Transport of the conversation to the daemon.
     pub stdio: StdioMode,
-    /// The ticket of the session that is gone on with, where another daemon has moved it ([`ShimNote::Moved`]).
+    /// Ticket of a session to continue, after another daemon has moved it ([`ShimNote::Moved`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
 }
@@ -47,77 +46,76 @@ pub struct ShimHello {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StdioMode {
-    /// The two descriptors came with this line (`SCM_RIGHTS`): standard input, then standard output.
+    /// This message carries two descriptors (`SCM_RIGHTS`): standard input, then standard output.
     HandedOver,
     /// The shim copies bytes over this same connection after the welcome.
     Relayed,
 }
 
-/// First line of the daemon.
+/// First message of the daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Welcome {
-    /// Come in.
+    /// The connection is accepted.
     Accepted {
         /// [`crate::VERSION`] of the daemon.
         version: u32,
         /// Process id of the daemon.
         pid: u32,
-        /// The session opened, for a shim.
+        /// Id of the opened session, for a shim.
         session: Option<String>,
     },
-    /// No, and why.
+    /// The connection is refused.
     Refused(HelloRefusal),
 }
 
-/// Why a connection was refused, and what the person can do about it.
+/// Reason for refusing a connection, and what the user can do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HelloRefusal {
-    /// For programs.
+    /// Machine-readable code.
     pub code: RefusalCode,
-    /// For people: what happened and what to do.
+    /// Message for the user: what happened and what to do.
     pub message: String,
 }
 
-/// The closed list of refusals.
+/// Reason for refusing a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RefusalCode {
-    /// The greeting was not understood.
+    /// The hello is invalid.
     Malformed,
-    /// Another version of the program is running.
+    /// The daemon has another protocol version.
     Version,
-    /// The peer is another user.
+    /// The peer belongs to another user.
     OtherUser,
     /// No server or profile of that name is configured.
     UnknownServer,
     /// The daemon's own files cannot be read or written.
     Unavailable,
-    /// It can ask the person itself, and gives its place to nobody.
+    /// The daemon can ask the user itself, so it cannot be replaced.
     Stays,
 }
 
-/// A note of the daemon to a shim that has handed its conversation over and waits.
+/// Note from the daemon to a waiting shim that has handed over its conversation.
 ///
-/// A question is the one thing a call waits for without bound. Should the daemon be killed meanwhile, the shim
-/// still can tell the agent that nobody said yes. A daemon that gives its place to the app has the shim bring the conversation
-/// there.
+/// A call may wait for the user's answer indefinitely. If the daemon is killed meanwhile, the shim can still tell the agent that the call
+/// was denied. If the app replaces the daemon, the shim continues the conversation there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ShimNote {
-    /// A person is asked about the client's request of this id.
+    /// The user is being asked about the client's request with this id.
     Asking {
-        /// The id as JSON text.
+        /// Request id as JSON text.
         request: String,
     },
-    /// That request is answered, or is answered by somebody else from now on.
+    /// This request was answered, or another daemon will answer it.
     Settled {
-        /// The id as JSON text.
+        /// Request id as JSON text.
         request: String,
     },
-    /// Another daemon goes on with the session: it is to be greeted with this ticket.
+    /// Another daemon continues the session. The shim must connect to it with this ticket.
     Moved {
-        /// Opens the session once.
+        /// Ticket, valid once.
         ticket: String,
     },
 }

@@ -1,8 +1,8 @@
 //! Messages between the shim, the command line, the app and the trusted process.
 //!
-//! One JSON object per line over the user's own socket; the first line each way is a greeting with a version.
+//! One JSON object per line over the user's own socket. The first line in each direction contains the protocol version.
 //! - Nothing here can approve anything: no message carries an answer to a question, and none adds a grant.
-//! - Wire types only: the daemon converts to and from its own types by hand.
+//! - Contains wire types only; the daemon converts them to and from its own types.
 
 mod control;
 mod framing;
@@ -21,5 +21,5 @@ pub use view::{
     ProcessView, Protection, RootView, SecretsFileView, SessionRecordView, SessionView, StatusView,
 };
 
-/// Version of this protocol. Both sides must be equal: they are installed together.
+/// Version of this protocol. Must be equal on both sides, which are installed together.
 pub const VERSION: u32 = 1;

@@ -1,84 +1,84 @@
-//! The questions of the moment, to show to people. None of these values answers one.
+//! Current questions, for display. None of these values can answer one.
 
 use serde::{Deserialize, Serialize};
 
-/// The questions that wait, and what became of others.
+/// Pending and unanswered questions, and session-wide denials.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct QuestionsView {
-    /// Those that stand before the person, the oldest first.
+    /// Pending questions, oldest first.
     pub waiting: Vec<QuestionView>,
-    /// Those that nobody answered in time, the oldest first.
+    /// Questions that the user did not answer in time, oldest first.
     pub missed: Vec<QuestionView>,
     /// Everything that is denied until its session ends.
     pub denied: Vec<DenialView>,
 }
 
-/// The choice of questions that wait.
+/// Selection of pending questions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitingChoice {
-    /// Every one that waits at that moment.
+    /// All currently pending questions.
     All,
-    /// These, by their ids.
+    /// The questions with these ids.
     These(Vec<String>),
 }
 
-/// One question.
+/// Question to the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuestionView {
     /// Question id.
     pub id: String,
     /// Session id.
     pub session: String,
-    /// The client, by name.
+    /// Name of the client.
     pub client: String,
-    /// The server that would act.
+    /// Name of the server.
     pub server: String,
-    /// The tool; none when the server asks by itself.
+    /// Name of the tool; `None` if the server itself makes the request.
     pub tool: Option<String>,
-    /// Everything that the call would do, a line each, the worst first.
+    /// Effects of the call, one per line, most dangerous first.
     pub lines: Vec<String>,
-    /// The rule that asks.
+    /// Rule that requires approval.
     pub rule: String,
-    /// That rule's reason.
+    /// Reason given by the rule.
     pub reason: String,
-    /// When it was put, of one that waits.
+    /// Time at which a pending question was asked.
     pub since_ms: Option<u64>,
-    /// The time for which it is kept, of one that nobody answered in time.
+    /// Remaining seconds for which an unanswered question is kept.
     pub kept_seconds: Option<u64>,
-    /// The state that it is in.
+    /// Current state.
     pub state: QuestionState,
 }
 
-/// The state of a question.
+/// State of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuestionState {
-    /// Its call waits for the answer.
+    /// The call is waiting for the answer.
     Waiting,
-    /// Nobody answered in time; it is asked again when the agent calls again.
+    /// The user did not answer in time. A repeated call asks again.
     Missed,
-    /// The person has it before them again.
+    /// The question is shown again after its call was denied.
     ShownAgain,
-    /// The person said yes late: the same call passes once.
+    /// The user allowed it late: the same call is allowed once.
     AllowedLate,
 }
 
-/// A no for the rest of a session.
+/// Denial for the rest of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DenialView {
-    /// The id of the question that it was the answer to.
+    /// Id of the question that the user answered.
     pub id: String,
     /// Session id.
     pub session: String,
-    /// The client, by name.
+    /// Name of the client.
     pub client: String,
-    /// The server.
+    /// Name of the server.
     pub server: String,
-    /// The tool, and the places that it is denied at.
+    /// Denied tool, and the paths or hosts for which it is denied.
     pub what: String,
-    /// The person's note for the agent.
+    /// The user's message for the agent.
     pub note: Option<String>,
-    /// When the person said it.
+    /// Time of the answer.
     pub time_ms: u64,
 }

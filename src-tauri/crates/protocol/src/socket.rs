@@ -1,4 +1,4 @@
-//! Path of the daemon's socket. The one thing every program must agree on before the first word.
+//! Path of the daemon's socket, which all programs must agree on.
 
 use std::ffi::OsString;
 use std::io;
@@ -6,70 +6,67 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-/// Environment variable that puts everything under one directory (tests, demos, portable use).
+/// Environment variable that moves all files under one directory (tests, demos, portable use).
 pub const HOME_VARIABLE: &str = "IRONCURTAIN_HOME";
 
-/// Length of `sun_path` on Linux less its final NUL; macOS has 104. See `unix(7)`.
+/// Maximum path length in bytes: the shorter `sun_path`, macOS's 104 bytes, without the final NUL. Linux has 108 (`unix(7)`).
 const MAX_SOCKET_PATH: usize = 103;
 
-/// Why there is no place for the socket.
+/// Error of finding a path for the socket.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SocketPathError {
-    /// No environment variable tells.
+    /// No environment variable names a directory.
     #[error("none of `IRONCURTAIN_HOME`, `XDG_RUNTIME_DIR` and `HOME` is set; set one of them")]
     Unknown,
-    /// A relative directory would mean another place for every program.
-    #[error("`{variable}` is `{value}`, which is not an absolute path")]
+    /// A relative directory would be a different one for each program.
+    #[error("`{variable}` must be an absolute path, found `{value}`")]
     Relative {
-        /// The variable.
+        /// Name of the variable.
         variable: &'static str,
-        /// Its value.
+        /// Value of the variable.
         value: String,
     },
-    /// Longer than the operating system allows.
-    #[error("`{0}` is too long for a socket; set `IRONCURTAIN_HOME` to a shorter directory")]
+    /// The path exceeds the operating system's limit.
+    #[error("`{0}` is too long for a socket path; set `IRONCURTAIN_HOME` to a shorter directory")]
     TooLong(String),
 }
 
-/// The sockets at which this user's daemon may listen. It listens at the first.
+/// Sockets on which this user's daemon may be listening. A new daemon listens on the first.
 ///
-/// An agent client may start the shim with hardly any environment: what one program is told by a variable, another one
-/// finds without it.
+/// There are several because an agent client may start the shim with almost no environment, so it may not know the variable that chose
+/// the daemon's socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sockets {
     first: PathBuf,
     others: Vec<PathBuf>,
 }
 
-/// A socket that somebody listens at, and that cannot be connected to.
+/// Failure to connect to an existing socket.
 #[derive(Debug, thiserror::Error)]
-#[error("IronCurtain could not be reached at `{path}`: {source}")]
+#[error("failed to connect to IronCurtain at `{path}`: {source}")]
 pub struct ConnectError {
     path: PathBuf,
     source: io::Error,
 }
 
 impl Sockets {
-    /// Those of this process's user and environment.
+    /// Returns the sockets for this process's user and environment.
     ///
     /// # Errors
-    /// [`SocketPathError`], when the environment names no usable directory.
+    /// [`SocketPathError`] if the environment names no usable directory.
     pub fn of_user() -> Result<Self, SocketPathError> {
         Self::of_environment(|name| std::env::var_os(name))
     }
 
-    /// Those of this process's user in another environment.
+    /// Returns the sockets for this process's user and the given environment.
     ///
     /// # Errors
-    /// [`SocketPathError`], when the environment names no usable directory.
+    /// [`SocketPathError`] if the environment names no usable directory.
     pub fn of_environment(env: impl Fn(&str) -> Option<OsString>) -> Result<Self, SocketPathError> {
         Self::new(env, usual_runtime_directory)
     }
 
-    /// From the environment, and the runtime directory of the user where the environment does not name one.
-    ///
-    /// # Errors
-    /// [`SocketPathError`].
+    /// Creates the list from an environment and the user's default runtime directory.
     fn new(
         env: impl Fn(&str) -> Option<OsString>,
         usual: impl FnOnce() -> Option<PathBuf>,
@@ -83,7 +80,7 @@ impl Sockets {
         if let Some(home) = absolute(HOME_VARIABLE)? {
             all.push(home.join("run/socket"));
         } else {
-            // A client may have another one than the login made, as in a snap. A daemon that a shim starts uses the login's.
+            // A client may have a different one than the login session, for example in a snap. A daemon started by a shim uses the login's.
             let runtimes = absolute("XDG_RUNTIME_DIR")?.into_iter().chain(usual());
             for socket in runtimes.map(|runtime| runtime.join("ironcurtain/socket")) {
                 if !all.contains(&socket) {
@@ -100,16 +97,16 @@ impl Sockets {
         }
     }
 
-    /// Path of the socket on which the daemon listens.
+    /// Returns the path of the socket on which a new daemon listens.
     #[must_use]
     pub fn first(&self) -> &Path {
         &self.first
     }
 
-    /// Connects to the daemon; nothing when nobody listens.
+    /// Connects to the daemon. Returns `None` if no daemon is listening.
     ///
     /// # Errors
-    /// [`ConnectError`].
+    /// [`ConnectError`] if a socket exists and connecting to it fails.
     pub fn connect(&self) -> Result<Option<UnixStream>, ConnectError> {
         for path in std::iter::once(&self.first).chain(&self.others) {
             match UnixStream::connect(path) {
@@ -122,7 +119,7 @@ impl Sockets {
     }
 }
 
-/// Returns the runtime directory that a login makes for a user (`pam_systemd(8)`), if it exists and is only theirs.
+/// Returns the runtime directory that a login creates (`pam_systemd(8)`), if it exists and only the user can access it.
 #[must_use]
 pub fn usual_runtime_directory() -> Option<PathBuf> {
     let user = std::fs::metadata("/proc/self").ok()?.uid();
@@ -146,7 +143,7 @@ mod tests {
     const IN_HOME: &str = "/home/u/.local/state/ironcurtain/run/socket";
 
     #[test]
-    fn the_most_specific_variable_wins_and_what_is_found_without_one_comes_after() {
+    fn most_specific_variable_comes_first() {
         let all = [(HOME_VARIABLE, "/ic"), ("XDG_RUNTIME_DIR", "/run/own"), ("HOME", "/home/u")];
         let usual = Some("/run/user/1");
         assert_eq!(at(&all, usual).unwrap(), ["/ic/run/socket"]);
@@ -160,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn relative_and_overlong_places_are_refused() {
+    fn relative_and_overlong_paths_are_rejected() {
         assert!(matches!(
             at(&[("HOME", "home/u")], None),
             Err(SocketPathError::Relative { variable: "HOME", .. })
@@ -171,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_is_found_at_whichever_place_it_listens() {
+    fn connects_to_whichever_socket_has_a_listener() {
         let kept = tempfile::tempdir().unwrap();
         let [first, second] = ["first", "second"].map(|name| kept.path().join(name));
         let sockets = Sockets { first: first.clone(), others: vec![second.clone()] };

@@ -1,326 +1,326 @@
-//! Plain values to show to people. The command line prints them, the settings window draws them.
+//! Plain values that the command line and the window display.
 //!
 //! Times are milliseconds since the Unix epoch; paths are canonical and complete.
 
 use serde::{Deserialize, Serialize};
 
-/// The state of protection right now.
+/// Current state of protection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protection {
     /// Everything works.
     Protecting,
-    /// A question waits for the person.
+    /// A question is waiting for the user.
     Asking,
-    /// Everything that needs the person's word is denied, by their wish.
+    /// The user turned lockdown on: everything that needs approval is denied.
     Lockdown,
-    /// Something is wrong; `StatusView::troubles` says what. Calls are denied rather than let through.
+    /// Something is wrong, as listed in [`StatusView::troubles`]. Affected calls are denied.
     Degraded,
 }
 
-/// The place at which the user is asked.
+/// Place where questions are shown to the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AskedOn {
     /// In a dialog of the app.
     #[default]
     App,
-    /// On the terminal that the trusted process was started on.
+    /// On the terminal on which the trusted process was started.
     Terminal,
-    /// Nowhere: what needs approval is denied.
+    /// Nowhere: everything that needs approval is denied.
     Nobody,
 }
 
 /// State of the trusted process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusView {
-    /// One word for the tray.
+    /// State shown in the tray.
     pub protection: Protection,
     /// Process id of the daemon.
     pub pid: u32,
     /// Program version.
     pub version: String,
-    /// When the daemon started.
+    /// Start time of the daemon.
     pub started_ms: u64,
-    /// Live sessions.
+    /// Number of active sessions.
     pub sessions: usize,
-    /// Questions that wait for the person.
+    /// Number of pending questions.
     pub questions: usize,
-    /// The place at which the user is asked.
+    /// Place where questions are shown to the user.
     pub asked_on: AskedOn,
-    /// Lockdown is on: everything that needs approval is denied.
+    /// True if lockdown is on: everything that needs approval is denied.
     pub lockdown: bool,
-    /// Troubles, in sentences for people; empty when there are none.
+    /// Current problems, as sentences for the user.
     pub troubles: Vec<String>,
     /// Names of the configured servers.
     pub servers: Vec<String>,
-    /// SHA-256 of the policy in force, as the audit log names it.
+    /// SHA-256 of the policy in effect, as in the audit log.
     pub policy: String,
-    /// The encrypted file that has the secrets of servers; nothing where the keyring is their place.
+    /// Encrypted file with the secrets of servers; `None` if they are in the keyring.
     pub secrets_file: Option<SecretsFileView>,
-    /// Says that other settings than those of the user's account are in use, and what chose them.
+    /// Warning that settings other than those of the user's account are in use, and what selected them.
     pub other_home: Option<String>,
 }
 
-/// The encrypted file of secrets.
+/// State of the encrypted secrets file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretsFileView {
-    /// Its path.
+    /// Path of the file.
     pub path: String,
-    /// Nobody has typed its passphrase since the trusted process started.
+    /// True until the user has typed the passphrase.
     pub locked: bool,
 }
 
-/// One process of the chain that started the shim, as the kernel tells it.
+/// Process in the chain that started the shim, as reported by the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessView {
     /// Process id.
     pub pid: u32,
-    /// Its executable, if it could be read.
+    /// Executable, if it could be read.
     pub exe: Option<String>,
-    /// Its short name.
+    /// Short name of the process.
     pub name: String,
 }
 
-/// Who is calling.
+/// Client of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientView {
-    /// A name for people, from the proved executable; words that say so where there is none.
+    /// Display name from the verified executable, or a text that there is none.
     pub name: String,
-    /// The program that started the shim, proved by the kernel.
+    /// Program that started the shim, verified through the kernel.
     pub exe: Option<String>,
-    /// Who started whom: the client first, then its parents.
+    /// The client process, followed by its parents.
     pub chain: Vec<ProcessView>,
     /// Working directory of the shim.
     pub cwd: Option<String>,
-    /// Its own name in the protocol. Unproved: show it as "says it is".
+    /// Name that the client claims in the protocol. Unverified: display it as a claim.
     pub says_it_is: Option<String>,
-    /// The label on its command line. Unproved, since whoever starts the shim writes it: show it as "calls itself".
+    /// Label on the shim's command line. Unverified, because any process that starts the shim can set it: display it as a claim.
     pub label: Option<String>,
 }
 
-/// A directory a session's server is told of, and why.
+/// Directory that a session's server may use, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootView {
-    /// The directory.
+    /// Path of the directory.
     pub path: String,
-    /// Its origin, in words ("what you granted for this session").
+    /// Origin, in words ("what you granted for this session").
     pub source: String,
-    /// The grant behind it, if one is: revoking it takes the root away.
+    /// Grant that provides it, if any. Revoking the grant removes this root.
     pub grant: Option<String>,
 }
 
-/// One live session.
+/// Active session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionView {
     /// Session id.
     pub id: String,
-    /// Who is calling.
+    /// Client of the session.
     pub client: ClientView,
-    /// The server it uses.
+    /// Name of the server.
     pub server: String,
-    /// The connection that this session is a part of, where one entry of a client has several servers behind it.
+    /// Connection that this session shares with sessions of other servers, if a single client entry provides several servers.
     #[serde(default)]
     pub connection: Option<String>,
-    /// Why the server does not run, if it does not.
+    /// Reason why the server is not running, if it is not.
     #[serde(default)]
     pub trouble: Option<String>,
-    /// The number of times that the server was started again.
+    /// Number of times the server was restarted.
     #[serde(default)]
     pub restarts: u64,
-    /// The server runs in an OS sandbox.
+    /// True if the server runs in an OS sandbox.
     pub sandboxed: bool,
-    /// The server runs elsewhere, where it cannot be sandboxed.
+    /// True if the server is remote, where it cannot be sandboxed.
     #[serde(default)]
     pub remote: bool,
     /// Process id of the server's sandbox supervisor, while it runs.
     pub server_pid: Option<u32>,
-    /// When it began.
+    /// Start time.
     pub started_ms: u64,
-    /// The session sandbox directory.
+    /// Scratch folder of the session.
     pub sandbox_dir: String,
-    /// Calls allowed, by policy or by the person.
+    /// Number of calls allowed, by policy or by the user.
     pub allowed: u64,
-    /// Calls denied.
+    /// Number of calls denied.
     pub denied: u64,
-    /// Calls that became a question.
+    /// Number of calls that required approval.
     pub asked: u64,
-    /// Effective roots, the session sandbox first.
+    /// Effective roots, starting with the session's scratch folder.
     pub roots: Vec<RootView>,
-    /// Files left so far that run later, and about which the person has not said anything.
+    /// Number of autostart files left behind that the user has not decided about.
     pub left: usize,
-    /// The person has paused it: everything it asks for is denied.
+    /// True if the user paused the session: all its calls are denied.
     pub paused: bool,
 }
 
-/// A session, live or ended, and the files it left.
+/// Active or ended session, and the files it left behind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRecordView {
     /// Session id.
     pub id: String,
-    /// The client, by name.
+    /// Name of the client.
     pub client: String,
-    /// The server it used.
+    /// Name of the server.
     pub server: String,
-    /// The server ran in an OS sandbox.
+    /// True if the server ran in an OS sandbox.
     pub sandboxed: bool,
-    /// The server ran elsewhere.
+    /// True if the server was remote.
     #[serde(default)]
     pub remote: bool,
-    /// When it began.
+    /// Start time.
     pub started_ms: u64,
-    /// When it ended, if it has.
+    /// End time, if the session has ended.
     pub ended_ms: Option<u64>,
-    /// Its folders are still being looked at.
+    /// True while its folders are being scanned for autostart files.
     pub looking: bool,
-    /// Files that it left or changed and that the person's own programs run later.
+    /// Autostart files that it created or changed.
     pub files: Vec<LeftFileView>,
-    /// Reasons why not all could be looked at.
+    /// Reasons why some folders could not be scanned.
     pub unfinished: Vec<String>,
 }
 
-/// A file that a session left or changed, and that the person's own programs run later.
+/// Autostart file that a session created or changed: the user's programs may run it later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftFileView {
-    /// Its path, to name it in a request.
+    /// Path to use in requests.
     pub path: String,
-    /// Its path, to show.
+    /// Path to display.
     pub shown: String,
-    /// Words that end the sentence "this runs ...".
+    /// When the file runs; completes the sentence "it runs ...".
     pub when: String,
-    /// It is new.
+    /// True if the session created the file.
     pub is_new: bool,
-    /// The difference in its text, where it is known.
+    /// Diff of its text, if known.
     pub diff: Option<String>,
-    /// Its fate so far.
+    /// Current state.
     pub state: LeftState,
-    /// The path in quarantine, if it was moved there and is there still.
+    /// Path in quarantine, while the file is there.
     pub moved_to: Option<String>,
-    /// Something stands at its path while it is in quarantine.
+    /// True if there is another file at its path while it is in quarantine.
     #[serde(default)]
     pub occupied: bool,
-    /// Keys of a git configuration that were put back.
+    /// Keys of a git configuration that IronCurtain restored.
     pub keys: Vec<String>,
-    /// When it was seen last.
+    /// Time of the last change seen.
     pub time_ms: u64,
 }
 
-/// The fate of a file that a session left.
+/// State of a file that a session left behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftState {
-    /// It is where it was left, and the person has not said what to do with it.
+    /// Unchanged since the session; the user has not decided about it.
     Left,
-    /// The person keeps it.
+    /// Kept by the user.
     Kept,
-    /// It was moved to where nothing runs it.
+    /// Moved to quarantine, where nothing runs it.
     Quarantined,
-    /// It was put back from there.
+    /// Put back from quarantine.
     Returned,
-    /// It was put back from there, and what stood at its path is there now.
+    /// Put back from quarantine in exchange for the file that had taken its path.
     Exchanged,
-    /// It was deleted from there.
+    /// Deleted from quarantine.
     Deleted,
-    /// The dangerous part of it was put back to what it had been.
+    /// Dangerous settings in it were restored by IronCurtain.
     PutBack,
 }
 
-/// The person's choice about a file that a session left.
+/// The user's choice about a file that a session left behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftChoice {
-    /// It stays.
+    /// Keep it.
     Keep,
-    /// It is moved to where nothing runs it.
+    /// Move it to quarantine.
     Quarantine,
-    /// It is put back from there, unless something stands at its path.
+    /// Put it back from quarantine, unless there is another file at its path.
     PutBack,
-    /// It is put back from there, and what stands at its path is moved there.
+    /// Put it back from quarantine, and quarantine the file at its path.
     Exchange,
-    /// It is deleted from there.
+    /// Delete it from quarantine.
     Delete,
 }
 
-/// One grant.
+/// Grant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrantView {
     /// Grant id.
     pub id: String,
-    /// The client it is for, by name.
+    /// Name of the client.
     pub client: String,
-    /// The server it is for.
+    /// Name of the server.
     pub server: String,
-    /// The session it ends with, if it does.
+    /// Session that the grant ends with, for a session grant.
     pub session: Option<String>,
-    /// The thing that is granted: a path, a host with its port, or a tool with the values it is bound to.
+    /// Granted object: a path, a host with its port, or a tool with the argument values it is limited to.
     pub path: String,
     /// `file`, `folder`, `host` or `tool`.
     pub kind: String,
     /// Any of `read`, `write`, `delete`; for a host, `reach`; for a tool, `use`.
     pub access: Vec<String>,
-    /// The lifetime, in words ("this session", "until 14:05", "always").
+    /// Lifetime, in words ("this session", "until 14:05", "always").
     pub lifetime: String,
-    /// When it ends by the clock, if it does.
+    /// Expiry time, if it expires.
     pub expires_ms: Option<u64>,
-    /// When it was given.
+    /// Time at which the user gave it.
     pub created_ms: u64,
-    /// When it last let a call through.
+    /// Time of the last call that it allowed.
     pub last_used_ms: Option<u64>,
-    /// The number of calls it let through.
+    /// Number of calls that it allowed.
     pub uses: u64,
-    /// Its origin, in words.
+    /// Origin, in words.
     pub provenance: String,
-    /// Why it does not apply just now, if so: its path vanished or became a link, or the server changed.
+    /// Reason why it currently does not apply: its path was removed or became a symlink, or the server changed.
     pub suspended: Option<String>,
-    /// It is suspended because another program has the server's name. The user decides about it for the server.
+    /// Whether it is suspended because another program has the server's name, which the user decides about.
     #[serde(default)]
     pub server_changed: bool,
-    /// Since when it is denied and why that is not stored yet, if it is being taken back.
+    /// While it is being revoked: since when it has been denied, and why that is not saved yet.
     #[serde(default)]
     pub ending: Option<String>,
-    /// The days for which nothing has used it, once they are many.
+    /// Number of days since its last use, if that is long ago.
     #[serde(default)]
     pub unused_days: Option<u64>,
 }
 
-/// One entry of the audit log, for people.
+/// Entry of the audit log, for display.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActivityView {
     /// Sequence number in the log.
     pub seq: u64,
-    /// When.
+    /// Time of the entry.
     pub time_ms: u64,
     /// Kind of entry: `decision`, `outcome`, `question`, `answer`, `grant`, `revoked`, `session`, ...
     pub event: String,
-    /// The session, if one is concerned.
+    /// Session, if the entry is about one.
     pub session: Option<String>,
-    /// The client's name, if one is concerned.
+    /// Name of the client, if the entry is about one.
     pub client: Option<String>,
-    /// The server, if one is concerned.
+    /// Name of the server, if the entry is about one.
     pub server: Option<String>,
-    /// The tool, if one is concerned.
+    /// Name of the tool, if the entry is about one.
     pub tool: Option<String>,
     /// `allow`, `deny` or `escalate`, for decisions and answers.
     pub decision: Option<String>,
-    /// The ground of a decision: `rule`, `answer`, `grant`, `session-folder`, ...
+    /// Basis of a decision: `rule`, `answer`, `grant`, `session-folder`, ...
     #[serde(default)]
     pub decided_by: Option<String>,
-    /// The sentence a person reads.
+    /// Summary to display.
     pub summary: String,
-    /// Paths concerned.
+    /// Paths that the entry is about.
     pub paths: Vec<String>,
 }
 
-/// Result of checking the audit log.
+/// Result of verifying the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditCheckView {
-    /// Every link of the chain holds.
+    /// True if the whole hash chain is valid.
     pub intact: bool,
-    /// Entries read.
+    /// Number of entries read.
     pub entries: u64,
-    /// The first problem, and where it is. With an intact chain, why entries may be missing from its end.
+    /// First problem and its location. If the chain is intact, the reason why entries may be missing from its end.
     pub problem: Option<String>,
-    /// Who knows the newest entry that must be there, in words; nobody where it is empty.
+    /// Sources that confirm the newest entry, in words; empty if there are none.
     #[serde(default)]
     pub known_by: String,
 }

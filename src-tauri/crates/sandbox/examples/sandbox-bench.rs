@@ -1,10 +1,10 @@
-//! The costs of a sandbox, ours beside others in the same run, as a table in Markdown. Run by `cargo xtask bench`.
+//! Benchmarks our sandbox and others in the same run, as a Markdown table. Run by `cargo xtask bench`.
 //!
-//! `sandbox-bench [--smoke] PROGRAM [SRT]`: our program in a release build, and `srt` where it is installed; `--smoke`
-//! computes every figure once.
+//! `sandbox-bench [--smoke] PROGRAM [SRT]`: a release build of our program, and `srt` if installed. `--smoke` measures
+//! every figure only once.
 //!
-//! - Each runs the same commands, from the command line, as anybody would who has only that program.
-//! - The whole tree is counted, down from the process that was started.
+//! - Each sandbox runs the same commands from its command line, as a user would run it.
+//! - The whole process tree is counted, from the started process down.
 
 #![expect(clippy::print_stdout, reason = "the table goes to standard output")]
 
@@ -28,13 +28,13 @@ use std::{
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
 
-/// The number of times that everything is done.
+/// Number of repetitions.
 struct Rounds {
-    /// Launches of each; `srt` takes its time.
+    /// Launches of each sandbox; `srt` is slow.
     launches: usize,
     /// Lines sent back and forth.
     echoes: usize,
-    /// Grants given and taken back.
+    /// Grants added and removed.
     grants: usize,
 }
 
@@ -44,7 +44,7 @@ const SMOKE: Rounds = Rounds { launches: 1, echoes: 1, grants: 1 };
 fn main() -> Fallible<()> {
     let mut arguments = env::args().skip(1).peekable();
     let rounds = arguments.next_if_eq("--smoke").map_or(MEASURED, |_| SMOKE);
-    let ours = arguments.next().ok_or("name our program")?;
+    let ours = arguments.next().ok_or("missing argument: PROGRAM")?;
     let setting = Setting::make(ours.clone(), arguments.next())?;
     let others = Other::all(&setting);
     let costs =
@@ -52,14 +52,14 @@ fn main() -> Fallible<()> {
     print!("{}", table(&others, &costs)?);
     let live = grants::measure(&ours, setting.dir.path(), rounds.grants)?;
     println!(
-        "\nA live grant: added in {}, taken back with proof in {} (goal: added in <= 3 ms).",
+        "\nA live grant: added in {}, removed with proof in {} (goal: added in <= 3 ms).",
         time(live.add),
         time(live.remove)
     );
     Ok(())
 }
 
-/// The costs of one of them.
+/// Measurements of one sandbox.
 struct Costs {
     start_and_exit: Duration,
     first_byte: Duration,

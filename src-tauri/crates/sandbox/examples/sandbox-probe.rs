@@ -1,9 +1,9 @@
-//! A server for the sandbox tests: does on request what a hostile server would try, and says how it went.
+//! A server for the sandbox tests: attempts on request what a hostile server would, and reports the result.
 //!
 //! One line in, one line out: `ok ...` or `err NAME`, where NAME is the errno.
 
-#![expect(unsafe_code, reason = "the refusals under test are refusals of raw system calls")]
-#![expect(clippy::print_stdout, reason = "its answers go to standard output")]
+#![expect(unsafe_code, reason = "the tests check refusals of raw system calls")]
+#![expect(clippy::print_stdout, reason = "answers go to standard output")]
 
 use std::{
     env,
@@ -27,7 +27,7 @@ use std::{
 
 type ControlAnswer = Result<String, Box<dyn Error>>;
 
-/// The granted files that it holds, so that a test can see it noticed.
+/// Granted files that it holds open, so that a test can check that this is noticed.
 #[derive(Default)]
 struct Held {
     files: Vec<File>,
@@ -36,7 +36,7 @@ struct Held {
     writers: Vec<File>,
 }
 
-/// Looks at one file or folder again and again, in a thread, until it is told to stop or does not see what it saw at first.
+/// Thread that repeatedly checks a file or folder until stopped, or until it differs from the first check.
 struct Stare {
     stop: Arc<AtomicBool>,
     looks: JoinHandle<Result<u64, String>>,
@@ -53,7 +53,7 @@ fn main() {
                 stare = Some(begun);
                 String::new()
             }),
-            "blink" => stare.take().ok_or_else(|| "nothing is stared at".into()).and_then(Stare::end),
+            "blink" => stare.take().ok_or_else(|| "nothing is being checked".into()).and_then(Stare::end),
             _ => act(what, rest, &mut held),
         };
         match answer {
@@ -70,7 +70,7 @@ fn begin_to_stare(path: &str) -> Result<Stare, Box<dyn Error>> {
         }
         let names = fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().into_encoded_bytes()));
         let names = names.collect::<io::Result<Vec<_>>>()?;
-        // The rest may come and go.
+        // Further names may come and go.
         Ok(if names.is_empty() { b"empty".to_vec() } else { Vec::new() })
     };
     let (path, first) = (path.to_owned(), look(path)?);
@@ -87,21 +87,21 @@ fn begin_to_stare(path: &str) -> Result<Stare, Box<dyn Error>> {
         while !told.load(Ordering::Relaxed) {
             look()?;
             looks += 1;
-            // Only the first is waited for.
+            // Only the first check is awaited.
             let _ = begun.send(());
         }
         Ok(looks)
     });
-    // One that failed ended, which is told when it is asked for.
+    // A failure is reported when `blink` ends the thread.
     let _ = begins.recv();
     Ok(Stare { stop, looks })
 }
 
 impl Stare {
-    /// The number of times that it looked.
+    /// Stops the thread and returns the number of checks.
     fn end(self) -> ControlAnswer {
         self.stop.store(true, Ordering::Relaxed);
-        let looked = self.looks.join().map_err(|_| "the thread ended")?;
+        let looked = self.looks.join().map_err(|_| "the thread panicked")?;
         Ok(looked.map_or_else(|missed| format!("missed: {missed}"), |looks| looks.to_string()))
     }
 }
@@ -149,11 +149,11 @@ fn act(what: &str, rest: &str, held: &mut Held) -> ControlAnswer {
             Ok(done)
         }
         "write-held" => {
-            let file = held.writers.last_mut().ok_or("nothing is held")?;
+            let file = held.writers.last_mut().ok_or("no file is held")?;
             file.write_all(rest.as_bytes()).map(|()| done).map_err(Into::into)
         }
         "read-held" => {
-            let file = held.files.last().ok_or("nothing is held")?;
+            let file = held.files.last().ok_or("no file is held")?;
             Ok(fs::read_to_string(format!("/proc/self/fd/{}", file.as_raw_fd()))?)
         }
         "map" => map(rest, held).map(|()| done),
@@ -166,7 +166,7 @@ fn act(what: &str, rest: &str, held: &mut Held) -> ControlAnswer {
         "fds" => {
             let mut numbers: Vec<String> = Vec::new();
             for number in 0..1024 {
-                // SAFETY: asks for a flag of a number that may or may not be open; changes nothing.
+                // SAFETY: queries a flag of a number that may or may not be open; changes nothing.
                 if unsafe { libc::fcntl(number, libc::F_GETFD) } >= 0 {
                     numbers.push(number.to_string());
                 }
@@ -198,7 +198,7 @@ fn act(what: &str, rest: &str, held: &mut Held) -> ControlAnswer {
             Ok(done)
         }
         "close-stdout" => {
-            // SAFETY: nothing of this program is written to standard output after this.
+            // SAFETY: this program writes nothing to standard output after this.
             unsafe { libc::close(1) };
             Ok(done)
         }
@@ -208,7 +208,7 @@ fn act(what: &str, rest: &str, held: &mut Held) -> ControlAnswer {
                 "files" => libc::RLIMIT_NOFILE,
                 "file-size" => libc::RLIMIT_FSIZE,
                 "core" => libc::RLIMIT_CORE,
-                _ => return Err("no such limit".into()),
+                _ => return Err("unknown limit".into()),
             };
             let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             // SAFETY: writes into `limit`, which outlives the call.
@@ -217,13 +217,13 @@ fn act(what: &str, rest: &str, held: &mut Held) -> ControlAnswer {
         }
         "exit" => std::process::exit(rest.parse()?),
         "call" => call(rest).map(|value| value.to_string()),
-        _ => Err("no such request".into()),
+        _ => Err("unknown request".into()),
     }
 }
 
 fn map(path: &str, held: &mut Held) -> Result<(), Box<dyn Error>> {
     let file = File::open(path)?;
-    // SAFETY: maps one page of a file at an address of the kernel's choosing; nobody reads through it.
+    // SAFETY: maps one page of a file at an address chosen by the kernel; nothing reads through it.
     let at =
         unsafe { libc::mmap(ptr::null_mut(), 4096, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
     if at == libc::MAP_FAILED {
@@ -236,13 +236,13 @@ fn map(path: &str, held: &mut Held) -> Result<(), Box<dyn Error>> {
 impl Drop for Held {
     fn drop(&mut self) {
         for (at, length) in &self.maps {
-            // SAFETY: a mapping that `map` made and nobody uses.
+            // SAFETY: a mapping that `map` created and nothing uses.
             unsafe { libc::munmap(*at, *length) };
         }
     }
 }
 
-/// Leaves the only descriptor of a file in the queue of a socket pair, where no `/proc/PID/fd` shows it.
+/// Leaves the only descriptor of a file in the queue of a socket pair, which no `/proc/PID/fd` shows.
 fn park(path: &str, held: &mut Held) -> Result<(), Box<dyn Error>> {
     let file = File::open(path)?;
     let (here, there) = UnixStream::pair()?;
@@ -268,7 +268,7 @@ fn park(path: &str, held: &mut Held) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A conversation with oneself over the sandbox's own loopback.
+/// Connects to itself over the sandbox's own loopback.
 fn loopback() -> ControlAnswer {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let mut caller = TcpStream::connect(listener.local_addr()?)?;
@@ -278,10 +278,10 @@ fn loopback() -> ControlAnswer {
     Ok(io::read_to_string(&mut called)?)
 }
 
-/// One system call by name, with arguments that would do something if it were let through.
+/// Makes one system call by name, with arguments that would have an effect if it were permitted.
 fn call(name: &str) -> Result<i64, Box<dyn Error>> {
     let socket = |family: i32, kind: i32| {
-        // SAFETY: makes a descriptor or an error.
+        // SAFETY: returns a descriptor or an error.
         check(unsafe { libc::socket(family, kind, 0) }.into())
     };
     let pair = |family: i32, kind: i32| {
@@ -364,7 +364,7 @@ fn call(name: &str) -> Result<i64, Box<dyn Error>> {
                 check(libc::syscall(libc::SYS_reboot, 0xfee1_dead_u32, 672_274_793, 0x89ab_cdef_u32, nothing))
             }
             "init-module" => check(libc::syscall(libc::SYS_init_module, nothing, 0, nothing)),
-            _ => Err("no such call".into()),
+            _ => Err("unknown call".into()),
         }
     }
 }

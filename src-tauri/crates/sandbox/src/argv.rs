@@ -1,8 +1,8 @@
-//! The command line of bubblewrap: a pure function of what is wanted and what the host is like.
+//! Builds bubblewrap's command line, as a pure function of the specification and the host.
 //!
-//! - The options travel by descriptor (`--args`), so the server's environment is on no command line.
-//! - It makes the frame: system, kernel file systems, `/tmp`; the root is closed for writing last. What else is shown is
-//!   mounted when that is there ([`InitialMounts`](crate::mounts::InitialMounts)).
+//! - Options are passed by descriptor (`--args`), so the server's environment is on no command line.
+//! - Bubblewrap makes the frame: the system, the kernel's file systems and `/tmp`. It makes the root read-only last. The
+//!   remaining mounts are made on the frame ([`InitialMounts`](crate::mounts::InitialMounts)).
 
 use crate::{
     host::{HostTree, RootEntry},
@@ -10,7 +10,7 @@ use crate::{
     spec::{Spec, View},
 };
 
-/// Numbers of the descriptors that bubblewrap reads from and writes to.
+/// Descriptors that bubblewrap reads from and writes to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Descriptors {
     pub(crate) info: i32,
@@ -20,7 +20,7 @@ pub(crate) struct Descriptors {
     pub(crate) group: i32,
 }
 
-/// All options of bubblewrap, without the command.
+/// Returns all options of bubblewrap, without the command.
 pub(crate) fn bwrap_argv(spec: &Spec, host: &HostTree, fds: Descriptors) -> Vec<String> {
     let mut argv = Argv::default();
     argv.add(["--unshare-all", "--unshare-user", "--disable-userns"]);
@@ -55,14 +55,14 @@ pub(crate) fn bwrap_argv(spec: &Spec, host: &HostTree, fds: Descriptors) -> Vec<
     argv.0
 }
 
-/// `/etc/passwd` inside: the one user there is.
+/// Returns the sandbox's `/etc/passwd`, with its only user.
 pub(crate) fn passwd(spec: &Spec, uid: u32, gid: u32) -> String {
     let home = spec.env.get("HOME").map_or("/", String::as_str);
     let home = if home.contains([':', '\n']) { "/" } else { home };
     format!("{}:x:{uid}:{gid}::{home}:/bin/sh\n", user_name(uid))
 }
 
-/// `/etc/group` inside: the one group there is.
+/// Returns the sandbox's `/etc/group`, with its only group.
 pub(crate) fn group(uid: u32, gid: u32) -> String {
     format!("{}:x:{gid}:\n", user_name(uid))
 }
@@ -95,7 +95,7 @@ mod tests {
     use crate::spec::{NetworkAccess, ResourceLimits, UnixSockets};
 
     #[test]
-    fn the_whole_command_line_of_the_roots_view() {
+    fn builds_command_line_of_roots_view() {
         let host = HostTree {
             tops: vec![
                 ("/usr".into(), RootEntry::There),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_hosts_tree_only_what_the_first_program_needs_is_there() {
+    fn host_read_frame_has_only_system_folders() {
         let host = HostTree {
             tops: vec![
                 ("/bin".into(), RootEntry::Link("usr/bin".into())),

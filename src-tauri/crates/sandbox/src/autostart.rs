@@ -1,14 +1,14 @@
-//! Files that run later: found where a sandbox can write, and kept from running by themselves.
+//! Detects autostart files (files that other programs run later) in writable roots, and keeps them from running.
 //!
-//! The process that launches sandboxes has one [`Watcher`] for all of them. A root is opened before it becomes writable,
-//! closed when it is writable no longer; in between and at the end the watcher looks at what has appeared.
+//! A process that launches sandboxes has one [`Watcher`] for all of them. A root is opened before it becomes writable and
+//! closed when it no longer is. In between and at the end, the watcher checks new and changed files.
 //!
-//! - INVARIANT: nothing is left in the person's tree. What is changed there is a name moved to quarantine, or the keys of
-//!   a repository's configuration that are put back, under git's own lock.
-//! - INVARIANT: no symlink is followed. Folders are entered by descriptor.
-//! - Nobody can tell who made a file. One that runs without being asked and appears while a sandbox could have made it is
-//!   quarantined, also when another program of the person's made it, and the person is told.
-//! - Work is bounded, and what was not looked at is told of.
+//! - INVARIANT: nothing is created in the user's tree. The only changes there are files moved to quarantine, and keys of a
+//!   repository's configuration that are restored under git's own lock.
+//! - INVARIANT: no symlink is followed. Folders are opened by descriptor.
+//! - The creator of a file is unknown. A file that runs automatically and appears while a sandbox could have created it is
+//!   quarantined and reported, even if another program of the user's created it.
+//! - Work is bounded, and files that were not checked are reported.
 
 #[cfg(target_os = "linux")]
 mod baseline;
@@ -44,7 +44,7 @@ mod put_back;
 #[cfg(target_os = "linux")]
 mod quarantine;
 #[cfg(target_os = "linux")]
-mod reopened;
+mod reopened_folders;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 #[cfg(target_os = "linux")]
@@ -66,117 +66,117 @@ pub use unsupported::{
 #[cfg(target_os = "linux")]
 pub use watcher::{FinishedJournal, Watcher};
 
-/// The treatment of names that run later when they appear.
+/// Treatment of new autostart files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AutostartMode {
-    /// Those that run without being asked are quarantined; the others stay and are listed.
+    /// Files that run automatically are quarantined; the others stay and are listed.
     #[default]
     Listed,
-    /// All of those that the shield has always protected are quarantined.
+    /// All files in the strict list are quarantined.
     Strict,
 }
 
-/// The treatment of the configuration of repositories that are there already.
+/// Treatment of the configuration of existing repositories.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GitConfig {
-    /// Not writable.
+    /// Read-only.
     #[default]
     Closed,
-    /// Writable; keys that make git run something are put back.
+    /// Writable; keys that make git run a program are restored.
     Guarded,
 }
 
-/// The rules of one sandbox.
+/// Rules of one sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AutostartRules {
-    /// The treatment of what appears.
+    /// Treatment of new files.
     #[serde(default)]
     pub mode: AutostartMode,
-    /// The treatment of repositories' configuration.
+    /// Treatment of repositories' configuration.
     #[serde(default)]
     pub git_config: GitConfig,
-    /// Names, or folders of such, that are neither closed nor looked at.
+    /// Files and folders that are neither closed nor checked.
     #[serde(default)]
     pub allow: Vec<String>,
-    /// The person's home, in which start-up files of shells and desktops count.
+    /// The user's home, where startup files of shells and desktops count.
     #[serde(default)]
     pub home: Option<String>,
-    /// Paths that are not to be there: what appears at one of them, or below it, is quarantined.
+    /// Paths that must not exist: files created at or below them are quarantined.
     #[serde(default)]
     pub denied: Vec<String>,
 }
 
-/// When a file's content is run.
+/// Condition under which a file's content is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunsLater {
-    /// Words that end the sentence "this runs ...".
+    /// Words that complete the sentence "this runs ...".
     pub when: &'static str,
-    /// No act of the person's asks for it: it is quarantined when it appears.
+    /// Runs without an action of the user, so it is quarantined when it appears.
     pub unasked: bool,
 }
 
-/// The difference to what was there before.
+/// Kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeKind {
-    /// There was none.
+    /// The file is new.
     New,
-    /// There was another content.
+    /// The content has changed.
     Changed,
 }
 
-/// A measure against a sandbox that recreates a file each time it is moved away.
+/// Measure against a sandbox that keeps recreating a file after it is moved away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Countermeasure {
-    /// Show this root for reading only from now on.
+    /// Make this root read-only.
     ReadOnly {
         /// The root.
         root: String,
         /// The file.
         path: String,
     },
-    /// End the sandbox, and start no other for its session.
+    /// Terminate the sandbox and start no other for its session.
     End {
-        /// Words that end the sentence "the server was stopped because ...".
+        /// Words that complete the sentence "the server was stopped because ...".
         reason: String,
     },
 }
 
-/// Something that the person is told.
+/// Finding to report to the user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "finding", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum Finding {
-    /// A file was moved to where nothing runs it.
+    /// A file was moved to quarantine.
     Quarantined {
-        /// Its path before.
+        /// Original path.
         path: String,
-        /// Its path now.
+        /// Path in quarantine.
         moved_to: String,
-        /// Words that end the sentence "this runs ...".
+        /// Words that complete the sentence "this runs ...".
         when: String,
     },
-    /// Keys of a repository's configuration were put back to what they had been.
+    /// Keys of a repository's configuration were restored to their previous values.
     Restored {
-        /// The configuration.
+        /// Path of the configuration.
         path: String,
         /// The keys.
         keys: Vec<String>,
     },
-    /// A file that can run later is there, and is new or changed.
+    /// A new or changed file can run later, and stays.
     Left {
-        /// Its path.
+        /// Path of the file.
         path: String,
-        /// Words that end the sentence "this runs ...".
+        /// Words that complete the sentence "this runs ...".
         when: String,
-        /// The difference.
+        /// Kind of change.
         change: ChangeKind,
-        /// The difference in its text, of at most 4 KiB, where it is known.
+        /// Diff of its text, at most 4 KiB, if known.
         diff: Option<String>,
     },
-    /// Not all could be looked at, or done.
+    /// Some files could not be checked or moved.
     Unfinished {
         /// The reason, as a sentence.
         reason: String,

@@ -1,10 +1,9 @@
-//! A plain child that does not outlive whoever started it: for servers that run without a sandbox, or in one that
-//! another program makes.
+//! Unsandboxed child processes that do not outlive their parent.
 //!
-//! - INVARIANT: it is started by a thread that lives until it is let go, because the kernel's parent-death signal follows
-//!   the thread. Killing the trusted process at any instant kills the child; on platforms without such a signal none starts.
-//! - INVARIANT: it leads a process group of its own and is not reaped before the group is killed, so the number cannot
-//!   have become another's.
+//! - INVARIANT: a child is spawned by a thread that lives until it is released, because the kernel's parent-death signal
+//!   follows the thread. Killing the trusted process at any time kills the child. Platforms without such a signal refuse.
+//! - INVARIANT: a child leads its own process group and is not reaped before the group is killed, so the group's number
+//!   cannot have been reused.
 
 use std::{
     convert::Infallible,
@@ -18,7 +17,7 @@ use std::{
 use crate::error::SandboxLaunchError;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-/// A running child with the other ends of its standard streams.
+/// Running child with the other ends of its standard streams.
 #[derive(Debug)]
 pub struct BoundChild {
     /// Write end of its standard input.
@@ -29,11 +28,11 @@ pub struct BoundChild {
     pub stderr: OwnedFd,
     /// Its process id, for display.
     pub pid: u32,
-    /// The guard that keeps it alive.
+    /// Guard that keeps it alive.
     pub hold: Hold,
 }
 
-/// The guard that keeps a [`BoundChild`] alive. Dropped, the child is killed with everything in its process group.
+/// Guard that keeps a [`BoundChild`] alive. Dropping it kills the child's whole process group.
 #[derive(Debug)]
 pub struct Hold {
     leader: Option<Pid>,
@@ -41,7 +40,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// The exit status of a child that has ended, 128 and the signal where one ended it; the child stays to be reaped.
+    /// Returns the exit status (128 + the signal number) if the child has exited. Does not reap it.
     #[must_use]
     pub fn status(&self) -> Option<i32> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -52,7 +51,7 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // The only failure is that all of it has ended, which is what was wanted.
+        // Ignore the error: it means that the whole group has exited.
         let _ = self.leader.map(|leader| kill_process_group(leader, Signal::KILL));
     }
 }
@@ -70,13 +69,13 @@ pub fn spawn_bound(mut command: Command) -> io::Result<BoundChild> {
     thread::Builder::new().name("server".into()).stack_size(256 * 1024).spawn(move || {
         let mut child = match command.spawn().map(|mut child| (streams(&mut child), child)) {
             Ok((Some(streams), child)) => {
-                // A starter that no longer listens has dropped the hold, so the child is let go at once.
+                // If the receiver is gone, the hold has been dropped with it, and the child is killed below.
                 let _ = started.send(Ok((streams, child.id())));
                 child
             }
             Ok((None, mut child)) => {
                 let _ = child.kill().and_then(|()| child.wait());
-                let _ = started.send(Err(io::Error::other("its standard streams are missing")));
+                let _ = started.send(Err(io::Error::other("the child has no standard streams")));
                 return;
             }
             Err(error) => {
@@ -84,12 +83,12 @@ pub fn spawn_bound(mut command: Command) -> io::Result<BoundChild> {
                 return;
             }
         };
-        // Nothing is ever sent: this ends when the hold is dropped, which has killed the child.
+        // No value is ever sent: this returns when the hold is dropped, which has killed the child.
         let _: Result<Infallible, _> = let_go.recv();
         let _ = child.kill();
         let _ = child.wait();
     })?;
-    let gone = |_| io::Error::other("the thread that starts it ended");
+    let gone = |_| io::Error::other("the spawning thread has exited");
     let ([stdin, stdout, stderr], pid) = start.recv().map_err(gone)??;
     let leader = i32::try_from(pid).ok().and_then(Pid::from_raw);
     Ok(BoundChild { stdin, stdout, stderr, pid, hold: Hold { leader, _until: until } })
@@ -115,7 +114,7 @@ mod tests {
         spawn_bound(command).unwrap()
     }
 
-    /// Completes when the last process that holds the write end has ended.
+    /// Reads until the last process holding the write end has exited.
     fn rest(stdout: OwnedFd) -> String {
         let mut said = String::new();
         File::from(stdout).read_to_string(&mut said).unwrap();
@@ -123,14 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn its_streams_are_its_own() {
+    fn child_has_its_own_streams() {
         let child = script("read line; echo got $line; echo bad >&2");
         File::from(child.stdin).write_all(b"this\n").unwrap();
         assert_eq!((rest(child.stdout), rest(child.stderr)), ("got this\n".into(), "bad\n".into()));
     }
 
     #[test]
-    fn letting_go_kills_it_with_its_group() {
+    fn dropping_hold_kills_process_group() {
         let child = script("sleep 1000 & echo up; wait");
         let mut stdout = File::from(child.stdout);
         stdout.read_exact(&mut [0; 3]).unwrap();
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_an_error() {
+    fn missing_program_is_an_error() {
         let error = spawn_bound(Command::new("/nonexistent/program")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }

@@ -1,11 +1,11 @@
-//! The control group of a sandbox, so that its limits hold for all of its processes together.
+//! Control groups, which make a sandbox's limits apply to all of its processes together.
 //!
-//! - Version 2 only, and only in a part of the hierarchy that is the launching process's own: where nobody else is, or
-//!   which systemd gives it on request. Elsewhere there is none, and each process is limited for itself.
-//! - Looked for once per launching process, which then moves to a group beside those of its sandboxes. Nothing is asked of
-//!   systemd while launching.
-//! - INVARIANT: bubblewrap joins before it makes anything, by a descriptor that nobody after it has; inside, no control
-//!   group can be written.
+//! - Version 2 only, and only in a subtree that this process has to itself or that systemd delegates on request. Otherwise
+//!   no group is used, and limits apply to each process separately.
+//! - The subtree is determined once per process, which then moves into a group beside those of its sandboxes. Launching
+//!   sends no requests to systemd.
+//! - INVARIANT: bubblewrap joins before it creates anything, through a descriptor that no later process inherits; control
+//!   groups are not writable inside the sandbox.
 
 mod systemd;
 
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::spec::ResourceLimits;
 
-/// The limits that a control group has.
+/// Limits that a control group enforces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CgroupLimits {
     pub(crate) memory: bool,
@@ -33,46 +33,47 @@ pub(crate) struct CgroupLimits {
     pub(crate) processes: bool,
 }
 
-/// The part of the hierarchy in which this process may make control groups.
+/// Subtree in which this process may create control groups.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CgroupRoot {
     dir: PathBuf,
     can: CgroupLimits,
 }
 
-/// One sandbox's.
+/// Control group of one sandbox.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
     dir: PathBuf,
     has: CgroupLimits,
 }
 
-/// The time that the kernel may take for the last process to be gone, in steps of [`STEP_NANOSECONDS`].
+/// Number of [`STEP_NANOSECONDS`] steps to wait for the last process to exit.
 const STEPS: u32 = 100;
 const STEP_NANOSECONDS: i64 = 20_000_000;
 
-/// Makes sure that limits hold for all processes of a sandbox together, where this system lets us: asks systemd for a
-/// scope if this process has no control group to itself. For programs that live long, at their start; it may take some
-/// tens of milliseconds, once.
+/// Prepares control groups, so that limits apply to all processes of a sandbox together where the system allows it. Asks
+/// systemd for a scope if this process shares its control group.
+///
+/// Long-lived programs call it at startup. It may take tens of milliseconds, once.
 pub fn prepare_control_groups() {
     let own = |own: &Path| CgroupRoot::at(own).ok().flatten();
     CgroupRoot::found_by(|here| own(here).or_else(|| own(&systemd::for_scope(here, own_dir)?)));
 }
 
 impl CgroupRoot {
-    /// The place, if there is one.
+    /// Returns the subtree, if there is one.
     pub(crate) fn find() -> Option<&'static Self> {
         Self::found_by(|own| Self::at(own).ok().flatten())
     }
 
-    /// The first look decides. What cannot be had is no failure: then limits are those of each process, and that is told.
+    /// Caches the first result. An unavailable subtree is not an error: limits then apply per process, which is reported.
     fn found_by(look: impl FnOnce(&Path) -> Option<Self>) -> Option<&'static Self> {
         static PLACE: OnceLock<Option<CgroupRoot>> = OnceLock::new();
         PLACE.get_or_init(|| look(&own_dir()?)).as_ref()
     }
 
-    /// Takes over `dir`, a control group with this process in it; not when others are in it too, or when it has no
-    /// controllers to give.
+    /// Takes over the control group `dir` of this process. Returns `None` if other processes are in it or it has no
+    /// controllers.
     fn at(dir: &Path) -> io::Result<Option<Self>> {
         let offered = fs::read_to_string(dir.join("cgroup.controllers"))?;
         let offers = |name: &str| offered.split_whitespace().any(|other| other == name);
@@ -81,7 +82,7 @@ impl CgroupRoot {
         if !(alone && (offers("memory") || offers("pids"))) {
             return Ok(None);
         }
-        // A group that others are to be below of must not have processes of its own.
+        // A group with child groups must not contain processes of its own.
         let beside = dir.join("trusted");
         if let Err(error) = fs::create_dir(&beside)
             && error.kind() != io::ErrorKind::AlreadyExists
@@ -95,17 +96,17 @@ impl CgroupRoot {
         Ok((can != CgroupLimits::default()).then(|| Self { dir: dir.to_owned(), can }))
     }
 
-    /// A group with these limits, as far as there are controllers for them.
+    /// Creates a group with these limits, as far as controllers are available.
     pub(crate) fn make(&self, limits: &ResourceLimits) -> io::Result<Cgroup> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let dir = self.dir.join(format!("sandbox-{}-{number}", std::process::id()));
         fs::create_dir(&dir)?;
-        // From here on it is removed, also when a limit cannot be set.
+        // From here on, dropping the group removes it, even when setting a limit fails.
         let mut group = Cgroup { dir, has: CgroupLimits::default() };
         if let Some(bytes) = limits.memory.filter(|_| self.can.memory) {
             write(&group.dir, "memory.max", &bytes.to_string())?;
-            // What is more is not to go to the disk, and all of it ends together. Older kernels know neither.
+            // Disable swap and kill the whole group on OOM. Older kernels have neither file.
             let _ = write(&group.dir, "memory.swap.max", "0");
             let _ = write(&group.dir, "memory.oom.group", "1");
             group.has.memory = true;
@@ -124,12 +125,12 @@ impl CgroupRoot {
 }
 
 impl Cgroup {
-    /// The limits that it has.
+    /// Returns the limits that the group enforces.
     pub(crate) fn has(&self) -> CgroupLimits {
         self.has
     }
 
-    /// The file that a process writes `0` to in order to join.
+    /// Opens the file that a process writes `0` to in order to join.
     pub(crate) fn door(&self) -> io::Result<OwnedFd> {
         Ok(OpenOptions::new().write(true).open(self.dir.join("cgroup.procs"))?.into())
     }
@@ -139,7 +140,7 @@ impl Drop for Cgroup {
     /// Waits for the last process, which has been killed, and removes the group.
     fn drop(&mut self) {
         for _ in 0..STEPS {
-            // Changes are told from when it was read.
+            // `poll` reports changes since the last read.
             let events = File::open(self.dir.join("cgroup.events"))
                 .and_then(|mut events| io::copy(&mut events, &mut io::sink()).map(|_| events));
             if fs::remove_dir(&self.dir).is_ok() {
@@ -147,20 +148,20 @@ impl Drop for Cgroup {
             }
             let Ok(events) = events else { return };
             let step = Timespec { tv_sec: 0, tv_nsec: STEP_NANOSECONDS };
-            // An error is a change that was missed; the next attempt shows it.
+            // Ignore the error: it means a missed change, which the next attempt notices.
             let _ = poll(&mut [PollFd::new(&events.as_fd(), PollFlags::PRI)], Some(&step));
         }
     }
 }
 
-/// Joins by a group's door; for the process that calls.
+/// Moves the calling process into a group through its `cgroup.procs`.
 pub(crate) fn join(door: &OwnedFd) -> io::Result<()> {
     rustix::io::write(door, b"0").map(drop).map_err(|error| {
-        io::Error::other(format!("its control group could not be joined: {}", io::Error::from(error)))
+        io::Error::other(format!("failed to join the control group: {}", io::Error::from(error)))
     })
 }
 
-/// The directory of the control group that this process is in.
+/// Returns the directory of this process's control group.
 fn own_dir() -> Option<PathBuf> {
     let table = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -187,7 +188,7 @@ fn write(dir: &Path, name: &str, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 impl CgroupRoot {
-    /// A place without any controller, where this user may make groups at all.
+    /// Creates a subtree without controllers, if this user may create groups.
     pub(crate) fn bare() -> Option<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -196,7 +197,7 @@ impl CgroupRoot {
         Some(Self { dir, can: CgroupLimits::default() })
     }
 
-    /// Its directory.
+    /// Returns its directory.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
@@ -208,7 +209,7 @@ mod tests {
 
     const ALL: CgroupLimits = CgroupLimits { memory: true, cpu: true, processes: true };
 
-    /// Files in place of the kernel's, which does not let every machine show this.
+    /// Creates files that stand in for the kernel's, which not every machine provides.
     fn files(controllers: &str, processes: &str) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let put = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_of_ones_own_is_taken_over() {
+    fn takes_over_exclusive_group() {
         let own = std::process::id().to_string();
         let dir = files("cpuset cpu memory pids", &format!("{own}\n"));
         let place = CgroupRoot::at(dir.path()).unwrap().unwrap();
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_others_are_in_or_that_has_nothing_to_give_is_left_alone() {
+    fn ignores_shared_group_or_group_without_controllers() {
         let own = std::process::id();
         for (controllers, processes) in
             [("memory pids", format!("1\n{own}\n")), ("hugetlb", format!("{own}\n"))]
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_cannot_be_set_is_an_error_and_leaves_no_group() {
+    fn failing_limit_removes_the_group() {
         let dir = tempfile::tempdir().unwrap();
         let place = CgroupRoot { dir: dir.path().to_owned(), can: ALL };
         let error = place.make(&ResourceLimits::default()).unwrap_err().to_string();
@@ -254,9 +255,9 @@ mod tests {
     }
 
     #[test]
-    fn a_process_joins_by_the_door_and_the_group_goes_when_it_has_ended() {
+    fn process_joins_and_group_is_removed_on_exit() {
         let Some(place) = CgroupRoot::bare() else {
-            // Where the hierarchy is not ours, there is no place in it either.
+            // Without a writable hierarchy, `at` finds no subtree either.
             assert_eq!(own_dir().and_then(|own| CgroupRoot::at(&own).ok().flatten()), None);
             return;
         };
@@ -268,7 +269,7 @@ mod tests {
         let mut child = command.spawn().unwrap();
         let members = fs::read_to_string(group_dir.join("cgroup.procs")).unwrap();
         assert_eq!(members, format!("{}\n", child.id()));
-        // Its end and the group's removal overlap, as they do for a sandbox.
+        // The exit and the removal of the group overlap, as they do for a sandbox.
         drop(child.stdin.take());
         drop(group);
         assert!(!group_dir.exists());
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn ones_own_directory_is_found_where_the_hierarchy_is_mounted() {
+    fn finds_own_directory_in_mounted_hierarchy() {
         let table = "30 24 0:26 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids\n\
                      31 24 0:27 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n";
         let own = "3:pids:/x\n0::/user.slice/a.scope\n";

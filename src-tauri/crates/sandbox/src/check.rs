@@ -1,7 +1,7 @@
-//! A check of whether this machine can sandbox: by trying it, and by naming what is missing when it cannot.
+//! Checks whether this machine can create sandboxes by trying it, and names what is missing if not.
 //!
-//! - The trial decides. What is read about the machine only explains its outcome, and warns.
-//! - Killed at any instant, it leaves nothing but an empty folder of a fixed name in our own state.
+//! - The trial decides. Facts about the machine only explain its outcome, and give warnings.
+//! - If killed, the check leaves at most an empty folder with a fixed name in the state directory.
 
 use std::{io, path::Path, process::Command, time::Duration};
 
@@ -22,30 +22,30 @@ use facts::Facts;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The folder of the state that a trial may write to, and does not.
+/// Folder in the state directory that the trial may write to, but does not.
 const TRIAL: &str = "trial";
 
-/// The ability of this machine to make sandboxes.
+/// Ability of this machine to create sandboxes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Availability {
-    /// True when a sandbox was launched just now.
+    /// True if a sandbox was just launched successfully.
     pub usable: bool,
-    /// The things that are missing, one sentence each.
+    /// Missing requirements, one sentence each.
     pub missing: Vec<String>,
-    /// The command a person can run to get what is missing, where there is one.
+    /// Command that installs or enables what is missing, if known.
     pub fix_command: Option<String>,
-    /// The things that work, but not as well as they should.
+    /// Degraded features, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// Launches a sandbox that does nothing, by `supervisor_program`; `state_dir` is that of all sandboxes
-/// ([`Spec::state_dir`]). Takes a few milliseconds; ask once.
+/// Launches a trial sandbox that does nothing, with `supervisor_program`. `state_dir` is the one of all sandboxes
+/// ([`Spec::state_dir`]). Takes a few milliseconds; cache the result.
 pub fn check(supervisor_program: &Path, state_dir: &str, allow_root: bool) -> Availability {
     check_with_limits(supervisor_program, state_dir, allow_root).0
 }
 
-/// The same, and which limits were in force, if it could be launched.
+/// Like [`check`], and also returns the limits in force if the launch succeeded.
 pub(crate) fn check_with_limits(
     supervisor_program: &Path,
     state_dir: &str,
@@ -58,7 +58,7 @@ pub(crate) fn check_with_limits(
             (Availability { usable: true, missing: vec![], fix_command: None, ..found }, Some(limited))
         }
         Err(error) => {
-            // The reason of the trial is the last word when nothing that is known explains it.
+            // If no known fact explains the failure, report the error of the trial.
             if found.missing.is_empty() {
                 found.missing.push(error.to_string());
             }
@@ -98,14 +98,14 @@ fn try_it(supervisor_program: &Path, state_dir: &str, allow_root: bool) -> io::R
 fn otherwise(event: SandboxEvent) -> String {
     match event {
         SandboxEvent::Failed { reason } => reason,
-        SandboxEvent::Exited { status } => format!("a trial ended with status {status}"),
+        SandboxEvent::Exited { status } => format!("the trial sandbox exited with status {status}"),
         SandboxEvent::Started | SandboxEvent::Limited { .. } | SandboxEvent::Uncovered { .. } => {
-            format!("a trial went otherwise: {event:?}")
+            format!("the trial sandbox sent an unexpected event: {event:?}")
         }
     }
 }
 
-/// The version `bwrap --version` tells, if there is such a program.
+/// Returns the version printed by `bwrap --version`, if the program exists.
 fn bwrap_version() -> Option<(u32, u32)> {
     let told = Command::new(crate::supervisor::find_bwrap()?).arg("--version").output().ok()?;
     facts::version(String::from_utf8_lossy(&told.stdout).split_whitespace().last()?)

@@ -1,6 +1,6 @@
-//! A blocking control client, for tests and command lines; the trusted process has its own on its runtime.
+//! Blocking control client, for tests and command lines. The trusted process has its own asynchronous client.
 //!
-//! - One request at a time: replies come in order, and events that come in between are kept for [`ControlClient::event`].
+//! - Handles one request at a time: replies arrive in order, and interleaved events are queued for [`ControlClient::event`].
 
 use std::{
     collections::VecDeque,
@@ -11,7 +11,7 @@ use std::{
 
 use crate::control::{ControlAnswer, ControlOp, ControlRequest, FromSupervisor, SandboxEvent};
 
-/// The asking side of a control stream.
+/// Client end of a control stream.
 #[derive(Debug)]
 pub struct ControlClient {
     lines: BufReader<UnixStream>,
@@ -20,14 +20,14 @@ pub struct ControlClient {
 }
 
 impl ControlClient {
-    /// Talks over `control`; no answer within `patience` is an error.
+    /// Creates a client on `control`; requests time out after `patience`.
     pub fn new(control: UnixStream, patience: Duration) -> io::Result<Self> {
         control.set_read_timeout(Some(patience))?;
         control.set_write_timeout(Some(patience))?;
         Ok(Self { lines: BufReader::new(control), events: VecDeque::new(), last_id: 0 })
     }
 
-    /// Asks and waits for the answer.
+    /// Sends a request and waits for its reply.
     pub fn ask(&mut self, op: ControlOp) -> io::Result<ControlAnswer> {
         self.last_id += 1;
         let request = ControlRequest { id: self.last_id, op };
@@ -40,7 +40,7 @@ impl ControlClient {
                 FromSupervisor::Reply(reply) if reply.id == self.last_id => return Ok(reply.answer),
                 FromSupervisor::Reply(reply) => {
                     return Err(io::Error::other(format!(
-                        "an answer to {} came, not to {}",
+                        "received a reply to request {}, expected {}",
                         reply.id, self.last_id
                     )));
                 }
@@ -48,12 +48,12 @@ impl ControlClient {
         }
     }
 
-    /// The events that have come with the answers so far, and nobody has taken yet.
-    pub fn told(&mut self) -> Vec<SandboxEvent> {
+    /// Returns the queued events.
+    pub fn queued_events(&mut self) -> Vec<SandboxEvent> {
         self.events.drain(..).collect()
     }
 
-    /// The next event, in the order they happened.
+    /// Returns the next event, waiting for one if none is queued.
     pub fn event(&mut self) -> io::Result<SandboxEvent> {
         if let Some(event) = self.events.pop_front() {
             return Ok(event);
@@ -61,7 +61,7 @@ impl ControlClient {
         match self.read()? {
             FromSupervisor::Event(event) => Ok(event),
             FromSupervisor::Reply(reply) => {
-                Err(io::Error::other(format!("an answer to {} came that nobody waits for", reply.id)))
+                Err(io::Error::other(format!("received an unexpected reply to request {}", reply.id)))
             }
         }
     }

@@ -1,9 +1,9 @@
-//! `ironcurtain-sandbox -s SETTINGS -c COMMAND`: one command in a sandbox, in place of `srt`.
+//! `ironcurtain-sandbox -s SETTINGS -c COMMAND`: runs one command in a sandbox, as a replacement for `srt`.
 //!
-//! - It reads the settings and plans, and then is the supervisor, in the same process.
-//! - What the settings do not allow is not there; a settings file that is not understood whole runs nothing.
-//! - Beyond the settings, and whatever they say: what no server may read is hidden, files that run later are closed or
-//!   quarantined, the environment is an allow-list, limits hold.
+//! - Reads the settings, plans the sandbox, then acts as its supervisor in the same process.
+//! - Everything that the settings do not allow is absent. Settings that cannot be parsed completely are refused.
+//! - Regardless of the settings: paths that no server may read are hidden, autostart files are read-only or quarantined,
+//!   the environment is an allow-list, and limits apply.
 
 mod checking;
 mod environment;
@@ -29,7 +29,7 @@ use crate::{
     sys::{process::close_from, signals::Signals},
 };
 
-/// The reasons why a command is not run.
+/// Error running a sandboxed command.
 #[derive(Debug, thiserror::Error)]
 enum SandboxCommandError {
     #[error(transparent)]
@@ -40,11 +40,11 @@ enum SandboxCommandError {
     Plan(#[from] PlanError),
     #[error(transparent)]
     Proxy(#[from] ProxyError),
-    #[error("the sandbox could not be prepared: {0}")]
+    #[error("failed to prepare the sandbox: {0}")]
     Prepare(#[from] io::Error),
 }
 
-/// Does what the words of the command line say.
+/// Runs the command line.
 pub(crate) fn run(words: Vec<String>) -> ExitCode {
     let done = match words.split_first() {
         Some((part, options)) if part == "--check" => checking::print_check(options),
@@ -69,19 +69,19 @@ fn run_command(run: &CommandLine, arguments: &CommandArguments) -> Result<ExitCo
     let surroundings = CommandContext::look()?;
     let settings = settings(arguments, &surroundings)?;
     let plan = plan::plan(run, arguments, &settings, &surroundings)?;
-    // The settings may have come through one of them.
+    // Close inherited descriptors; the settings may have been read through one of them.
     close_from(3).map_err(io::Error::from)?;
     plan.notes.iter().for_each(|note| print_error(note));
     if arguments.debug {
         print_error(&serde_json::to_string(&plan.foreground.spec.view).map_err(io::Error::from)?);
     }
-    // From here on a signal no longer ends us before what we made is taken away again.
+    // From here on, a signal must not kill this process before its resources are cleaned up.
     let signals = Signals::hold()?;
     let egress = plan.proxy.map(|orders| proxy::start(&orders, &surroundings.program)).transpose()?;
     Ok(run_in_foreground(plan.foreground, egress, signals, arguments.debug)?)
 }
 
-/// From the file that was named, or from the one in the home where there is one.
+/// Reads the named settings file, or the one in the home if it exists.
 fn settings(
     arguments: &CommandArguments,
     surroundings: &CommandContext,
@@ -103,6 +103,6 @@ fn say(text: &str) -> Result<ExitCode, SandboxCommandError> {
 }
 
 fn print_error(text: &str) {
-    // If standard error is closed, the exit status still says it.
+    // If standard error is closed, the exit status still reports the failure.
     let _ = writeln!(io::stderr(), "{NAME}: {text}");
 }

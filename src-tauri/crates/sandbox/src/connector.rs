@@ -1,11 +1,11 @@
-//! Connections of a sandbox that may have unix sockets of its own: made for it, where they lead to such.
+//! Makes connections for a sandbox that may have its own unix sockets, and checks where they lead.
 //!
-//! - Seccomp cannot read the address of `connect`. So the kernel reports each, and a process of the supervisor's connects the
-//!   very socket, to the address as it was copied. Nothing in the sandbox can exchange either in between.
-//! - A path leads to a socket of the sandbox's own if it is in a folder that nothing else writes to: by the mount that it is on,
-//!   after symlinks. No rename or link leads from another mount into one of these.
-//! - Abstract names and addresses of the internet count in the socket's own network namespace, as ever.
-//! - INVARIANT: what cannot be found out is refused, and a sandbox without this process connects to nothing.
+//! - Seccomp cannot read the address of `connect`. So the kernel reports each call, and a process of the supervisor connects
+//!   that very socket to the copied address. The sandbox cannot swap either in the meantime.
+//! - A path leads to the sandbox's own socket if it is in a folder that only the sandbox writes to, as determined by its mount
+//!   after resolving symlinks. No rename or link leads from another mount into such a folder.
+//! - Abstract names and internet addresses are resolved in the socket's own network namespace, as usual.
+//! - INVARIANT: an address that cannot be determined is refused, and without this process a sandbox cannot connect at all.
 
 use std::{
     fs::File,
@@ -33,30 +33,30 @@ use crate::{
     },
 };
 
-/// The largest address there is, of any family: `sockaddr_storage`.
+/// Maximum address size of any family, that of `sockaddr_storage`.
 const LONGEST: usize = 128;
-/// Room for the family in front of an address.
+/// Size of the family field at the start of an address.
 const FAMILY: usize = size_of::<libc::sa_family_t>();
-/// `AF_UNIX`, as it stands in an address.
+/// `AF_UNIX`, as in an address.
 const UNIX: libc::sa_family_t = 1;
-/// The flag of `pidfd_open` for a thread, since Linux 6.9: `O_EXCL`.
+/// Flag of `pidfd_open` for a thread, since Linux 6.9: `O_EXCL`.
 const THREAD: u32 = libc::O_EXCL.cast_unsigned();
 
-/// The process that connects.
+/// Process that makes the connections.
 #[derive(Debug)]
 pub(crate) struct Connector {
     _process: Forked,
 }
 
 impl Connector {
-    /// Answers `calls`; `own` are the mounts of folders that only the sandbox writes to. Only for a process with one thread.
+    /// Handles `calls`. `own` lists the mounts of folders that only the sandbox writes to. Only for single-threaded processes.
     pub(crate) fn start(calls: OwnedFd, own: Vec<u64>) -> std::io::Result<Self> {
         let process = fork(calls.as_fd(), || serve(&calls, own))?;
         Ok(Self { _process: process })
     }
 }
 
-/// Until the sandbox has ended.
+/// Handles calls until the sandbox has exited.
 fn serve(calls: &OwnedFd, own: Vec<u64>) {
     let own: Arc<[u64]> = own.into();
     loop {
@@ -67,14 +67,14 @@ fn serve(calls: &OwnedFd, own: Vec<u64>) {
                     call.answer(calls, Err(libc::EMFILE));
                     continue;
                 };
-                // A connection may be waited for, for as long as the sandbox likes. So each has a thread, as it has one there.
+                // A connect may block for as long as the sandbox likes, so each gets a thread, as in the sandbox.
                 let work =
                     move || call.answer(&handle, Attempt::of(&call, &handle).and_then(|it| it.make(&own)));
                 if thread::Builder::new().stack_size(64 * 1024).spawn(work).is_err() {
                     call.answer(calls, Err(libc::EAGAIN));
                 }
             }
-            // The thread was killed before it was reported.
+            // The thread was killed before its call was reported.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {
                 if is_over(calls) {
                     return;
@@ -85,7 +85,7 @@ fn serve(calls: &OwnedFd, own: Vec<u64>) {
     }
 }
 
-/// Returns true if nothing that could be reported runs any more.
+/// Returns true if no process remains that could make a call.
 fn is_over(calls: &OwnedFd) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut polled = [PollFd::new(calls, PollFlags::IN)];
@@ -93,9 +93,9 @@ fn is_over(calls: &OwnedFd) -> bool {
     ready.is_err() || polled.iter().any(|polled| polled.revents().contains(PollFlags::HUP))
 }
 
-/// A call of `connect`: the very socket, and the address as it was when this was made.
+/// One `connect` call: the socket, and the address at the time of the call.
 struct Attempt {
-    /// The thread's directory in `/proc`.
+    /// Directory of the thread in `/proc`.
     thread: OwnedFd,
     socket: OwnedFd,
     address: Vec<u8>,
@@ -106,11 +106,11 @@ impl Attempt {
         let [socket, at, length, ..] = call.arguments;
         let way = format!("/proc/{}", call.thread);
         let thread = openat(CWD, way, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).map_err(number)?;
-        // Now the number of the thread cannot have become another's.
+        // This proves that the thread id has not been reused.
         if !call.is_waiting(calls) {
             return Err(libc::EINTR);
         }
-        // The kernel takes the lower halves.
+        // The kernel uses the lower halves of the registers.
         let [socket, length] =
             [socket, length].map(|word| u32::try_from(word & u64::from(u32::MAX)).unwrap_or_default());
         let length = usize::try_from(length).map_err(|_| libc::EINVAL)?;
@@ -143,7 +143,7 @@ impl Attempt {
             return Err(libc::EINVAL);
         }
         if name.first().is_none_or(|first| *first == 0) {
-            // No name, or one of the sandbox's own network namespace.
+            // An unnamed or abstract address, resolved in the sandbox's own network namespace.
             return connect(&self.socket, &self.address);
         }
         let path = name.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -155,12 +155,12 @@ impl Attempt {
         if !own.contains(&mount_id(&target).map_err(number)?) {
             return Err(libc::EACCES);
         }
-        // The kernel looks up this name for us alone, and it leads to what was opened.
+        // The kernel resolves this name in our process only, and it leads to the opened file.
         let way = format!("/proc/self/fd/{}\0", target.as_raw_fd());
         connect(&self.socket, &[family, way.as_bytes()].concat())
     }
 
-    /// Opens what a path leads to in the sandbox.
+    /// Opens the path as the sandbox sees it.
     fn open(&self, path: &[u8]) -> Result<OwnedFd, i32> {
         let root = openat(&self.thread, "root", OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
         let root = root.map_err(number)?;
@@ -176,7 +176,7 @@ impl Attempt {
     }
 }
 
-/// A handle to the thread, or where the kernel has none to its process.
+/// Opens a pidfd of the thread, or of its process if the kernel supports only those.
 fn handle(thread: u32, directory: &OwnedFd) -> Result<OwnedFd, i32> {
     let pid = |number: u32| i32::try_from(number).ok().and_then(Pid::from_raw).ok_or(libc::ESRCH);
     match pidfd_open(pid(thread)?, PidfdFlags::from_bits_retain(THREAD)) {

@@ -1,226 +1,227 @@
-//! The control conversation: JSON lines over a unix stream between the trusted process and a supervisor.
+//! Control protocol: JSON lines over a unix stream between the trusted process and a supervisor.
 //!
-//! - Each request has an id of the asker's choosing and gets exactly one [`ControlReply`] with that id, in order.
-//! - [`SandboxEvent`]s come in between: first [`SandboxEvent::Started`] or [`SandboxEvent::Failed`], at the end [`SandboxEvent::Exited`].
-//! - Hanging up is `shutdown`: the supervisor kills the sandbox and ends.
+//! - The client chooses each request's id. Every request gets exactly one [`ControlReply`] with that id, in order.
+//! - [`SandboxEvent`]s may arrive between replies: first [`SandboxEvent::Started`] or [`SandboxEvent::Failed`], last
+//!   [`SandboxEvent::Exited`].
+//! - Closing the stream is equivalent to `shutdown`: the supervisor kills the sandbox and exits.
 
 use serde::{Deserialize, Serialize};
 
 use crate::spec::{Mount, MountAccess};
 
-/// A request line.
+/// Request line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlRequest {
-    /// Echoed in the reply.
+    /// Id echoed in the reply.
     pub id: u64,
-    /// The change, or the question.
+    /// The requested operation.
     #[serde(flatten)]
     pub op: ControlOp,
 }
 
-/// The requests to a running sandbox.
+/// Operations on a running sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "kebab-case")]
 pub enum ControlOp {
-    /// Mount a path; read-only can be widened to read-write in place, never the reverse.
+    /// Mount a path. A read-only mount can be widened to read-write in place, but not the reverse.
     Add(Mount),
-    /// Show a path that is shown for writing for reading only, and prove that nothing can write there any more. It is not
-    /// gone in between.
+    /// Make a read-write mount read-only, and prove that nothing in the sandbox can write to it any more. The path stays
+    /// visible throughout.
     Narrow {
         /// A path that was added.
         path: String,
-        /// True when it is to be a file.
+        /// Require a regular file.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         file: bool,
     },
-    /// Take a path away, and prove it.
+    /// Unmount a path, and prove that nothing refers to it.
     Remove {
         /// A path that was added.
         path: String,
     },
-    /// The granted paths that are mounted now.
+    /// List the granted paths that are mounted.
     List,
-    /// Look whether every mask is still in place, and put back those that are not: a program outside has changed a name that
-    /// is hidden or closed.
+    /// Check that every mask is in place, and restore the others: a program outside has changed a hidden or read-only
+    /// name.
     Check,
-    /// Kill everything in the sandbox and end.
+    /// Kill everything in the sandbox and exit.
     Shutdown,
 }
 
-/// A line from the supervisor.
+/// Line from the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum FromSupervisor {
-    /// The answer to a request.
+    /// Reply to a request.
     Reply(ControlReply),
-    /// News.
+    /// Unsolicited event.
     Event(SandboxEvent),
 }
 
-/// The answer to one request.
+/// Reply to one request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlReply {
-    /// The id of the request.
+    /// Id of the request.
     pub id: u64,
-    /// The outcome.
+    /// Outcome of the request.
     #[serde(flatten)]
     pub answer: ControlAnswer,
 }
 
-/// The outcome of a request.
+/// Outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
 pub enum ControlAnswer {
-    /// The path is mounted with the access asked for.
+    /// The path is mounted with the requested access.
     Added,
     /// The path is mounted read-only.
     Narrowed {
-        /// The proof that nothing in the sandbox can write there any more.
+        /// Proof that nothing in the sandbox can write to it any more.
         proof: UnmountProof,
     },
     /// The path is no longer mounted.
     Removed {
-        /// The proof that nothing of it is left in the sandbox.
+        /// Proof that nothing in the sandbox refers to it.
         proof: UnmountProof,
     },
-    /// The granted paths, in path order.
+    /// Granted paths, in path order.
     Mounts {
         /// The mounts.
         mounts: Vec<Mount>,
     },
-    /// Every mask is in place; [`SandboxEvent::Uncovered`] came before this for each that was not.
+    /// Every mask is in place. A [`SandboxEvent::Uncovered`] precedes this for each mask that was restored.
     Checked,
-    /// The sandbox is being ended.
+    /// The sandbox is being terminated.
     Closing,
-    /// It could not be carried through and the mounts are not known any more: the sandbox is being ended.
+    /// The operation failed half-way and the state of the mounts is unknown; the sandbox is being terminated.
     Broken {
-        /// For people: one sentence.
+        /// One-sentence reason for the user.
         message: String,
     },
-    /// Not done, and nothing changed.
+    /// The request was refused, and nothing changed.
     Refused {
-        /// For programs.
+        /// Machine-readable reason.
         code: MountRefusal,
-        /// For people: one sentence.
+        /// One-sentence reason for the user.
         message: String,
     },
 }
 
-/// The knowledge after a path was taken away, or narrowed. Where something else that is granted still shows the same file,
-/// what was taken is only what that does not give.
+/// Result of proving that a mount was removed or narrowed. If another grant still shows the same file, the proof covers only
+/// the access which that grant does not give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnmountProof {
-    /// The kernel let the mount go: no descriptor, mapping, working directory or message in flight refers to it. Or it is
-    /// read-only for good, and what can be read there is still shown.
+    /// The kernel released the mount: no descriptor, mapping, working directory or message in flight refers to it. Or the
+    /// mount is permanently read-only, and another grant still shows its content.
     Proved,
-    /// The path is gone by name, but something still holds a file of it, or writes to one: only a restart of the server ends
-    /// that.
+    /// The path is no longer visible, but a process still holds or writes one of its files. Only restarting the server
+    /// stops that.
     Held,
 }
 
-/// The reasons why a request is refused.
+/// Reason for refusing a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MountRefusal {
-    /// The line is not a request.
+    /// The line is not a valid request.
     BadRequest,
     /// The path is not absolute and normal.
     BadPath,
     /// The path belongs to the sandbox itself (`/proc`, `/dev`, `/sys`, the session directory, a program).
     Reserved,
-    /// There is nothing at the path.
+    /// The path does not exist.
     Missing,
-    /// A part of the path is a symlink now: it is not what was judged.
+    /// A component of the path has become a symlink, so it is no longer the path that was judged.
     Symlink,
-    /// Neither a regular file nor a directory, or a directory where a file was given.
+    /// The path is neither a regular file nor a directory, or is a directory where a file is required.
     Kind,
-    /// It cannot be searched for named pipes and sockets, which are masked in every folder.
+    /// The path cannot be searched for named pipes and sockets, which are masked in every folder.
     Special,
-    /// The person's own rights do not reach it.
+    /// The user has no access to the path.
     Denied,
-    /// The path is granted read-write; narrow it.
+    /// The path is granted read-write; narrow it instead.
     Narrower,
-    /// Inside the sandbox something of another kind, or a tree without that name, is in the way: restart with the grant.
+    /// The sandbox has a file of another kind at the path, or a tree without that name. Restart the server with the grant.
     NoMountPoint,
-    /// The path is closed for writing, since it would run later, and no answer of the person named it.
+    /// The path is read-only because it is an autostart file and no answer of the user named it.
     Protected,
     /// The path was never added.
     NotGranted,
-    /// The kernel refused for another reason, named in the message.
+    /// The kernel refused; the message has the reason.
     Kernel,
 }
 
-/// News of the sandbox.
+/// Event in a sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum SandboxEvent {
     /// The initial mounts are made and the server's program runs.
     Started,
-    /// The server never ran; nothing is left.
+    /// The server never ran, and the sandbox has been removed.
     Failed {
-        /// One sentence for people.
+        /// One-sentence reason for the user.
         reason: String,
     },
-    /// The limits in force, and what enforces each; follows [`SandboxEvent::Started`].
+    /// Limits in force, and their enforcement; follows [`SandboxEvent::Started`].
     Limited {
-        /// Of memory.
+        /// Enforcement of the memory limit.
         memory: Enforcement,
-        /// Of processor time.
+        /// Enforcement of the processor time limit.
         cpu: Enforcement,
-        /// Of processes.
+        /// Enforcement of the process limit.
         processes: Enforcement,
     },
-    /// A program outside put something else in the place of a path that is hidden or closed. For about a millisecond, until it
-    /// was masked again, the server could reach what is there now.
+    /// A program outside replaced a hidden or read-only path. The server could reach the replacement for about a millisecond,
+    /// until it was masked again.
     Uncovered {
         /// The path.
         path: String,
-        /// True when it is hidden, and could be read; else it is closed, and could be written.
+        /// True if the path is hidden and could be read; false if it is read-only and could be written.
         hidden: bool,
     },
-    /// The server ended.
+    /// The server exited.
     Exited {
-        /// Its exit status, 128 + signal where a signal ended it.
+        /// Exit status, or 128 + the signal number.
         status: i32,
     },
 }
 
-/// By what a limit is in force.
+/// Mechanism that enforces a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Enforcement {
-    /// By a control group, for all processes of the sandbox together.
+    /// A control group, for all processes of the sandbox together.
     Cgroup,
-    /// By the user namespace, for all processes of the sandbox together.
+    /// The user namespace, for all processes of the sandbox together.
     Sandbox,
-    /// By a resource limit of each process for itself.
+    /// A resource limit of each process separately.
     Process,
-    /// None was asked for.
+    /// No limit was requested.
     Unlimited,
-    /// One was asked for that this machine does not let us enforce.
+    /// A limit was requested, but this machine cannot enforce it.
     Unenforced,
 }
 
 impl Mount {
-    /// A mount of `path`, whatever stands there.
+    /// Creates a mount of `path`, which may be a file or a directory.
     pub fn new(path: impl Into<String>, access: MountAccess) -> Self {
         Self { path: path.into(), access, file: false, closed: vec![], kept: vec![], named: false }
     }
 
-    /// The same with `closed`, paths at or below it that are not to be written.
+    /// Sets the paths at or below the mount that stay read-only.
     #[must_use]
     pub fn closing(self, closed: Vec<String>) -> Self {
         Self { closed, ..self }
     }
 
-    /// The same with `kept`, paths below it that are not to be written, and that stay where they are.
+    /// Sets the paths below the mount that stay read-only and cannot be moved.
     #[must_use]
     pub fn keeping(self, kept: Vec<String>) -> Self {
         Self { kept, ..self }
     }
 
-    /// The same, of a file alone.
+    /// Restricts the mount to a regular file.
     #[must_use]
     pub fn of_file(self) -> Self {
         Self { file: true, ..self }

@@ -1,9 +1,9 @@
-//! The last step before the server, made inside the finished sandbox: wait for the word, then become the server.
+//! The last step before the server, inside the finished sandbox: waits for the supervisor, then becomes the server.
 //!
-//! - The server starts only after the supervisor said so, which it does when the initial mounts are made. A supervisor
-//!   that has died says nothing, and then the server never starts.
-//! - INVARIANT: the server gets descriptors 0, 1 and 2 and no other; and nobody else in the sandbox holds them, so that
-//!   end-of-file and broken pipes mean what they mean without a sandbox.
+//! - The server starts only after the supervisor signals that the initial mounts are made. If the supervisor has died, the
+//!   server never starts.
+//! - INVARIANT: the server gets descriptors 0, 1 and 2 and no others. No other process in the sandbox holds them, so end of
+//!   file and broken pipes behave as they do without a sandbox.
 
 use std::{
     fs::File,
@@ -26,23 +26,25 @@ use crate::{
     sys,
 };
 
-/// First byte in: the sandbox is complete.
+/// First byte sent: the sandbox is complete.
 pub(crate) const READY: u8 = b'r';
-/// First byte out: start the server.
+/// First byte received: start the server.
 pub(crate) const GO: u8 = b'g';
 
-/// Exit status, as shells have it: there is no such program.
+/// Exit status of shells for a program that does not exist.
 const ABSENT: u8 = 127;
-/// There is, and it cannot be run.
+/// Exit status of shells for a program that cannot be executed.
 const UNUSABLE: u8 = 126;
-/// It did not come to that.
+/// Exit status for a failure before the program could be started.
 pub(crate) const FAILED: u8 = 125;
 
-/// In place of a descriptor: there is none.
+/// Placeholder for a descriptor that was not passed.
 pub(crate) const NONE: &str = "-";
 
-/// Arguments: the descriptors of stdin, stdout, stderr, of the supervisor and of who serves the proxy, the limits, which
-/// unix sockets it may use, the working directory, the command.
+/// Enters the sandbox and becomes the server.
+///
+/// Arguments: the descriptors of stdin, stdout, stderr, the supervisor's gate and the proxy's server; the limits; the permitted
+/// unix sockets; the working directory; the command.
 pub(crate) fn run(args: &[String]) -> ExitCode {
     let [stdin, stdout, stderr, gate, egress, limits, sockets, cwd, program, rest @ ..] = args else {
         return ExitCode::from(2);
@@ -58,7 +60,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
             Err(_) => return ExitCode::from(2),
         },
     };
-    // So that a signal for the server reaches what it started as well.
+    // Lead a process group, so that a signal for the server also reaches its children.
     if setpgid(None, None).is_err() {
         return ExitCode::from(1);
     }
@@ -86,19 +88,19 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         }
         Err(error) => (FAILED, error),
     };
-    // Exec has closed the gate if it worked; what is written here is why it did not.
-    let _ = write!(gate, "{status} `{program}` could not be started in `{cwd}`: {error}");
+    // A successful exec has closed the gate; otherwise, report the error through it.
+    let _ = write!(gate, "{status} failed to start `{program}` in `{cwd}`: {error}");
     ExitCode::from(status)
 }
 
-/// Has each `connect` reported to the supervisor, in a sandbox with unix sockets of its own.
+/// Has the kernel report each `connect` to the supervisor, in a sandbox with its own unix sockets.
 fn report_connections(sockets: UnixSockets, gate: &File) -> io::Result<()> {
     match sockets {
         UnixSockets::None | UnixSockets::All => Ok(()),
         UnixSockets::Own => {
             let calls = sys::notify::report_calls(&REPORTS_CONNECT).map_err(|error| {
                 io::Error::other(format!(
-                    "the kernel does not report `connect`, which `unixSockets` needs: {error}"
+                    "the kernel does not support reporting `connect`, which `unixSockets` needs: {error}"
                 ))
             })?;
             fd_passing::send(gate, calls)
@@ -106,7 +108,7 @@ fn report_connections(sockets: UnixSockets, gate: &File) -> io::Result<()> {
     }
 }
 
-/// Limits of the server and all it starts. Processes are counted in the sandbox's own user namespace.
+/// Applies limits to the server and its descendants. Processes are counted in the sandbox's own user namespace.
 fn limit_to(limits: ResourceLimits) -> io::Result<()> {
     limit(Resource::Core, Some(0))?;
     limit(Resource::Data, limits.memory)?;
@@ -115,10 +117,10 @@ fn limit_to(limits: ResourceLimits) -> io::Result<()> {
     limit(Resource::Fsize, limits.file_size)
 }
 
-/// Signals, traces and abstract sockets reach nobody but the server and what it starts, where the kernel knows Landlock
-/// well enough (6.12). Namespaces and seccomp say the same; this holds should one of them not.
+/// Confines signals, traces and abstract sockets to the server and its descendants, if the kernel's Landlock supports that
+/// (6.12). Namespaces and seccomp enforce the same; this is a second layer.
 ///
-/// Of files it says nothing: they are what is mounted, and grants come and go, while such rules only ever become fewer.
+/// Landlock does not restrict files here: mounts do, and grants come and go, while Landlock rules can only be tightened.
 fn stay_in_scope() -> io::Result<()> {
     let scoped =
         Ruleset::default().set_compatibility(CompatLevel::BestEffort).scope(Scope::from_all(ABI::V6));
@@ -126,7 +128,7 @@ fn stay_in_scope() -> io::Result<()> {
     confined.map(drop).map_err(io::Error::other)
 }
 
-/// Lowers a limit, and never raises one.
+/// Lowers a limit, but never raises it.
 fn limit(resource: Resource, value: Option<u64>) -> io::Result<()> {
     let Some(value) = value else { return Ok(()) };
     let value = getrlimit(resource).maximum.map_or(value, |most| value.min(most));

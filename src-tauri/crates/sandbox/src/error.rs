@@ -1,27 +1,27 @@
-//! Errors of launching a sandbox.
+//! Errors launching a sandbox.
 
 use std::io;
 
 use crate::spec::SpecError;
 
-/// The reasons why a sandbox is not launched. A refusal after launch arrives as [`SandboxEvent::Failed`](crate::SandboxEvent::Failed).
+/// Error launching a sandbox. Failures after the launch arrive as [`SandboxEvent::Failed`](crate::SandboxEvent::Failed).
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxLaunchError {
-    /// The spec cannot be carried out.
+    /// The specification is invalid.
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// The supervisor program could not be started.
-    #[error("the sandbox program `{program}` could not be started: {source}")]
+    #[error("failed to start the sandbox program `{program}`: {source}")]
     Start {
         /// The program.
         program: String,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// Descriptors, threads or pipes could not be had.
-    #[error("the sandbox could not be prepared: {0}")]
+    /// Descriptors, threads or pipes could not be created.
+    #[error("failed to prepare the sandbox: {0}")]
     Prepare(#[from] io::Error),
-    /// There is no sandbox on this platform.
-    #[error("IronCurtain has no sandbox for this system, so no server starts here; run it on Linux")]
+    /// This platform has no sandbox.
+    #[error("sandboxing is not supported on this platform, so servers cannot start; use Linux")]
     Unsupported,
 }

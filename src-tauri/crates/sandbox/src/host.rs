@@ -1,40 +1,40 @@
-//! The parts of the host's system tree to be shown: found out once per launch, then a plain value.
+//! The parts of the host's system tree that sandboxes show, determined once per launch.
 //!
-//! - For the roots view only names from the fixed lists below are looked at; nothing of the person's is among them.
+//! - The roots view checks only names from the fixed lists below; none of them is the user's.
 
 use std::{fs, io, path::Path};
 
 use crate::spec::View;
 
-/// The parts of the host a sandbox is built from.
+/// Parts of the host that a sandbox is built from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostTree {
-    /// `/bin` and its like, or all of the host's root, as they are on the host.
+    /// `/bin` and similar, or all entries of the host's root.
     pub(crate) tops: Vec<(String, RootEntry)>,
     /// Files and directories below `/etc` that programs need to run, in the roots view.
     pub(crate) etc: Vec<String>,
-    /// Files of `/proc` that tell about, or change, the machine.
+    /// Files of `/proc` that describe or change the machine.
     pub(crate) masked: Vec<String>,
     /// Directories of `/proc` to be read-only.
     pub(crate) read_only_paths: Vec<String>,
 }
 
-/// The kind of an entry of the host's root.
+/// Kind of an entry of the host's root.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RootEntry {
-    /// A symlink, nowadays mostly into `/usr`.
+    /// A symlink, today mostly into `/usr`.
     Link(String),
-    /// Something of its own.
+    /// A file or directory.
     There,
 }
 
 const TOPS: &[&str] = &["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
-/// The folders of programs and libraries, but for `/usr`, on systems that have them elsewhere.
+/// Program and library folders other than `/usr`, on the systems that have them.
 const STORES: &[&str] = &["/nix", "/gnu"];
 
-/// The parts of `/sys` that programs ask for: processors and pages. The rest tells of the machine and of its network, whatever
-/// network namespace one is in.
+/// Parts of `/sys` that programs read: processors and pages. The rest describes the machine and its network, regardless of the
+/// network namespace.
 const SYS: &[&str] = &["/sys/devices/system", "/sys/kernel/mm"];
 
 const ETC: &[&str] = &[
@@ -69,7 +69,7 @@ const MASKED: &[&str] = &[
     "/proc/timer_list",
     "/proc/vmallocinfo",
 ];
-/// The one that tells an ordinary user about the host, too: keyrings are not namespaced.
+/// File that reveals information about the host even to an ordinary user: keyrings are not namespaced.
 const MASKED_FOR_USERS: &[&str] = &["/proc/keys"];
 
 const READ_ONLY: &[&str] = &[
@@ -85,13 +85,13 @@ const READ_ONLY: &[&str] = &[
 ];
 
 impl HostTree {
-    /// Looks at this machine.
+    /// Inspects this machine.
     pub(crate) fn look(is_root: bool, view: &View) -> io::Result<Self> {
         let tops = match view {
             View::Roots { .. } => Self::system(),
             View::HostRead { private_tmp, .. } => Self::whole(*private_tmp)?,
         };
-        // For an ordinary user the kernel's own file modes guard these; global root walks past modes.
+        // For an ordinary user, the kernel's file modes protect these; root bypasses modes.
         let guard = |list: &[&str]| if is_root { existing(list) } else { vec![] };
         let masked = existing(if is_root { MASKED } else { MASKED_FOR_USERS });
         let etc = match view {
@@ -101,12 +101,12 @@ impl HostTree {
         Ok(Self { tops, etc, masked, read_only_paths: guard(READ_ONLY) })
     }
 
-    /// The tops that the first program needs, which are made before it runs.
+    /// Returns the entries that the first program needs, which are mounted before it runs.
     pub(crate) fn frame(&self) -> impl Iterator<Item = &(String, RootEntry)> {
         self.tops.iter().filter(|top| is_frame(top))
     }
 
-    /// The other ones, which are mounted then.
+    /// Returns the other entries, which are mounted afterwards.
     pub(crate) fn rest(&self) -> impl Iterator<Item = &String> {
         self.tops.iter().filter(|top| !is_frame(top)).map(|(path, _)| path)
     }
@@ -122,7 +122,7 @@ impl HostTree {
     fn whole(private_tmp: bool) -> io::Result<Vec<(String, RootEntry)>> {
         let mut tops = Vec::new();
         for entry in fs::read_dir("/")? {
-            // What is not UTF-8 at the very top is nothing that a program could be looking for.
+            // No program looks for a top-level name that is not UTF-8.
             let Ok(name) = entry?.file_name().into_string() else { continue };
             if matches!(name.as_str(), "proc" | "dev" | "sys") || (private_tmp && name == "tmp") {
                 continue;

@@ -1,11 +1,11 @@
-//! Launching one sandbox from the trusted process.
+//! Launches one sandbox from the trusted process.
 //!
-//! - INVARIANT: the supervisor is started by a thread that lives until the supervisor has ended, because the kernel's
-//!   parent-death signal follows the thread. Killing the trusted process at any instant kills the sandbox; see
+//! - INVARIANT: the supervisor is spawned by a thread that lives until the supervisor exits, because the kernel's
+//!   parent-death signal follows the thread. Killing the trusted process at any time kills the sandbox; see
 //!   [`supervisor`](crate::supervisor) for how soon.
-//! - INVARIANT: the only descriptors the supervisor gets are the server's stdio, the spec, the control
-//!   stream, the link to the watch for pipes and sockets, and where there are such the socket that the proxy's listener comes through, and the door of the control group.
-//! - [`launch`] returns once the supervisor runs; what becomes of the server arrives on the control stream.
+//! - INVARIANT: the supervisor inherits only the server's stdio, the spec, the control stream, the link to the watcher for
+//!   pipes and sockets and, if used, the socket for the proxy's listener and the control group's `cgroup.procs`.
+//! - [`launch`] returns once the supervisor runs; the control stream reports what happens to the server.
 
 use std::{
     fs::File,
@@ -42,7 +42,7 @@ use crate::{
 
 /// A running supervisor, seen from the trusted process.
 ///
-/// Dropping `control` ends the sandbox.
+/// Dropping `control` terminates the sandbox.
 #[derive(Debug)]
 pub struct LaunchedSandbox {
     /// Write end of the server's standard input.
@@ -51,43 +51,42 @@ pub struct LaunchedSandbox {
     pub stdout: OwnedFd,
     /// Read end of the server's standard error.
     pub stderr: OwnedFd,
-    /// The control conversation, see [`control`](crate::control).
+    /// Control stream, see [`control`](crate::control).
     pub control: UnixStream,
     /// The supervisor's process id, for display.
     pub pid: u32,
-    /// Kills the sandbox.
+    /// Handle that kills the sandbox.
     pub kill: KillHandle,
-    /// The source of the proxy's listener, when the spec's network is [`NetworkAccess::Proxied`].
+    /// Source of the proxy's listener, if the spec's network is [`NetworkAccess::Proxied`].
     pub egress: Option<Egress>,
 }
 
-/// Hands out the listener that is the sandbox's only way to the network.
+/// Source of the listener that is the sandbox's only network access.
 #[derive(Debug)]
 pub struct Egress(UnixStream);
 
 impl Egress {
-    /// The listener on port [`PROXY_PORT`](crate::PROXY_PORT) of the sandbox's own `127.0.0.1`. It is there once
-    /// [`SandboxEvent::Started`](crate::SandboxEvent::Started) has come; before that this waits, and it fails when the sandbox does.
+    /// Waits for the listener on port [`PROXY_PORT`](crate::PROXY_PORT) of the sandbox's own `127.0.0.1`. It is available once
+    /// [`SandboxEvent::Started`](crate::SandboxEvent::Started) has arrived. Fails if the sandbox fails.
     pub fn listener(self) -> io::Result<TcpListener> {
         Ok(fd_passing::receive(&self.0)?.into())
     }
 }
 
-/// Kills one sandbox, however often and whenever it is asked; cheap to clone, safe after the end.
+/// Kills one sandbox. Cheap to clone, and safe to use after the sandbox has exited.
 #[derive(Clone, Debug)]
 pub struct KillHandle(Arc<OwnedFd>);
 
 impl KillHandle {
     /// Kills the supervisor, and with it everything in the sandbox.
     pub fn kill(&self) {
-        // The only failure is that it has ended already, which is what was wanted.
+        // Ignore the error: it means that the supervisor has exited.
         let _ = pidfd_send_signal(&*self.0, Signal::KILL);
     }
 }
 
 impl KillHandle {
-    /// Lets the supervisor, whose control stream is closed now, clean up and end, and kills it if that takes longer than
-    /// `patience`.
+    /// Gives the supervisor, whose control stream is closed, up to `patience` to clean up and exit, then kills it.
     pub fn kill_after(self, patience: Duration) {
         let kill = self.clone();
         let wait = move || {
@@ -103,18 +102,18 @@ impl KillHandle {
     }
 }
 
-/// The end of a supervisor.
+/// Exit of a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SandboxExit {
-    /// The server's exit status (128 + signal), when the supervisor ended by itself.
+    /// The server's exit status (or 128 + the signal number), if the supervisor exited.
     pub status: Option<i32>,
-    /// The signal that ended the supervisor.
+    /// The signal that killed the supervisor.
     pub signal: Option<i32>,
 }
 
-/// Starts `supervisor_program` on `spec`; `on_ended` is called once, from a thread of its own, when it has ended.
+/// Starts `supervisor_program` on `spec`. Calls `on_ended` once when it has exited, from a separate thread.
 ///
-/// When this fails, nothing runs and `on_ended` is not called.
+/// If this fails, nothing runs and `on_ended` is not called.
 pub fn launch(
     spec: &Spec,
     supervisor_program: &Path,
@@ -162,7 +161,7 @@ fn launch_in(
     thread::Builder::new().name("sandbox".into()).stack_size(256 * 1024).spawn(move || {
         let mut child = match theirs.start().and_then(with_handle) {
             Ok((kill, child)) => {
-                // A launcher that no longer listens has dropped `control`, so the supervisor ends by itself.
+                // If the receiver is gone, `control` has been dropped too, and the supervisor exits.
                 let _ = started.send(Ok((kill, child.id())));
                 child
             }
@@ -175,12 +174,12 @@ fn launch_in(
         on_ended(ended.unwrap_or(SandboxExit { status: None, signal: None }));
         drop(group);
     })?;
-    let gone = |_| io::Error::other("the thread that starts it ended");
+    let gone = |_| io::Error::other("the spawning thread has exited");
     let (kill, pid) = start.recv().map_err(gone)?.map_err(start_failed)?;
     Ok(LaunchedSandbox { stdin, stdout, stderr, control, pid, kill, egress })
 }
 
-/// The program and descriptors that go to the supervisor.
+/// Program and descriptors for the supervisor.
 struct SupervisorInputs {
     program: OwnProgram,
     spec: File,
@@ -217,7 +216,7 @@ impl SupervisorInputs {
     }
 }
 
-/// Called by the thread that waits for `child`, before it waits, so the process id cannot have been reused.
+/// Opens a pidfd. Called before the thread waits for `child`, so the process id cannot have been reused.
 fn with_handle(mut child: Child) -> io::Result<(KillHandle, Child)> {
     match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
         Ok(handle) => Ok((KillHandle(Arc::new(handle)), child)),
@@ -239,7 +238,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(pipe_with(PipeFlags::CLOEXEC)?)
 }
 
-/// A value as a descriptor, since an environment with tokens in it does not belong on a command line.
+/// Serializes a value into a memory file: an environment with tokens does not belong on a command line.
 fn memory_file(value: &impl Serialize) -> io::Result<File> {
     let mut file = File::from(memfd_create(c"ironcurtain-spec", MemfdFlags::CLOEXEC)?);
     file.write_all(&serde_json::to_vec(value)?)?;
@@ -261,7 +260,7 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(20);
 
     #[test]
-    fn a_sandbox_is_in_its_group_while_it_runs() {
+    fn sandbox_is_in_its_control_group_while_running() {
         let dir = tempfile::tempdir_in("/var/tmp").unwrap();
         let text = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
         fs::create_dir(text("session")).unwrap();
@@ -287,20 +286,20 @@ mod tests {
         let mut control = ControlClient::new(launched.control, PATIENCE).unwrap();
         assert_eq!(control.event().unwrap(), SandboxEvent::Started);
         let SandboxEvent::Limited { memory, cpu, .. } = control.event().unwrap() else {
-            panic!("it tells its limits")
+            panic!("expected the limits event")
         };
-        // Without controllers, a group limits nothing, and that is what is told.
+        // Without controllers, a group limits nothing, which must be reported.
         assert_eq!((memory, cpu), (Enforcement::Process, Enforcement::Unenforced));
         let Some(place) = place else { return };
         let group =
             fs::read_dir(place.dir()).unwrap().flatten().find(|entry| entry.path().is_dir()).unwrap().path();
-        // Bubblewrap, its own first process, and the server.
+        // Bubblewrap, the init of the sandbox, and the server.
         assert_eq!(fs::read_to_string(group.join("cgroup.procs")).unwrap().lines().count(), 3);
         drop(launched.stdin);
         assert_eq!(ended.recv_timeout(PATIENCE).unwrap(), SandboxExit { status: Some(0), signal: None });
         let deadline = Instant::now() + PATIENCE;
         while group.exists() {
-            assert!(Instant::now() < deadline, "the group is still there");
+            assert!(Instant::now() < deadline, "the group was not removed");
             thread::yield_now();
         }
         fs::remove_dir(place.dir()).unwrap();

@@ -1,13 +1,13 @@
-//! One operating-system sandbox per MCP server, enforced by the kernel, growing and shrinking with grants.
+//! Runs each MCP server in its own kernel-enforced sandbox, whose view grows and shrinks with grants.
 //!
-//! The trusted process calls [`launch`] with a [`Spec`]; that starts the `ironcurtain-sandbox` program as supervisor,
-//! which runs bubblewrap, which runs the server. Grants are added and taken away over the [`control`] stream.
+//! The trusted process calls [`launch`] with a [`Spec`]. That starts the `ironcurtain-sandbox` program as supervisor,
+//! which runs bubblewrap, which runs the server. Grants are added and removed over the [`control`] stream.
 //!
 //! Invariants:
-//! - A sandbox exists whole or not at all: whatever cannot be set up as asked is refused.
-//! - Nothing of a sandbox outlives its supervisor, and no supervisor outlives the process that launched it.
-//! - Nothing is ever created in the person's tree. What a server leaves there that runs later is found by whoever launched
-//!   it ([`autostart`]).
+//! - A sandbox is complete or does not exist: a specification that cannot be applied as written is refused.
+//! - No part of a sandbox outlives its supervisor, and no supervisor outlives the process that launched it.
+//! - Nothing is ever created in the user's tree. The launcher finds the autostart files that a server leaves there
+//!   ([`autostart`]).
 //! - Unsafe code is in `sys` only.
 //! - On a platform without a sandbox, [`launch`] refuses.
 

@@ -1,4 +1,4 @@
-//! The `ironcurtain-sandbox` program: supervisor of one sandbox, and by way of another the command line.
+//! The `ironcurtain-sandbox` program: supervisor of one sandbox, or command line tool.
 
 use std::process::ExitCode;
 

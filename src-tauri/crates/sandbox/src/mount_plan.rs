@@ -1,10 +1,10 @@
-//! The plan of what a sandbox is shown: the host's tree with parts hidden, re-opened, and closed for writing.
+//! The plan of a sandbox's view: the host's tree with parts hidden, re-opened, and closed for writing.
 //!
-//! - A [`MountPlan`] is a plain value, made once; it is applied in a mount namespace that nobody else is in, from which
-//!   bubblewrap, or a grant, then copies. So a copy is never seen without it.
-//! - INVARIANT: what is denied counts by what it really is: symlinks are resolved, and every further mount of the same
-//!   file system that leads there is found in the kernel's table.
-//! - Of hidden and re-opened paths the deepest decides; at the same path, what denies.
+//! - A [`MountPlan`] is a plain value, made once and applied in a mount namespace that no other process is in. Bubblewrap, or
+//!   a grant, then copies from it. So a copy is never visible without the plan.
+//! - INVARIANT: denied paths apply to the real file: symlinks are resolved, and every other mount of the same file system
+//!   that leads there is found in the kernel's table.
+//! - Among hidden and re-opened paths, the deepest wins; at the same path, the denial.
 
 mod apply;
 mod resolve;
@@ -26,24 +26,24 @@ use crate::{
 pub(crate) use apply::over_itself;
 pub(crate) use resolve::{LayoutError, real, real_kind};
 
-/// The treatment of one path.
+/// Treatment of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PathTreatment {
-    /// Put something empty and closed over it; `points` are the paths below it that something is mounted on later.
+    /// Cover it with something empty and inaccessible; `points` are the paths below it that get mounts later.
     Hide { kind: FileKind, points: BTreeMap<String, FileKind> },
-    /// Put something empty and closed over a pipe or a socket, or a folder that cannot be searched for such. Nothing where
-    /// another kind of file stands by now.
+    /// Cover a pipe, a socket, or a folder that cannot be searched for them. Ignored if the path has another kind of file
+    /// by then.
     Special,
-    /// Show again what was hidden with the tree around it.
+    /// Show it again inside a hidden tree.
     Reopen { writable: bool },
-    /// Make it a mount of its own, which cannot be renamed or removed.
+    /// Bind-mount it over itself, so that it cannot be renamed or removed.
     Pin,
-    /// The same, and close it and all below for writing.
+    /// Pin it, and make the whole tree read-only.
     ReadOnly,
 }
 
 impl PathTreatment {
-    /// True when it says what is shown, and not what is written.
+    /// Returns true if it affects visibility rather than writability.
     fn shows(&self) -> bool {
         match self {
             Self::Hide { .. } | Self::Special | Self::Reopen { .. } => true,
@@ -52,11 +52,11 @@ impl PathTreatment {
     }
 }
 
-/// Steps by path, so that a path comes before those below it.
+/// Steps by path, so that a path precedes those below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MountPlan(BTreeMap<String, PathTreatment>);
 
-/// A view of the host, ready to be made.
+/// Layout of the host's part of a view.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ViewLayout {
     pub(crate) plan: MountPlan,
@@ -66,11 +66,11 @@ pub(crate) struct ViewLayout {
     pub(crate) shown: Vec<String>,
 }
 
-/// Never shown: sockets and secrets of the person's desktop session.
+/// Paths that are never shown: sockets and secrets of the user's desktop session.
 const ALWAYS_HIDDEN: &[&str] = &["/run/user"];
 
 impl ViewLayout {
-    /// Looks at the host and works out the view that `spec` asks for; `state_dir` is ours, and is hidden.
+    /// Inspects the host and determines the layout for `spec`. `state_dir` is our own and hidden.
     pub(crate) fn of(spec: &Spec, table: &MountInfo, state_dir: &str) -> Result<Self, LayoutError> {
         let mounted = resolve::mounted(table);
         let mut hidden = BTreeMap::new();
@@ -111,7 +111,7 @@ impl ViewLayout {
     }
 }
 
-/// The reason for a path to be there although what is around it may be hidden.
+/// Reason for a path to exist inside a hidden tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Want {
     Read,
@@ -120,7 +120,7 @@ enum Want {
     Point,
 }
 
-/// Adds what `paths` really are, under every path that leads there.
+/// Adds the real paths of `paths`, and every alias of them.
 fn hide(
     hidden: &mut BTreeMap<String, FileKind>,
     paths: &[impl AsRef<str>],
@@ -134,11 +134,11 @@ fn hide(
     Ok(())
 }
 
-/// The existing ones of `paths`, to be closed for writing.
+/// Returns the real paths of those of `paths` that exist, to be closed for writing.
 fn closed(paths: &[String]) -> Result<Vec<String>, LayoutError> {
     let mut there = Vec::new();
     for path in paths {
-        // A symlink at its end could be exchanged, so it is closed as well as what it leads to.
+        // A symlink could be replaced, so close both the symlink and its target.
         there.extend(real(path)?);
         there.extend(resolve::link(path)?);
     }
@@ -146,7 +146,7 @@ fn closed(paths: &[String]) -> Result<Vec<String>, LayoutError> {
 }
 
 impl MountPlan {
-    /// Hides and shows again.
+    /// Adds hidden and re-opened paths.
     fn showing(
         hidden: &BTreeMap<String, FileKind>,
         wanted: &BTreeMap<String, Want>,
@@ -178,7 +178,7 @@ impl MountPlan {
         Ok(plan)
     }
 
-    /// Closes a path for writing, unless it is hidden altogether.
+    /// Makes a path read-only, unless it is hidden.
     pub(crate) fn set_read_only(&mut self, path: String) {
         if self.hides(&path) {
             return;
@@ -194,7 +194,7 @@ impl MountPlan {
         }
     }
 
-    /// Masks pipes and sockets, unless they are hidden already.
+    /// Masks pipes and sockets that are not hidden already.
     pub(crate) fn mask_special(&mut self, paths: Vec<String>) {
         for path in paths {
             if !self.hides(&path) {
@@ -211,8 +211,8 @@ impl MountPlan {
         self.0.entry(path).or_insert(PathTreatment::Pin);
     }
 
-    /// Pins what lies between a writable root and something in it that is hidden or closed: renamed away with it, another
-    /// could be put in its place.
+    /// Pins the folders between a writable root and hidden or read-only paths in it. Otherwise, such a folder could be renamed and
+    /// replaced by another.
     fn hold(&mut self, writable: &[String]) {
         let kept = self
             .0
@@ -225,36 +225,36 @@ impl MountPlan {
         between.collect::<BTreeSet<_>>().into_iter().for_each(|path| self.pin(path));
     }
 
-    /// True when a path is hidden and not shown again.
+    /// Returns true if a path is hidden and not re-opened.
     pub(crate) fn hides(&self, path: &str) -> bool {
         match self.0.get(path).or(self.around(path).map(|(_, step)| step)) {
             Some(PathTreatment::Hide { .. } | PathTreatment::Special) => true,
             Some(PathTreatment::Reopen { .. }) | None => false,
-            // Closed for writing says nothing about what is around it.
+            // Read-only steps do not affect visibility.
             Some(PathTreatment::Pin | PathTreatment::ReadOnly) => {
                 matches!(self.around(path), Some((_, PathTreatment::Hide { .. })))
             }
         }
     }
 
-    /// The paths that something is put over, and what it is.
+    /// Returns the covered paths and their treatment.
     pub(crate) fn masks(&self) -> impl Iterator<Item = (&String, &PathTreatment)> {
         self.0.iter().filter(|(_, step)| !matches!(step, PathTreatment::Reopen { .. }))
     }
 
-    /// The paths that are hidden.
+    /// Returns the hidden paths.
     pub(crate) fn hidden(&self) -> impl Iterator<Item = &String> {
         self.0.iter().filter(|(_, step)| matches!(step, PathTreatment::Hide { .. })).map(|(path, _)| path)
     }
 
-    /// The plan that hides what is at `path` now, and no more.
+    /// Creates the plan that only hides what is at `path` now.
     pub(crate) fn hiding(path: &str) -> io::Result<Self> {
         let kind = FileKind::of(&fstat(open_plain_end(CWD, &*raw(path))?)?).unwrap_or(FileKind::File);
         Ok(Self([(path.to_owned(), PathTreatment::Hide { kind, points: BTreeMap::new() })].into()))
     }
 
-    /// Closes `paths` in the writable tree at `root`. The folder of such a path is kept where it is if its name says what is in
-    /// it, as `.git` does: renamed away with what is closed in it, another could take its place.
+    /// Closes `paths` in the writable tree at `root`. Also pins the parent folder if its name gives the content its meaning, as
+    /// `.git` does: otherwise it could be renamed and replaced.
     pub(crate) fn close_in(&mut self, root: &str, paths: &[String]) {
         for path in paths.iter().filter(|path| is_below(path, root)) {
             self.set_read_only(path.clone());
@@ -265,7 +265,7 @@ impl MountPlan {
         }
     }
 
-    /// Closes `paths` in the writable tree at `root`, and keeps every folder on the way where it is.
+    /// Closes `paths` in the writable tree at `root`, and pins every folder on the way.
     pub(crate) fn keep_in(&mut self, root: &str, paths: &[String]) {
         for path in paths.iter().filter(|path| is_below(path, root)) {
             self.set_read_only(path.clone());
@@ -273,7 +273,7 @@ impl MountPlan {
         }
     }
 
-    /// The part of this that concerns the tree below `path`.
+    /// Returns the part of the plan below `path`.
     pub(crate) fn below(&self, path: &str) -> Self {
         Self(
             self.0
@@ -284,7 +284,7 @@ impl MountPlan {
         )
     }
 
-    /// The part of this that is hidden, or shown again, at or below one of `paths`.
+    /// Returns the hidden and re-opened paths at or below one of `paths`.
     pub(crate) fn hidden_within(&self, paths: &[String]) -> Self {
         let within = |path: &String| paths.iter().any(|above| is_at_or_below(path, above));
         let steps = self.0.iter().filter(|(path, step)| step.shows() && within(path));
@@ -295,7 +295,7 @@ impl MountPlan {
         self.0.is_empty()
     }
 
-    /// The hidden or re-opened path nearest above `path`.
+    /// Returns the nearest hidden or re-opened path above `path`.
     fn around(&self, path: &str) -> Option<(&String, &PathTreatment)> {
         self.0.iter().rev().find(|(above, step)| step.shows() && is_below(path, above))
     }
@@ -309,7 +309,7 @@ impl MountPlan {
     }
 }
 
-/// The folders below `root` that `path` lies in.
+/// Returns the folders between `root` and `path`.
 fn between<'a>(root: &'a str, path: &'a str) -> impl Iterator<Item = &'a str> {
     let ends = path.match_indices('/').map(|(end, _)| end).filter(move |end| *end > root.len());
     ends.filter_map(move |end| path.get(..end))
@@ -320,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_path_around_decides() {
+    fn nearest_enclosing_path_wins() {
         let mut plan = MountPlan::default();
         let hide = || PathTreatment::Hide { kind: FileKind::Directory, points: BTreeMap::new() };
         plan.0.insert("/home".into(), hide());
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_to_a_closed_path_is_pinned() {
+    fn folders_above_a_closed_path_are_pinned() {
         let mut plan = MountPlan::default();
         plan.set_read_only("/w/a/b/c".into());
         plan.set_read_only("/elsewhere/d/e".into());
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_stays_hidden_and_what_is_frozen_frozen() {
+    fn hidden_stays_hidden_and_read_only_stays_read_only() {
         let mut plan = MountPlan::default();
         plan.0.insert("/a".into(), PathTreatment::Hide { kind: FileKind::File, points: BTreeMap::new() });
         plan.set_read_only("/a".into());

@@ -1,8 +1,8 @@
-//! The kernel's table of mounts, `/proc/PID/mountinfo`, as far as it is needed here.
+//! Parser for the kernel's mount table, `/proc/PID/mountinfo`.
 
 use std::{collections::BTreeMap, ffi::OsString, os::unix::ffi::OsStringExt};
 
-/// Every mount of a namespace, by id.
+/// All mounts of a namespace, by id.
 #[derive(Debug)]
 pub(crate) struct MountInfo(BTreeMap<u64, MountEntry>);
 
@@ -10,15 +10,15 @@ pub(crate) struct MountInfo(BTreeMap<u64, MountEntry>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MountEntry {
     pub(crate) parent: u64,
-    /// The file system, as `major:minor`.
+    /// File system device, as `major:minor`.
     pub(crate) device: String,
-    /// The directory of the file system that is mounted.
+    /// Directory of the file system that is mounted.
     pub(crate) root: OsString,
     pub(crate) point: OsString,
 }
 
 impl MountInfo {
-    /// Reads the table; lines it cannot read are not in it.
+    /// Parses the table, skipping lines that are not valid.
     pub(crate) fn parse(text: &[u8]) -> Self {
         Self(text.split(|byte| *byte == b'\n').filter_map(line).collect())
     }
@@ -27,7 +27,7 @@ impl MountInfo {
         self.0.get(&id)
     }
 
-    /// The uppermost mount of each mount point.
+    /// Returns the topmost mount of each mount point.
     pub(crate) fn by_point(&self) -> BTreeMap<OsString, u64> {
         let mut points = BTreeMap::new();
         for (id, entry) in &self.0 {
@@ -39,7 +39,7 @@ impl MountInfo {
         points
     }
 
-    /// The mount points of `id` and of all that lies on it, those that lie on others first.
+    /// Returns the mount points of `id` and everything mounted on it, leaves first.
     pub(crate) fn subtree(&self, id: u64) -> Vec<OsString> {
         let mut ids = vec![id];
         let mut next = 0;
@@ -62,7 +62,7 @@ fn line(line: &[u8]) -> Option<(u64, MountEntry)> {
     Some((id, MountEntry { parent, device, root, point }))
 }
 
-/// The kernel writes space, tab, newline and backslash as three octal digits, and other bytes as they are.
+/// Decodes the kernel's escapes: space, tab, newline and backslash are three octal digits.
 fn unescape(field: &[u8]) -> Option<OsString> {
     let mut parts = field.split(|byte| *byte == b'\\');
     let mut plain = parts.next()?.to_owned();
@@ -90,7 +90,7 @@ nonsense
 ";
 
     #[test]
-    fn names_are_read_as_they_are() {
+    fn escaped_names_are_decoded() {
         let table = MountInfo::parse(TABLE);
         let expected =
             MountEntry { parent: 10, device: "0:22".into(), root: "/".into(), point: "/home/a b".into() };
@@ -100,7 +100,7 @@ nonsense
     }
 
     #[test]
-    fn a_subtree_is_listed_from_its_leaves() {
+    fn subtree_lists_leaves_first() {
         let table = MountInfo::parse(TABLE);
         assert_eq!(table.subtree(11), ["/home/a b/c", "/home/a b/c", "/home/a b"]);
         assert_eq!(table.subtree(14), ["/tmp"]);
@@ -108,7 +108,7 @@ nonsense
     }
 
     #[test]
-    fn the_uppermost_mount_of_a_point_counts() {
+    fn by_point_returns_topmost_mount() {
         let points = MountInfo::parse(TABLE).by_point();
         assert_eq!(points.get(OsStr::new("/home/a b/c")), Some(&13));
         assert_eq!(points.get(OsStr::new("/")), Some(&10));

@@ -1,14 +1,14 @@
-//! Granted paths in a running sandbox: which there are, and the one way they change.
+//! Granted paths in a running sandbox, and the operations that change them.
 //!
-//! - INVARIANT: a mount lies on the nearest mount around it: a deeper grant on the wider one, whichever came first. So
-//!   the access of a path is that of the deepest grant that covers it.
-//! - INVARIANT: what the supervisor opened, without following any symlink, is what gets mounted, at the same path.
-//! - INVARIANT: nothing is ever created in the host's tree. Mount points are made on the sandbox's own root or its
-//!   private `/tmp`, and removed when nothing needs them.
+//! - INVARIANT: a mount is placed on the nearest enclosing mount, so a deeper grant is on top of the wider one regardless
+//!   of order. The deepest grant that covers a path therefore determines its access.
+//! - INVARIANT: the file that the supervisor opened without following symlinks is the one mounted, at the same path.
+//! - INVARIANT: nothing is ever created in the host's tree. Mount points are created on the sandbox's own root or its
+//!   private `/tmp`, and removed when no longer needed.
 
-mod apart;
 mod initial;
 mod inside;
+mod isolated_tree;
 mod masks;
 mod source;
 
@@ -36,25 +36,25 @@ use crate::{
     special::{NotWatched, SpecialLink, is_folder},
 };
 
-/// The granted paths of one sandbox.
+/// Granted paths of one sandbox.
 #[derive(Debug)]
 pub(crate) struct Mounts {
     sandbox: SandboxNamespaces,
-    /// The parts of the host that are hidden or closed, for whatever is granted around it.
+    /// Parts of the host that stay hidden or read-only inside any grant.
     view: MountPlan,
-    /// The session directory and the programs, by path: part of the sandbox, kept on top of wider grants.
+    /// Session directory and programs, by path: part of the sandbox, kept on top of wider grants.
     fixed: BTreeMap<String, u64>,
     granted: BTreeMap<String, GrantedMount>,
-    /// The places of those that are put on the sandbox's own root.
+    /// Places on the sandbox's own root of the mounts that are directly on it.
     under: BTreeMap<String, OwnedFd>,
-    /// Granted paths that something may still hold a file of from before, for reading.
+    /// Granted paths of which a process may still hold a file for reading, from an earlier mount.
     loose: BTreeSet<String>,
     made: Vec<CreatedPoint>,
     masks: Masks,
     special: SpecialLink,
 }
 
-/// One granted path as it is mounted.
+/// A granted path as mounted.
 #[derive(Clone, Copy, Debug)]
 struct GrantedMount {
     access: MountAccess,
@@ -62,25 +62,25 @@ struct GrantedMount {
     identity: FileId,
 }
 
-/// The reasons why a mount did not change.
+/// Error changing a mount.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub(crate) enum MountError {
-    /// Nothing changed.
+    /// Refused, and nothing changed.
     #[error("{message}")]
     Refused {
-        /// For programs.
+        /// Machine-readable reason.
         code: MountRefusal,
-        /// For people.
+        /// Reason for the user.
         message: String,
     },
-    /// The sandbox is not as it is thought to be: it must end.
-    #[error("the sandbox is out of order: {0}")]
+    /// The mounts are in an unknown state; the sandbox must be terminated.
+    #[error("the sandbox is in an inconsistent state: {0}")]
     Broken(String),
 }
 
 impl Mounts {
-    /// The mounts of a sandbox that has none yet but `fixed`, with their ids; `shown` is what of the host is mounted in it
-    /// already, and whether it can be written.
+    /// Creates the mounts of a sandbox without grants. `fixed` has the mount ids of its own paths; `shown` has the host's paths that
+    /// are already mounted, and whether they are writable.
     pub(crate) fn new(
         sandbox: SandboxNamespaces,
         fixed: BTreeMap<String, u64>,
@@ -90,7 +90,7 @@ impl Mounts {
     ) -> io::Result<Self> {
         let mut masks = Masks::of(sandbox.process())?;
         for (path, writable) in shown {
-            // What is not writable needs no closing.
+            // Read-only trees need no further closing.
             let hidden = || view.hidden_within(std::slice::from_ref(path));
             masks.put(path, &if *writable { view.below(path) } else { hidden() });
         }
@@ -99,28 +99,26 @@ impl Mounts {
         Ok(Self { sandbox, view, fixed, granted, under, loose, made: Vec::new(), masks, special })
     }
 
-    /// The sandbox they are in.
+    /// Returns the sandbox's namespaces.
     pub(crate) fn sandbox(&self) -> &SandboxNamespaces {
         &self.sandbox
     }
 
-    /// Has news when a path may not be masked any more.
+    /// Returns a descriptor that becomes ready when a mask may be lost.
     pub(crate) fn news(&self) -> PollFd<'_> {
         self.masks.news()
     }
 
-    /// Has news when a pipe or a socket has appeared.
+    /// Returns a descriptor that becomes ready when a pipe or a socket has appeared.
     pub(crate) fn special_news(&self) -> PollFd<'_> {
         self.special.news()
     }
 
-    /// Masks again what was hidden or closed and is not any more, and says which paths those were. When the sandbox ends, all
-    /// of its mounts go: then none.
-    ///
-    /// Also masks pipes and sockets that have appeared.
+    /// Restores lost masks and returns their paths, and masks pipes and sockets that have appeared. Returns nothing while the
+    /// sandbox exits, because its mounts are being removed.
     ///
     /// # Errors
-    /// A path cannot be masked, or what may appear is not known any more: the sandbox has to end.
+    /// A path cannot be masked, or new pipes and sockets can no longer be detected: terminate the sandbox.
     pub(crate) fn restore_masks(&mut self) -> io::Result<Vec<RestoredMask>> {
         let Self { masks, sandbox, granted, special, .. } = self;
         masks.add_special(&special.appeared()?)?;
@@ -131,7 +129,7 @@ impl Mounts {
             .or_else(|error| if sandbox.has_ended() { Ok(vec![]) } else { Err(error) })
     }
 
-    /// Mounts a path, or widens one that is mounted.
+    /// Mounts a path, or widens an existing mount.
     pub(crate) fn add(&mut self, mount: &Mount) -> Result<(), MountError> {
         let Mount { path, access, closed, kept, named, .. } = mount;
         self.check_path(path)?;
@@ -139,8 +137,7 @@ impl Mounts {
         if *access == MountAccess::ReadWrite {
             let is_in = |shut: &String| is_at_or_below(path, shut);
             if kept.iter().any(is_in) || !named && closed.iter().any(is_in) {
-                let message =
-                    format!("`{path}` is never writable: programs of the person's run what it says");
+                let message = format!("`{path}` is never writable: other programs run it automatically");
                 return Err(MountError::refused(MountRefusal::Protected, message));
             }
             plan.close_in(path, closed);
@@ -160,7 +157,7 @@ impl Mounts {
         Ok(())
     }
 
-    /// True when anything has changed by it.
+    /// Adds a mount with its plan, and returns true if anything changed.
     fn add_planned(&mut self, mount: &Mount, plan: &MountPlan, watched: bool) -> Result<bool, MountError> {
         let Mount { path, access, file, .. } = mount;
         let source = MountSource::open(path, *access, plan)?;
@@ -171,7 +168,7 @@ impl Mounts {
             if before.access > *access {
                 return Err(MountError::refused(
                     MountRefusal::Narrower,
-                    format!("`{path}` is granted for writing: narrow it"),
+                    format!("`{path}` is granted read-write; narrow it instead"),
                 ));
             }
             if before.access == *access && before.identity == source.identity {
@@ -184,7 +181,7 @@ impl Mounts {
         Ok(true)
     }
 
-    /// Shows a path for reading that was shown for writing, and says whether anything can still write there.
+    /// Makes a read-write mount read-only, and returns whether a process can still write to it.
     pub(crate) fn narrow(&mut self, path: &str, file: bool) -> Result<UnmountProof, MountError> {
         let before = self.granted.get(path).copied().ok_or_else(|| not_granted(path))?;
         let mut plan = self.view.below(path);
@@ -193,7 +190,7 @@ impl Mounts {
         source.check_kind(path, file)?;
         source.check_watched(path, watched)?;
         if source.identity != before.identity {
-            let message = format!("`{path}` is not what was granted any more");
+            let message = format!("`{path}` is no longer the file that was granted");
             return Err(MountError::refused(MountRefusal::Kind, message));
         }
         let granted = GrantedMount {
@@ -207,7 +204,7 @@ impl Mounts {
         Ok(proof.unwrap_or(UnmountProof::Held))
     }
 
-    /// Takes a path away and says whether anything of it is left.
+    /// Unmounts a path, and returns whether a process still refers to it.
     pub(crate) fn remove(&mut self, path: &str) -> Result<UnmountProof, MountError> {
         let Some(granted) = self.granted.get(path).copied() else {
             return Err(not_granted(path));
@@ -223,12 +220,12 @@ impl Mounts {
         self.special.forget(path).map_err(|error| MountError::Broken(error.to_string()))
     }
 
-    /// Has a folder watched for pipes and sockets, and those in it masked by the plan. Returns false where no folder is.
+    /// Watches a folder for pipes and sockets, and adds masks for existing ones to the plan. Returns false if there is no folder.
     fn mask_special(&mut self, path: &str, plan: &mut MountPlan) -> Result<bool, MountError> {
         if !is_folder(path) {
             return Ok(false);
         }
-        // In the folder of the session they are the sandbox's own, and program folders are watched by themselves.
+        // Special files in the session folder belong to the sandbox, and program folders are watched separately.
         let hidden = plan.hidden().chain(self.fixed.keys()).cloned().collect();
         let found = self.special.watch(path, hidden).map_err(|error| match error {
             NotWatched::Refused(reason) => MountError::refused(MountRefusal::Special, reason),
@@ -238,12 +235,12 @@ impl Mounts {
         Ok(true)
     }
 
-    /// The granted paths, in path order.
+    /// Returns the granted paths, in path order.
     pub(crate) fn list(&self) -> Vec<Mount> {
         self.granted.iter().map(|(path, granted)| Mount::new(path, granted.access)).collect()
     }
 
-    /// Changes what is mounted at `path`; gives what is known of what was there, if something was.
+    /// Changes the mount at `path`, and returns the proof for the previous mount, if there was one.
     fn change(
         &mut self,
         path: &str,
@@ -255,7 +252,7 @@ impl Mounts {
         let granted = others.chain(comes).collect();
         let new = new.map(|new| (NewMount { path: path.to_owned(), kind: new.kind }, new.tree));
         let (new, tree) = new.unzip();
-        // What lies on another grant goes back onto that.
+        // Mounts on top of another grant are put back onto it.
         let lies_on_root = !self.granted.keys().chain(self.fixed.keys()).any(|above| is_below(path, above));
         let under = if comes.is_none() { self.under.remove(path).filter(|_| lies_on_root) } else { None };
         let change = MountChange {
@@ -273,8 +270,8 @@ impl Mounts {
         Ok(outcome.let_go.map(|let_go| self.account(path, comes, let_go)))
     }
 
-    /// The knowledge of a mount that was at `path`, and of those that were there before it. What is still shown there by another
-    /// one is not taken away until that is.
+    /// Determines the proof for the mount that was at `path` and for earlier ones. A file that another mount still shows there counts
+    /// as removed only once that mount is removed.
     fn account(&mut self, path: &str, comes: Option<u64>, let_go: UnmountOutcome) -> UnmountProof {
         let held_before = self.loose.remove(path);
         let Some(instead) = let_go.instead else {
@@ -289,7 +286,7 @@ impl Mounts {
         let_go.proof
     }
 
-    /// The mounts below `path` with no other between; what lies on them moves with them.
+    /// Returns the mounts directly below `path`; the mounts on top of them move with them.
     fn directly_below(&self, path: &str) -> Vec<MountedPath> {
         let granted = self.granted.iter().map(|(path, granted)| (path, granted.mount_id));
         let all = self.fixed.iter().map(|(path, id)| (path, *id)).chain(granted);
@@ -332,7 +329,7 @@ impl MountError {
         Self::Refused { code, message }
     }
 
-    /// A refusal of the kernel that has no better name.
+    /// Creates a refusal for any other kernel error.
     fn kernel(doing: &str, path: &str, error: impl Into<io::Error>) -> Self {
         let error = error.into();
         Self::refused(MountRefusal::Kernel, format!("{doing} `{path}` failed: {error}"))

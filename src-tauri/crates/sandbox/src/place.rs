@@ -1,6 +1,6 @@
-//! Places of the file system: opened without following a symlink, told apart, compared.
+//! Opens and compares places in the file system without following symlinks.
 //!
-//! - INVARIANT: a place is opened by its canonical path. A symlink on the way was put there since, and is an error.
+//! - INVARIANT: a place is opened by its canonical path. A symlink on the way was put there later, and is an error.
 
 use std::{
     os::fd::{AsFd, OwnedFd},
@@ -14,14 +14,14 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-/// The kinds of file that can be granted.
+/// Kinds of file that can be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum FileKind {
     Directory,
     File,
 }
 
-/// The identity of a file, whatever its name.
+/// Identity of a file, independent of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FileId {
     pub(crate) device: u64,
@@ -33,7 +33,7 @@ impl FileId {
         Self { device: stat.st_dev, inode: stat.st_ino }
     }
 
-    /// The thing at a path, which may be a symlink.
+    /// Returns the identity of the file or symlink at `path`.
     pub(crate) fn at(path: &Path) -> Option<Self> {
         lstat(path).ok().map(|stat| Self::of(&stat))
     }
@@ -49,29 +49,29 @@ impl FileKind {
     }
 }
 
-/// Opens a place, not its content. A symlink anywhere in the path, its end included, is an error.
+/// Opens a path with `O_PATH`. A symlink anywhere in it, including the last component, is an error.
 pub(crate) fn open_plain(from: impl AsFd, path: impl Arg) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     openat2(from, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS)
 }
 
-/// The same, but what is at the end may be a symlink, and then is it that is opened.
+/// Opens a path with `O_PATH`. If the last component is a symlink, opens the symlink itself.
 pub(crate) fn open_plain_end(from: impl AsFd, path: impl Arg) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     openat2(from, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS)
 }
 
-/// The id of the mount a descriptor is on, as `mountinfo` counts.
+/// Returns the id of the mount that a descriptor is on, as in `mountinfo`.
 pub(crate) fn mount_id(place: impl AsFd) -> Result<u64, Errno> {
     Ok(statx(place, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?.stx_mnt_id)
 }
 
-/// True when `path` lies strictly below `above`.
+/// Returns true if `path` is strictly below `above`.
 pub(crate) fn is_below(path: &str, above: &str) -> bool {
     path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// True when `path` is `above` or lies below it.
+/// Returns true if `path` is `above` or below it.
 pub(crate) fn is_at_or_below(path: &str, above: &str) -> bool {
     path == above || is_below(path, above)
 }

@@ -1,6 +1,6 @@
-//! The `ironcurtain-sandbox` program: its first word says which of its parts it is to be.
+//! The `ironcurtain-sandbox` program, whose first argument selects a role.
 //!
-//! - One program for all of them, since each start of another takes about a millisecond.
+//! - All roles are in one program, because starting another program takes about a millisecond.
 
 use std::{
     io::{self, Write},
@@ -18,9 +18,9 @@ usage: ironcurtain-sandbox --connect HOST PORT
 Inside of a sandbox: connects the standard streams to HOST by way of the sandbox's proxy, as ssh's `ProxyCommand` needs it.
 ";
 
-/// Runs the program with `args`, its name not among them.
+/// Runs the program with `args`, which exclude its name.
 pub fn program(args: impl Iterator<Item = String>) -> ExitCode {
-    // Started by descriptor, the kernel would call it by a number.
+    // A program started by descriptor would otherwise be named after the number.
     let _ = rustix::thread::set_name(c"ironcurtain-sandbox");
     let args: Vec<String> = args.collect();
     match args.split_first() {
@@ -31,7 +31,7 @@ pub fn program(args: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
-/// The program that is ssh's `ProxyCommand`, inside a sandbox with a proxy.
+/// Acts as ssh's `ProxyCommand` inside a sandbox with a proxy.
 fn connect(target: &[String]) -> ExitCode {
     let said = match target {
         [host, port] => {
@@ -41,7 +41,7 @@ fn connect(target: &[String]) -> ExitCode {
         _ => Err(CONNECT_USAGE.to_owned()),
     };
     let Err(problem) = said else { return ExitCode::SUCCESS };
-    // If standard error is closed, the exit status still says it.
+    // If standard error is closed, the exit status still reports the failure.
     let _ = io::stderr().write_all(problem.as_bytes());
     ExitCode::FAILURE
 }

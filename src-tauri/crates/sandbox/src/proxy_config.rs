@@ -1,27 +1,27 @@
-//! The configuration that the command line gives to the proxy of a single command, on its standard input.
+//! Configuration of the proxy for a single command, passed on its standard input.
 
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-/// The program that is the proxy; it lies beside this one.
+/// Name of the proxy program, installed next to this one.
 pub const PROXY_PROGRAM: &str = "ironcurtain-sandbox-proxy";
 
-/// The hosts that may be reached.
+/// Hosts that the command may reach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProxyConfig {
-    /// Domains, as in the settings.
+    /// Allowed domains, as in the settings.
     pub allowed: Vec<String>,
-    /// Domains that are not, whatever is allowed.
+    /// Denied domains, which take precedence.
     pub denied: Vec<String>,
-    /// The addresses that no name may lead to.
+    /// Addresses that are denied for every name.
     pub denied_addresses: Vec<AddressRange>,
-    /// True when every decision is told on standard error.
+    /// Log every decision on standard error.
     pub debug: bool,
 }
 
-/// An address, or all addresses that begin alike.
+/// A single address or a CIDR range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct AddressRange {
@@ -29,13 +29,13 @@ pub struct AddressRange {
     bits: u8,
 }
 
-/// Not an address and not a range.
+/// Error for text that is neither an address nor a range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no address and no range such as `10.0.0.0/8`")]
+#[error("invalid address range `{0}`; expected an address or a range such as `10.0.0.0/8`")]
 pub struct RangeError(String);
 
 impl AddressRange {
-    /// Reads `10.0.0.0/8`, `fc00::/7` or a single address.
+    /// Parses `10.0.0.0/8`, `fc00::/7` or a single address.
     pub fn parse(text: &str) -> Result<Self, RangeError> {
         let read = || {
             let (address, bits) = match text.split_once('/') {
@@ -54,7 +54,7 @@ impl AddressRange {
         read().ok_or_else(|| RangeError(text.to_owned()))
     }
 
-    /// True when an address is in it; IPv4 in IPv6's mapped form is IPv4.
+    /// Returns true if the range contains `address`. An IPv4-mapped IPv6 address counts as IPv4.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.first, address.to_canonical()) {
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_in_a_range_or_not() {
+    fn contains_addresses_in_range() {
         for (range, inside, outside) in [
             ("10.0.0.0/8", "10.255.0.1", "11.0.0.1"),
             ("192.168.1.10", "192.168.1.10", "192.168.1.11"),
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range_is_refused() {
+    fn rejects_invalid_ranges() {
         for bad in
             ["", "10.0.0.0/33", "10.0.0.0/+8", "10.0.0/8", "[::1]", "::1/129", "example.com", "10.0.0.0/"]
         {

@@ -1,14 +1,14 @@
-//! The system calls a server does without: seccomp programs, applied by bubblewrap to everything it starts.
+//! System call filters: seccomp programs that bubblewrap applies to everything it starts.
 //!
-//! - Default allow, since servers are any program; what is refused is refused with `EPERM`, so programs can cope.
-//! - `clone3` answers `ENOSYS`: its flags are behind a pointer, and libraries then fall back to `clone`, which is judged.
-//! - `openat2` answers `ENOSYS` for the same reason, and libraries fall back to `openat`.
-//! - A foreign architecture is killed; an x32 number answers `ENOSYS`.
-//! - `inotify` and `fanotify` are refused: a watch outlives the removal of a mount, and would go on telling names.
-//! - A pair of datagram sockets is refused: each end can be connected to another address, and send to one. A pair of streams or of
-//!   packets stays connected to itself.
-//! - What puts the pages of a file themselves into a pipe or a socket answers `EINVAL`, and libraries then copy. Such a page
-//!   shows what is written to the file later, and does not keep the mount from being removed.
+//! - Calls are allowed by default, because a server can be any program. Refused calls fail with `EPERM`, so programs can cope.
+//! - `clone3` fails with `ENOSYS`: its flags are behind a pointer, and libraries fall back to `clone`, which is checked.
+//! - `openat2` fails with `ENOSYS` for the same reason; libraries fall back to `openat`.
+//! - A foreign architecture is killed; an x32 number fails with `ENOSYS`.
+//! - `inotify` and `fanotify` are refused: a watch survives the removal of a mount, and would continue to report names.
+//! - Pairs of datagram sockets are refused: each end can be connected to another address, or send to one. A pair of stream or
+//!   seqpacket sockets stays connected to itself.
+//! - Calls that put the pages of a file into a pipe or a socket fail with `EINVAL`, and libraries fall back to copying. Such a
+//!   page would show later writes to the file, and does not keep the mount busy.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::spec::UnixSockets;
 
 type SyscallRules = BTreeMap<c_long, Vec<SeccompRule>>;
 
-/// The programs in the kernel's own form, in the order to apply them.
+/// Returns the programs in the kernel's format, in the order to apply them.
 pub(crate) fn programs(unix_sockets: UnixSockets) -> Result<[Vec<u8>; PROGRAMS], seccompiler::Error> {
     let all = |calls: &[c_long]| calls.iter().map(|call| (*call, vec![])).collect::<SyscallRules>();
     Ok([
@@ -32,14 +32,14 @@ pub(crate) fn programs(unix_sockets: UnixSockets) -> Result<[Vec<u8>; PROGRAMS],
     ])
 }
 
-/// The number of programs.
+/// Number of programs.
 pub(crate) const PROGRAMS: usize = 3;
 
-/// Calls that hand on the pages of a file, not what is in them.
+/// Calls that pass on the pages of a file rather than a copy of its content.
 const PAGES: &[c_long] = &[libc::SYS_splice, libc::SYS_tee, libc::SYS_vmsplice, libc::SYS_sendfile];
 
-/// The program that has `connect` reported, for a sandbox with unix sockets of its own. Foreign architectures and x32 never come
-/// that far.
+/// Program that reports `connect`, for a sandbox with its own unix sockets. Earlier programs have already handled foreign
+/// architectures and x32.
 pub(crate) const REPORTS_CONNECT: [libc::sock_filter; 4] = [
     libc::sock_filter { code: LOAD, jt: 0, jf: 0, k: 0 },
     libc::sock_filter { code: JUMP_IF_EQUAL, jt: 0, jf: 1, k: libc::SYS_connect as u32 },
@@ -47,16 +47,16 @@ pub(crate) const REPORTS_CONNECT: [libc::sock_filter; 4] = [
     libc::sock_filter { code: RETURN, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW },
 ];
 
-/// Calls that are refused whatever their arguments.
+/// Calls that are refused regardless of their arguments.
 const REFUSED: &[c_long] = &[
-    // Other processes.
+    // Access to other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_process_madvise,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
-    // Work handed to the kernel past this filter.
+    // Work done in the kernel, bypassing this filter.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -67,7 +67,7 @@ const REFUSED: &[c_long] = &[
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
-    // Files past their path.
+    // Access to files that bypasses their paths.
     libc::SYS_open_by_handle_at,
     libc::SYS_name_to_handle_at,
     libc::SYS_fanotify_init,
@@ -86,7 +86,7 @@ const REFUSED: &[c_long] = &[
     OPEN_TREE_ATTR,
     libc::SYS_chroot,
     libc::SYS_setns,
-    // The machine.
+    // Administration of the machine.
     libc::SYS_kexec_load,
     libc::SYS_kexec_file_load,
     libc::SYS_init_module,
@@ -101,7 +101,7 @@ const REFUSED: &[c_long] = &[
     libc::SYS_quotactl_fd,
 ];
 
-/// Calls with a mode for a file, and which of their arguments it is. `openat2` has it behind a pointer, and is absent.
+/// Calls with a file mode, and the index of that argument. `openat2` has it behind a pointer, and is refused.
 const MODES: &[(c_long, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_chmod, 1),
@@ -118,22 +118,22 @@ const MODES: &[(c_long, u8)] = &[
     (libc::SYS_mknodat, 2),
 ];
 
-/// The part of a socket's type that is not flags: `SOCK_TYPE_MASK` in the kernel's `include/linux/net.h`.
+/// Mask of the socket type without flags: `SOCK_TYPE_MASK` in the kernel's `include/linux/net.h`.
 const SOCKET_KIND: u64 = 0xf;
 
-/// The types of a unix socket that sends to any address. The kernel makes a raw one a datagram socket.
+/// Types of unix sockets that send to any address. The kernel turns a raw one into a datagram socket.
 const DATAGRAMS: &[i32] = &[libc::SOCK_DGRAM, libc::SOCK_RAW];
 
-/// Linux, Linux with a machine name of 32 bits, both with a kernel version of old, and the question.
+/// Permitted personalities: Linux, and Linux with a 32-bit machine name; each also with an old kernel version; and the query.
 const PERSONALITIES: &[u32] = &[0, 8, 0x2_0000, 0x2_0008, u32::MAX];
 
-/// Newer than the C library's list; the number is the same on every architecture.
+/// Missing in the C library's list; the number is the same on every architecture.
 const FCHMODAT2: c_long = 452;
 
-/// Newer than the C library's list; the number is the same on every architecture.
+/// Missing in the C library's list; the number is the same on every architecture.
 const OPEN_TREE_ATTR: c_long = 467;
 
-/// Flags of `clone` and `unshare` that make a namespace.
+/// Flags of `clone` and `unshare` that create a namespace.
 const NAMESPACES: &[i32] = &[
     libc::CLONE_NEWUSER,
     libc::CLONE_NEWNS,
@@ -158,7 +158,7 @@ fn refused(unix_sockets: UnixSockets) -> Result<SyscallRules, seccompiler::Error
     rules.insert(libc::SYS_clone, makes_namespace()?);
     rules.insert(libc::SYS_unshare, makes_namespace()?);
 
-    // Programs that would run with more rights than their user has, left in a writable directory.
+    // Setuid and setgid programs, left in a writable directory.
     for (call, mode) in MODES {
         let gives_rights = [libc::S_ISUID, libc::S_ISGID].map(|bit| {
             let bit = i32::try_from(bit).unwrap_or(i32::MAX);
@@ -167,34 +167,34 @@ fn refused(unix_sockets: UnixSockets) -> Result<SyscallRules, seccompiler::Error
         rules.insert(*call, gives_rights.into_iter().collect::<Result<_, _>>()?);
     }
 
-    // Personalities that speak of another architecture, or put memory where it can be guessed.
+    // Personalities of other architectures, or with predictable memory addresses.
     let not =
         |persona: u32| SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, persona.into());
     let harmless = PERSONALITIES.iter().map(|&persona| not(persona)).collect::<Result<_, _>>()?;
     rules.insert(libc::SYS_personality, vec![SeccompRule::new(harmless)?]);
 
-    // Typing into the person's terminal.
+    // Injecting input into the user's terminal.
     let typing = [libc::TIOCSTI, libc::TIOCLINUX].map(|request| {
         let request = i32::try_from(request).unwrap_or(i32::MAX);
         SeccompRule::new(vec![condition(1, SeccompCmpOp::Eq, request)?])
     });
     rules.insert(libc::SYS_ioctl, typing.into_iter().collect::<Result<_, _>>()?);
 
-    // Sending pages of a file that is mapped, as they are and as they will be.
+    // Zero-copy sends of mapped file pages, which show later changes.
     let zero_copy = [
         condition(1, SeccompCmpOp::Eq, libc::SOL_SOCKET)?,
         condition(2, SeccompCmpOp::Eq, libc::SO_ZEROCOPY)?,
     ];
     rules.insert(libc::SYS_setsockopt, vec![SeccompRule::new(zero_copy.to_vec())?]);
 
-    // Holding up whoever opens a file, and being told of what happens in a folder.
+    // Leases, which delay processes that open a file, and directory notifications.
     let holding = [libc::F_SETLEASE, libc::F_NOTIFY]
         .map(|request| SeccompRule::new(vec![condition(1, SeccompCmpOp::Eq, request)?]));
     rules.insert(libc::SYS_fcntl, holding.into_iter().collect::<Result<_, _>>()?);
     Ok(rules)
 }
 
-/// Sockets other than those of the internet: unix sockets of the host, netlink, packet, vsock and the rest.
+/// Refuses sockets other than internet sockets: the host's unix sockets, netlink, packet, vsock and the rest.
 fn refused_sockets(unix_sockets: UnixSockets) -> Result<SyscallRules, seccompiler::Error> {
     let family = |op, family| condition(0, op, family);
     let kind = |kind| condition(1, SeccompCmpOp::MaskedEq(SOCKET_KIND), kind);
@@ -234,8 +234,8 @@ fn assemble(rules: SyscallRules, errno: i32) -> Result<Vec<u8>, seccompiler::Err
         .collect())
 }
 
-/// A program that goes to the rules of lower or of higher calls first, in halves of halves: the kernel runs it for every call there
-/// is when it is applied.
+/// Builds a program that finds a call's rules by binary search. Without this, every call would be slow, because the kernel
+/// checks all system calls when a program is applied.
 fn divided(mut rules: SyscallRules, action: SeccompAction) -> Result<BpfProgram, seccompiler::Error> {
     const FEW: usize = 8;
     let Some(middle) = rules.keys().nth(rules.len() / 2).copied().filter(|_| rules.len() > FEW) else {
@@ -247,7 +247,7 @@ fn divided(mut rules: SyscallRules, action: SeccompAction) -> Result<BpfProgram,
     let lower = divided(rules, action)?;
     let too_large = |_| seccompiler::Error::from(BackendError::FilterTooLarge(lower.len()));
     let middle = u32::try_from(middle).map_err(too_large)?;
-    // Only a plain jump goes far.
+    // Only an unconditional jump reaches far enough.
     let over = step(JUMP, 0, u32::try_from(lower.len()).map_err(too_large)?);
     let mut whole = vec![step(LOAD, 0, 0), step(JUMP_IF_AT_LEAST, 1, middle), over];
     whole.extend(lower);
@@ -255,7 +255,7 @@ fn divided(mut rules: SyscallRules, action: SeccompAction) -> Result<BpfProgram,
     Ok(whole)
 }
 
-/// Puts a refusal of x32 numbers, which the architecture check lets through, in front.
+/// Prepends a refusal of x32 numbers, which the architecture check permits.
 #[cfg(target_arch = "x86_64")]
 fn without_x32(program: BpfProgram) -> BpfProgram {
     const X32: u32 = 0x4000_0000;
@@ -270,14 +270,14 @@ fn without_x32(program: BpfProgram) -> BpfProgram {
     program
 }
 
-/// Loads a word of what is told of the call, the first of which is its number.
+/// Loads a word of the call's data; the first word is the call number.
 const LOAD: u16 = 0x20;
 const JUMP: u16 = 0x05;
 const JUMP_IF_EQUAL: u16 = 0x15;
 const JUMP_IF_AT_LEAST: u16 = 0x35;
 const RETURN: u16 = 0x06;
 
-/// One step; a jump that is not taken goes on after `jf` others.
+/// Creates an instruction. If a conditional jump is not taken, `jf` instructions are skipped.
 fn step(code: u16, jf: u8, k: u32) -> seccompiler::sock_filter {
     seccompiler::sock_filter { code, jt: 0, jf, k }
 }
@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_programs_assemble_and_fit_the_kernel() {
+    fn programs_compile_within_kernel_limit() {
         for program in [UnixSockets::None, UnixSockets::Own, UnixSockets::All]
             .map(|which| programs(which).unwrap())
             .into_iter()
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_divided_program_says_what_the_whole_one_says() {
+    fn binary_search_program_matches_linear_one() {
         let action = || SeccompAction::Errno(libc::EPERM.cast_unsigned());
         let rules = refused(UnixSockets::None).unwrap();
         let architecture = TargetArch::try_from(std::env::consts::ARCH).unwrap();
@@ -320,7 +320,7 @@ mod tests {
         assert!(refusals > 400, "{refusals}");
     }
 
-    /// Runs a program as the kernel does, with the same word for every half of an argument.
+    /// Interprets a program as the kernel does, with the same word for every half of an argument.
     fn verdict(program: &BpfProgram, number: u32, arch: u32, argument: u32) -> u32 {
         let (mut place, mut word) = (0, 0);
         loop {
@@ -331,7 +331,7 @@ mod tests {
                     word = [number, arch].get(step.k as usize / 4).copied().unwrap_or(argument);
                     0
                 }
-                // And.
+                // Bitwise and.
                 0x54 => {
                     word &= step.k;
                     0

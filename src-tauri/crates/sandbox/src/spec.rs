@@ -1,8 +1,8 @@
-//! The description of a sandbox: a plain value that the trusted process writes down and the supervisor carries out.
+//! The description of a sandbox: a plain value that the trusted process writes and the supervisor carries out.
 //!
-//! - A [`Spec`] is complete: nothing is taken from the environment of whoever launches it.
+//! - A [`Spec`] is complete: nothing is taken from the launcher's environment.
 //! - Paths are absolute and normal (no `.`, `..`, doubled or trailing slash); [`Spec::validate`] refuses others.
-//!   Whether they exist, and whether a symlink is in the way, is found out when they are mounted.
+//!   Existence and symlinks are checked when the paths are mounted.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -12,74 +12,74 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Spec {
-    /// The program and its arguments; a bare name is looked up in the `PATH` of `env`.
+    /// Program and its arguments; a bare name is looked up in the `PATH` of `env`.
     pub argv: Vec<String>,
-    /// The whole environment of the server.
+    /// Complete environment of the server.
     pub env: BTreeMap<String, String>,
-    /// The working directory inside; the session sandbox directory when absent.
+    /// Working directory inside the sandbox; the session directory by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// The view of the file system that the server has.
+    /// The server's view of the file system.
     pub view: View,
-    /// Granted paths mounted before the server starts, in this order.
+    /// Granted paths to mount before the server starts, in this order.
     #[serde(default)]
     pub mounts: Vec<Mount>,
-    /// Paths in what the view makes writable that are not to be written. One that does not exist closes nothing.
+    /// Paths that stay read-only inside the view's writable paths. A path that does not exist has no effect.
     #[serde(default)]
     pub closed: Vec<String>,
-    /// The same, where every folder on the way to it also stays where it is.
+    /// Like `closed`, but every folder on the way is pinned too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<String>,
-    /// The network that it reaches.
+    /// Network access.
     #[serde(default)]
     pub network: NetworkAccess,
-    /// The unix sockets that it may use.
+    /// Permitted unix sockets.
     #[serde(default, skip_serializing_if = "UnixSockets::is_none")]
     pub unix_sockets: UnixSockets,
-    /// Resource limits of every process in the sandbox.
+    /// Resource limits.
     #[serde(default)]
     pub limits: ResourceLimits,
-    /// The directory with what outlives a sandbox ([`autostart`](crate::autostart)): one private directory for all sandboxes
-    /// of a user, which is made if it is not there, and is hidden in the sandbox. Only the user may be able to make it, so it
-    /// does not belong where everybody can.
+    /// The directory that survives sandboxes ([`autostart`](crate::autostart)): one private directory for all sandboxes of a
+    /// user, created if missing, and hidden in the sandbox. Its parent must be writable by the user only, so that no other
+    /// user can create it.
     pub state_dir: String,
-    /// Run even as uid 0, where the kernel's own files are guarded by masks only.
+    /// Permits running as uid 0, where only masks guard the kernel's own files.
     #[serde(default)]
     pub allow_root: bool,
 }
 
-/// The file system as it is before any grant.
+/// File system view before any grant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum View {
-    /// An almost empty tree: system programs and libraries, a private `/tmp`, and what is named here.
+    /// Almost empty tree: system programs and libraries, a private `/tmp`, and the paths named here.
     Roots {
-        /// The session sandbox directory, writable at its own path.
+        /// Session directory, writable at its own path.
         session_dir: String,
         /// Further programs (a `node_modules`, a venv, our own servers), read-only at their own paths.
         #[serde(default)]
         programs: Vec<String>,
     },
-    /// The host's tree, read-only, with some of it hidden and some writable. Of several of these paths that cover a file
-    /// the deepest decides; at the same path what denies does. Denied paths count by what they really are, whatever
-    /// symlinks or further mounts lead there; one that does not exist denies nothing.
+    /// The host's tree, read-only, with some paths hidden and some writable. The deepest of these paths that covers a file
+    /// wins; at the same path, the denial. A denied path applies to the real file, regardless of symlinks or other mounts
+    /// that lead there; one that does not exist has no effect.
     HostRead {
-        /// The session sandbox directory, writable at its own path.
+        /// Session directory, writable at its own path.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session_dir: Option<String>,
-        /// The paths that cannot be read: a directory is empty and closed, a file cannot be opened.
+        /// Unreadable paths: a directory appears empty and inaccessible, a file cannot be opened.
         #[serde(default)]
         deny_read: Vec<String>,
-        /// The paths that can be read all the same inside of what is denied.
+        /// Paths that stay readable inside `deny_read`.
         #[serde(default)]
         allow_read: Vec<String>,
-        /// The paths that can be written, too. One that does not exist is left out.
+        /// Writable paths. A path that does not exist is skipped.
         #[serde(default)]
         allow_write: Vec<String>,
-        /// The paths that cannot be written inside of what is writable.
+        /// Paths that stay read-only inside `allow_write`.
         #[serde(default)]
         deny_write: Vec<String>,
-        /// A `/tmp` of its own instead of the host's, read-only.
+        /// Use a private `/tmp` instead of the host's, which is read-only.
         #[serde(default = "yes")]
         private_tmp: bool,
     },
@@ -89,26 +89,26 @@ fn yes() -> bool {
     true
 }
 
-/// The network that a sandbox reaches. It has a network namespace of its own in any case.
+/// Network access of a sandbox, which always has its own network namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkAccess {
-    /// Its own loopback and nothing else.
+    /// Only the sandbox's own loopback.
     #[default]
     None,
-    /// A proxy on [`PROXY_PORT`], served by whoever launched it with the listener that
-    /// [`LaunchedSandbox::egress`](crate::LaunchedSandbox::egress) hands out.
+    /// A proxy on [`PROXY_PORT`], which the launcher serves with the listener from
+    /// [`LaunchedSandbox::egress`](crate::LaunchedSandbox::egress).
     Proxied,
 }
 
-/// The unix sockets that a sandbox may use.
+/// Unix sockets that a sandbox may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnixSockets {
-    /// Connected pairs.
+    /// Connected pairs only.
     #[default]
     None,
-    /// Pairs, and sockets of its own in folders that only the sandbox writes to. No datagram sockets.
+    /// Pairs, and the sandbox's own sockets in folders that only the sandbox writes to. No datagram sockets.
     Own,
     /// Every socket whose path the view shows.
     All,
@@ -120,63 +120,63 @@ impl UnixSockets {
     }
 }
 
-/// The port on the sandbox's own `127.0.0.1` where its proxy listens.
+/// Port of the proxy on the sandbox's own `127.0.0.1`.
 pub const PROXY_PORT: u16 = 3128;
 
-/// One granted path: a directory with all below it, or a single file.
+/// One granted path: a directory tree or a single file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Mount {
-    /// The path on the host and in the sandbox alike.
+    /// Path on the host, and at the same place in the sandbox.
     pub path: String,
-    /// The access that the sandbox has.
+    /// Access for the sandbox.
     pub access: MountAccess,
-    /// True when it is given as a file: a folder that stands there is not it, and is refused.
+    /// Require a regular file; a folder at the path is refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub file: bool,
-    /// Paths at or below it that are not to be written although it is; each exists, or closes nothing.
+    /// Paths at or below this one that stay read-only. A path that does not exist has no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<String>,
-    /// The same, where every folder on the way to it also stays where it is.
+    /// Like `closed`, but every folder on the way is pinned too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<String>,
-    /// True when an answer of the person named this very path: then it is written although it is closed itself.
+    /// True if an answer of the user named this very path: it is then writable even if listed in `closed`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub named: bool,
 }
 
-/// The access that a mount gives the sandbox.
+/// Access that a mount gives the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MountAccess {
-    /// Look, do not touch: writes fail with `EROFS`.
+    /// Reading only; writes fail with `EROFS`.
     ReadOnly,
-    /// Whatever the person's own rights allow.
+    /// Everything that the user's own rights allow.
     ReadWrite,
 }
 
-/// Resource limits; `None` leaves the launcher's own. Which are in force, and by what, is told by
-/// [`SandboxEvent::Limited`](crate::SandboxEvent::Limited).
+/// Resource limits; `None` keeps the launcher's own. [`SandboxEvent::Limited`](crate::SandboxEvent::Limited) reports which
+/// limits are in force and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ResourceLimits {
-    /// Memory in bytes: of all processes together where there is a control group to be had, of each process otherwise.
+    /// Memory in bytes: of all processes together with a control group, of each process separately without one.
     pub memory: Option<u64>,
-    /// Processor time in percent of one processor, all processes together; needs a control group.
+    /// Processor time in percent of one processor, for all processes together. Requires a control group.
     pub cpu: Option<u32>,
-    /// Processes and threads in the sandbox together, counted per sandbox since it has its own user namespace. The
+    /// Processes and threads in the sandbox together, counted per sandbox because it has its own user namespace. The
     /// kernel exempts uid 0.
     pub processes: Option<u64>,
     /// Open descriptors per process.
     pub open_files: Option<u64>,
-    /// Largest file that may be written, in bytes.
+    /// Maximum size of a written file in bytes.
     pub file_size: Option<u64>,
     /// Size of the private `/tmp`, and of `/dev/shm`, in bytes.
     pub tmp_size: Option<u64>,
 }
 
 impl Default for ResourceLimits {
-    /// Generous enough for node with its worker threads and a compiler or two.
+    /// Returns limits that suffice for node with its worker threads and a compiler or two.
     fn default() -> Self {
         Self {
             memory: Some(4 << 30),
@@ -189,25 +189,25 @@ impl Default for ResourceLimits {
     }
 }
 
-/// The reasons why a [`Spec`] cannot be carried out as written.
+/// Error in a [`Spec`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
-    /// There is no program to run.
+    /// The command is empty.
     #[error("the command is empty: name the program to run")]
     NoProgram,
     /// A path is not absolute and normal.
     #[error("`{0}` is not an absolute path without `.`, `..` or doubled slashes")]
     Path(String),
-    /// An environment variable cannot be handed to a process.
-    #[error("`{0}` cannot be the name or value of an environment variable")]
+    /// An environment variable's name or value is invalid.
+    #[error("`{0}` is not a valid name or value of an environment variable")]
     Environment(String),
-    /// An argument carries a NUL.
-    #[error("argument `{0}` has a NUL character in it")]
+    /// An argument contains a NUL character.
+    #[error("argument `{0}` contains a NUL character")]
     Argument(String),
 }
 
 impl Spec {
-    /// Refuses what cannot be carried out, before anything is started.
+    /// Checks the specification before anything is started.
     pub fn validate(&self) -> Result<(), SpecError> {
         if self.argv.first().is_none_or(String::is_empty) {
             return Err(SpecError::NoProgram);
@@ -236,7 +236,7 @@ impl Spec {
         }
     }
 
-    /// The folder that the server starts in.
+    /// Returns the directory that the server starts in.
     pub fn working_dir(&self) -> &str {
         let session_dir = match &self.view {
             View::Roots { session_dir, .. } => Some(session_dir),
@@ -247,8 +247,8 @@ impl Spec {
 }
 
 impl View {
-    /// Shows a program, where the view would not do so by itself: outside of the system's folders, or below the `/tmp` that
-    /// the sandbox has of its own instead of the host's.
+    /// Adds a program to the view if the view would not show it: outside the system's folders, or below a `/tmp` that the
+    /// sandbox replaces with its own.
     pub fn show_program(&mut self, program: &str) {
         let (shown, hidden) = match self {
             Self::Roots { programs, .. } => (programs, !program.starts_with("/usr/")),
@@ -261,7 +261,7 @@ impl View {
         }
     }
 
-    /// True when there is a `/tmp` that only the sandbox has.
+    /// Returns true if the sandbox has a private `/tmp`.
     #[cfg(target_os = "linux")]
     pub(crate) fn has_own_tmp(&self) -> bool {
         match self {
@@ -281,7 +281,7 @@ impl View {
     }
 }
 
-/// True when `path` is absolute, normal and not the root itself.
+/// Returns true if `path` is absolute, normal and not the root itself.
 pub(crate) fn is_normal(path: &str) -> bool {
     let Some(rest) = path.strip_prefix('/') else { return false };
     !path.contains('\0') && rest.split('/').all(|name| !matches!(name, "" | "." | ".."))
@@ -292,7 +292,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_normal_path_is_accepted_and_others_are_not() {
+    fn accepts_only_normal_paths() {
         assert!(is_normal("/a/b c/.d"));
         for bad in ["", "a", "/", "/a/", "//a", "/a//b", "/a/./b", "/a/../b", "/a\0b"] {
             assert!(!is_normal(bad), "{bad:?}");
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_is_named() {
+    fn validate_names_each_error() {
         assert_eq!(spec().validate(), Ok(()));
         assert_eq!(Spec { argv: vec![], ..spec() }.validate(), Err(SpecError::NoProgram));
         let mounts = vec![Mount::new("/a/../b", MountAccess::ReadOnly)];
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_shown_where_the_view_would_not() {
+    fn show_program_adds_missing_programs() {
         let roots = |programs: &[&str]| View::Roots {
             session_dir: "/s".into(),
             programs: programs.iter().map(|program| (*program).to_owned()).collect(),
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn the_written_form_is_stable() {
+    fn serialized_form_is_stable() {
         let text = r#"{"argv":["true"],"env":{},"view":{"kind":"roots","sessionDir":"/s","programs":[]},"mounts":[],"closed":[],"network":"none","limits":{"memory":4294967296,"cpu":null,"processes":1024,"openFiles":4096,"fileSize":null,"tmpSize":1073741824},"stateDir":"/state","allowRoot":false}"#;
         assert_eq!(serde_json::to_string(&spec()).unwrap(), text);
         assert_eq!(serde_json::from_str::<Spec>(text).unwrap(), spec());

@@ -1,11 +1,11 @@
-//! Named pipes and sockets of the user's in the folders that sandboxes are shown: found, watched for, and masked.
+//! Finds, watches and masks named pipes and sockets in the user's folders that sandboxes show.
 //!
-//! - A read-only mount does not keep a process from writing into a pipe, emptying it, or connecting to a socket. Devices need no
-//!   mask: `nodev` closes them.
-//! - One thread of the launching process watches the folders of all its sandboxes, since the kernel gives a user few inotify
-//!   instances. Each supervisor has a link to it, asks for a folder to be watched before mounting it, and hears what to mask.
-//! - INVARIANT: a folder is watched before it is listed, so nothing appears unnoticed in between.
-//! - INVARIANT: a folder that cannot be watched whole is not mounted. A sandbox whose link ends is ended.
+//! - A read-only mount does not keep a process from writing to a pipe, draining it, or connecting to a socket. Devices need no
+//!   mask, because `nodev` disables them.
+//! - One thread of the launching process watches the folders of all sandboxes, because the kernel limits inotify instances
+//!   per user. Each supervisor is linked to it: it requests a watch before mounting a folder, and receives the paths to mask.
+//! - INVARIANT: a folder is watched before it is listed, so no file is missed.
+//! - INVARIANT: a folder that cannot be watched completely is not mounted. A sandbox whose link closes is terminated.
 
 mod folders;
 mod link;
@@ -16,29 +16,29 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use folders::{is_folder, is_special};
 pub(crate) use link::{NotWatched, SpecialLink};
-pub(crate) use service::{serve, serve_beside};
+pub(crate) use service::{serve, serve_in_child};
 
-/// The largest number of pipes and sockets that are masked in a sandbox. Each mask is a mount.
+/// Maximum number of pipes and sockets masked in a sandbox. Each mask is a mount.
 pub(crate) const MOST_MASKED: usize = 512;
 
-/// A supervisor's line to the watcher.
+/// Request line from a supervisor to the watcher.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum SpecialRequest {
-    /// Watch the folder, but for the parts of it that the sandbox does not see.
+    /// Watch the folder, except the parts that the sandbox does not show.
     Watch { root: String, hidden: Vec<String> },
-    /// The folder is no longer mounted.
+    /// Stop watching: the folder is no longer mounted.
     Forget { root: String },
 }
 
-/// The watcher's line to a supervisor.
+/// Message line from the watcher to a supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum SpecialNews {
-    /// The folder is watched, and these paths in it are to be masked.
+    /// The folder is watched; mask these paths in it.
     Watched { root: String, found: Vec<String> },
-    /// The folder is not watched, and why.
+    /// The folder cannot be watched.
     Refused { root: String, reason: String },
-    /// This path is to be masked, too.
+    /// This path must be masked too.
     Appeared { path: String },
 }

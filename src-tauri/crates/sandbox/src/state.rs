@@ -1,7 +1,7 @@
-//! The directory with what outlives a sandbox: journals of what it could write to, and quarantined files.
+//! The state directory, which survives sandboxes: journals of writable paths, and quarantined files.
 //!
-//! - INVARIANT: it is a directory of the user's own that nobody else can enter; anything else at its path is refused.
-//! - It is hidden in every sandbox.
+//! - INVARIANT: the directory belongs to the user and no other user can enter it; anything else at its path is refused.
+//! - Every sandbox hides it.
 
 use std::{
     fs::{self, DirBuilder},
@@ -11,22 +11,22 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// The directory.
+/// The state directory.
 #[derive(Clone, Debug)]
 pub(crate) struct StateDir(PathBuf);
 
 impl StateDir {
-    /// At `path`, which is made if it is not there.
+    /// Opens the directory at `path`, creating it if needed.
     pub(crate) fn open(path: &str, uid: u32) -> io::Result<Self> {
         let path = PathBuf::from(path);
         match DirBuilder::new().recursive(true).mode(0o700).create(&path) {
-            // A file, or a link that leads nowhere: told of below.
+            // A file or a dangling symlink; reported below.
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(named(&path, &error)),
             Ok(()) | Err(_) => {}
         }
         let found = fs::symlink_metadata(&path).map_err(|error| named(&path, &error))?;
         if !found.is_dir() || found.uid() != uid || found.mode() & 0o077 != 0 {
-            let what = "is not a directory that is yours alone: remove it, or `chmod 700` it if it is yours";
+            let what = "is not a private directory of yours; run `chmod 700` on it, or remove it";
             return Err(io::Error::other(format!("`{}` {what}", path.display())));
         }
         Ok(Self(path))
@@ -36,7 +36,7 @@ impl StateDir {
         &self.0
     }
 
-    /// A directory in it, made if needed.
+    /// Returns a subdirectory, creating it if needed.
     pub(crate) fn below(&self, name: &str) -> io::Result<PathBuf> {
         let path = self.0.join(name);
         match DirBuilder::new().mode(0o700).create(&path) {
@@ -46,8 +46,8 @@ impl StateDir {
     }
 }
 
-/// Makes something by a number that nothing has. None is tried twice by this process, since a sandbox decides how many there are to
-/// be; those of an earlier process are passed over.
+/// Creates an entry under the first unused number. This process never tries a number twice, because a sandbox decides how many
+/// there are; numbers used by an earlier process are skipped.
 pub(crate) fn numbered<T>(next: &AtomicU64, make: impl Fn(u64) -> io::Result<T>) -> io::Result<T> {
     loop {
         match make(next.fetch_add(1, Ordering::Relaxed)) {
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_private_directory_of_ones_own_will_do() {
+    fn refuses_directory_that_is_not_private() {
         let base = tempfile::tempdir().unwrap();
         let uid = rustix::process::getuid().as_raw();
         let own = base.path().join("own");
@@ -80,6 +80,6 @@ mod tests {
         assert!(StateDir::open(&text(&base.path().join("link")), uid).is_err());
         fs::set_permissions(&own, fs::Permissions::from_mode(0o755)).unwrap();
         let error = StateDir::open(&text(&own), uid).unwrap_err().to_string();
-        assert!(error.contains("is not a directory that is yours alone"), "{error}");
+        assert!(error.contains("is not a private directory of yours"), "{error}");
     }
 }

@@ -1,11 +1,11 @@
-//! The supervisor of one sandbox: sets it up, then changes its mounts on request until either side is gone.
+//! The supervisor of one sandbox: sets it up, then changes its mounts on request until the launcher or the server exits.
 //!
-//! - INVARIANT: one thread. It forks children that do not exec, and enters namespaces, which only such a process can.
-//! - INVARIANT: everything it starts is in one pid namespace whose first process is bubblewrap, which the kernel kills
-//!   when the supervisor dies, and everything in the namespace with it.
-//! - INVARIANT: once bubblewrap runs it holds none of the server's standard streams.
-//! - The control stream's end is the sandbox's end, and so is the launcher's: the kernel kills the supervisor with it.
-//! - It keeps no record and searches nothing: what a server leaves behind is the launcher's to look at
+//! - INVARIANT: single-threaded, because it forks children that do not exec and enters namespaces.
+//! - INVARIANT: everything it starts runs in one pid namespace whose init is bubblewrap. The kernel kills bubblewrap when
+//!   the supervisor dies, and the whole namespace with it.
+//! - INVARIANT: once bubblewrap runs, the supervisor holds none of the server's standard streams.
+//! - The sandbox is terminated when the control stream closes. The kernel kills the supervisor when the launcher dies.
+//! - It keeps no records and scans no files; the launcher checks what a server leaves behind
 //!   ([`autostart`](crate::autostart)).
 
 mod bwrap;
@@ -50,53 +50,58 @@ use crate::{
     sys::{self, signals::Signals},
 };
 
-/// After so long without news, memory that is only needed when there is some is given back.
+/// Idle time after which memory that is only needed for processing events is released.
 const QUIET: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// The reasons why a server is not started.
+/// Error starting a server in its sandbox.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SupervisorStartError {
     #[error(transparent)]
     Spec(#[from] SpecError),
-    #[error("the specification of the sandbox is not readable: {0}")]
+    #[error("failed to parse the sandbox specification: {0}")]
     Unreadable(#[from] serde_json::Error),
-    #[error("the sandbox does not run as root: run as an ordinary user, or allow it with `--allow-root`")]
+    #[error("refusing to run the sandbox as root; run as an ordinary user, or pass `--allow-root`")]
     Root,
-    #[error("this system does not allow user namespaces, which the sandbox is made of: {0}")]
+    #[error("failed to create a user namespace, which the sandbox needs: {0}")]
     Namespaces(io::Error),
-    #[error("bubblewrap is not installed: the program `bwrap` was not found")]
+    #[error("bubblewrap is not installed: `bwrap` not found")]
     NoBwrap,
-    #[error("the sandbox could not be set up: {0}")]
+    #[error("failed to set up the sandbox: {0}")]
     Setup(String),
     #[error(transparent)]
     Mount(#[from] MountError),
     #[error("{problem}")]
     Program { status: u8, problem: String },
-    #[error("bubblewrap changed the sandbox after its frame was complete")]
+    #[error("bubblewrap changed the sandbox after completing its base file system")]
     Frame,
-    #[error("the sandbox was not ready in time")]
+    #[error("timed out waiting for the sandbox to start")]
     TooSlow,
-    #[error("the sandbox was given up before it was ready")]
+    #[error("the sandbox was cancelled before it started")]
     HungUp,
-    #[error("the sandbox could not be prepared: {0}")]
+    #[error("failed to prepare the sandbox: {0}")]
     Prepare(#[from] io::Error),
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    #[error("the system call filter could not be made: {0}")]
+    #[error("failed to build the system call filter: {0}")]
     Filter(#[from] seccompiler::Error),
 }
 
-/// Arguments: the launcher's process id, the descriptors of the spec and of the control stream, that of the socket which the
-/// proxy's listener goes through or nothing, that of the link to the watch for pipes and sockets; and where there is a control group its door, and which limits it has.
+/// Runs the supervisor.
+///
+/// Arguments: the launcher's process id; the descriptors of the spec and of the control stream; the descriptor of the socket
+/// that carries the proxy's listener, or [`NONE`]; the descriptor of the link to the watcher for pipes and sockets; and, with a
+/// control group, the descriptor of its `cgroup.procs` and its limits.
 pub(crate) fn run(args: &[String]) -> ExitCode {
     let [parent, spec, control, egress, special, group @ ..] = args else { return ExitCode::from(2) };
     let Some(parent) = parent.parse().ok().and_then(Pid::from_raw) else { return ExitCode::from(2) };
     let taken_up = [spec, control, special].map(|number| sys::process::take_descriptor(number));
     let [Ok(spec), Ok(control), Ok(special)] = taken_up else { return ExitCode::from(2) };
-    let (Ok(egress), Ok(group)) = (taken(egress), door(group)) else { return ExitCode::from(2) };
+    let (Ok(egress), Ok(group)) = (take_optional(egress), take_group(group)) else {
+        return ExitCode::from(2);
+    };
     let control = UnixStream::from(control);
     let owner: &dyn SandboxOwner = &control;
-    let started = ordered(parent, File::from(spec)).and_then(|spec| {
+    let started = read_spec(parent, File::from(spec)).and_then(|spec| {
         let closed = spec.closed.clone();
         let given = InheritedDescriptors { streams: take_streams()?, egress, group };
         let special = SpecialLink::new(special.into(), None, spec.unix_sockets)?;
@@ -105,25 +110,25 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     let (mut bwrap, mut mounts) = match started {
         Ok(started) => started,
         Err(error) => {
-            // Nobody may be listening any more; the exit status says the same.
+            // The launcher may have exited; the exit status reports the failure too.
             let _ = owner.say(&SandboxEvent::Failed { reason: error.to_string() });
             return ExitCode::from(FAILED);
         }
     };
-    let end = converse(&mut bwrap, &mut mounts, &control);
+    let end = serve_control(&mut bwrap, &mut mounts, &control);
     let status = end.unwrap_or_else(|_| bwrap.kill());
-    // A launcher that is gone needs no word.
+    // Ignore the error: a launcher that has exited needs no notification.
     let _ = say(&control, &SandboxEvent::Exited { status });
     exit_code(status)
 }
 
-/// A descriptor, or none.
-fn taken(number: &str) -> io::Result<Option<OwnedFd>> {
+/// Takes over the descriptor, if one was passed.
+fn take_optional(number: &str) -> io::Result<Option<OwnedFd>> {
     if number == NONE { Ok(None) } else { sys::process::take_descriptor(number).map(Some) }
 }
 
-/// The door of a control group, and its limits.
-fn door(group: &[String]) -> io::Result<Option<(OwnedFd, CgroupLimits)>> {
+/// Takes over the descriptor of the control group's `cgroup.procs`, and parses its limits.
+fn take_group(group: &[String]) -> io::Result<Option<(OwnedFd, CgroupLimits)>> {
     match group {
         [] => Ok(None),
         [door, controlled] => {
@@ -133,8 +138,8 @@ fn door(group: &[String]) -> io::Result<Option<(OwnedFd, CgroupLimits)>> {
     }
 }
 
-/// The specification that the launcher hands over.
-fn ordered(parent: Pid, mut spec: File) -> Result<Spec, SupervisorStartError> {
+/// Reads the specification that the launcher passed.
+fn read_spec(parent: Pid, mut spec: File) -> Result<Spec, SupervisorStartError> {
     sys::process::bind_to_parent(parent).map_err(io::Error::from)?;
     sys::process::close_on_exec_from(3).map_err(io::Error::from)?;
     sys::process::leave_keyring()?;
@@ -147,27 +152,29 @@ fn exit_code(status: i32) -> ExitCode {
     ExitCode::from(u8::try_from(status).unwrap_or(1))
 }
 
-/// Until the server ends, the launcher hangs up, or a signal comes; returns the exit status. An error is the end, too.
-fn converse(bwrap: &mut Bwrap, mounts: &mut Mounts, control: &UnixStream) -> io::Result<i32> {
-    // When a person's session ends, every process is told at once.
+/// Handles control requests until the server exits, the launcher hangs up or a signal arrives, and returns the exit status.
+///
+/// An error also terminates the sandbox.
+fn serve_control(bwrap: &mut Bwrap, mounts: &mut Mounts, control: &UnixStream) -> io::Result<i32> {
+    // When the user's session ends, every process is signalled at once.
     let signals = Signals::hold()?;
     let mut lines = ControlLines::default();
     let mut quiet = Some(QUIET);
     loop {
-        let [asked, ended, told_to_end] = [control.as_fd(), bwrap.ended(), signals.as_fd()]
+        let [asked, ended, signalled] = [control.as_fd(), bwrap.ended(), signals.as_fd()]
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        let mut polled = [asked, ended, told_to_end, mounts.news(), mounts.special_news()];
+        let mut polled = [asked, ended, signalled, mounts.news(), mounts.special_news()];
         if !wait(&mut polled, quiet.as_ref())? {
             quiet = None;
             bwrap.settle();
             continue;
         }
         quiet = Some(QUIET);
-        let [asked, ended, told_to_end, mounted, special] = polled.map(|polled| !polled.revents().is_empty());
+        let [asked, ended, signalled, mounted, special] = polled.map(|polled| !polled.revents().is_empty());
         if ended {
             return Ok(bwrap.reap());
         }
-        if told_to_end {
+        if signalled {
             return Ok(bwrap.kill());
         }
         if mounted || special {
@@ -176,7 +183,7 @@ fn converse(bwrap: &mut Bwrap, mounts: &mut Mounts, control: &UnixStream) -> io:
         let lines = if asked { lines.read(control)? } else { vec![] };
         for line in lines {
             let reply = answer(&line, mounts);
-            // Before the answer, which says that all is as it should be.
+            // Send events before the reply, because the reply confirms that every mask is in place.
             restore(mounts, control)?;
             say(control, &reply)?;
             if matches!(reply.answer, ControlAnswer::Closing | ControlAnswer::Broken { .. }) {
@@ -186,7 +193,7 @@ fn converse(bwrap: &mut Bwrap, mounts: &mut Mounts, control: &UnixStream) -> io:
     }
 }
 
-/// Masks again what programs outside have replaced, and tells of it.
+/// Restores masks that programs outside have replaced, and reports each one.
 fn restore(mounts: &mut Mounts, control: &UnixStream) -> io::Result<()> {
     mounts
         .restore_masks()?
@@ -194,7 +201,7 @@ fn restore(mounts: &mut Mounts, control: &UnixStream) -> io::Result<()> {
         .try_for_each(|RestoredMask { path, hidden }| say(control, &SandboxEvent::Uncovered { path, hidden }))
 }
 
-/// Waits until one of them has something, and tells whether it has, or the time is over.
+/// Waits until a descriptor is ready, and returns false on timeout.
 fn wait(polled: &mut [PollFd<'_>], at_most: Option<&Timespec>) -> io::Result<bool> {
     match poll(polled, at_most) {
         Ok(ready) => Ok(ready > 0),
@@ -209,7 +216,7 @@ fn answer(line: &str, mounts: &mut Mounts) -> ControlReply {
         Err(error) => {
             let answer = ControlAnswer::Refused {
                 code: MountRefusal::BadRequest,
-                message: format!("not a request: {error}"),
+                message: format!("invalid request: {error}"),
             };
             return ControlReply { id: 0, answer };
         }

@@ -1,6 +1,6 @@
-//! The calls that Rust has no safe words for. All of this crate's unsafe code is below this module.
+//! System calls without a safe Rust wrapper. All of this crate's unsafe code is in this module.
 
-#![expect(unsafe_code, reason = "the rest of the crate is kept safe by what is below")]
+#![expect(unsafe_code, reason = "this module wraps system calls for the safe rest of the crate")]
 
 pub(crate) mod memory;
 pub(crate) mod mount;

@@ -1,4 +1,4 @@
-//! Trees of mounts: copied privately from a place, and put at another.
+//! Mount trees: private copies, and attaching them.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -9,8 +9,8 @@ use rustix::{
 
 use crate::sys::mount::{Attributes, set_attributes};
 
-/// A private copy of the mount at `place`, and of those below it if `recursive`. It never receives later mounts of the
-/// host, and carries neither setuid programs nor devices.
+/// Makes a private copy of the mount at `place`, with submounts if `recursive`. It never receives later mounts of the host,
+/// and has no setuid programs or devices.
 pub(crate) fn copy(place: &OwnedFd, read_only: bool, recursive: bool) -> Result<OwnedFd, Errno> {
     let recurse = if recursive { OpenTreeFlags::AT_RECURSIVE } else { OpenTreeFlags::empty() };
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
@@ -29,14 +29,14 @@ pub(crate) fn copy(place: &OwnedFd, read_only: bool, recursive: bool) -> Result<
     Ok(tree)
 }
 
-/// Puts `tree`, which is nowhere yet, between the mount whose root is `top` and what that lies on: it shows when that goes.
-/// Linux before 6.5 cannot.
+/// Attaches the detached `tree` beneath the mount whose root is `top`, so that it appears when that mount is removed. Not
+/// supported before Linux 6.5.
 pub(crate) fn attach_beneath(tree: impl AsFd, top: impl AsFd) -> Result<(), Errno> {
     let empty = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(tree, "", top, "", empty | MoveMountFlags::MOVE_MOUNT_BENEATH)
 }
 
-/// Puts `tree`, which may be a mount elsewhere, at `place`.
+/// Attaches `tree`, which may be mounted elsewhere, at `place`.
 pub(crate) fn attach(tree: impl AsFd, place: impl AsFd) -> Result<(), Errno> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(tree, "", place, "", flags)

@@ -1,4 +1,4 @@
-//! The facade of platforms without a sandbox: the same names, and every launch refused.
+//! Implementation for platforms without a sandbox: the same interface, which refuses every launch.
 
 use std::{convert::Infallible, path::Path, process::ExitCode};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{error::SandboxLaunchError, spec::Spec};
 
-/// A running supervisor: there is none on this platform.
+/// A running supervisor. Never created on this platform.
 #[derive(Debug)]
 pub struct LaunchedSandbox {
     /// Write end of the server's standard input.
@@ -18,29 +18,29 @@ pub struct LaunchedSandbox {
     /// Read end of the server's standard error.
     #[cfg(unix)]
     pub stderr: std::os::fd::OwnedFd,
-    /// The control conversation.
+    /// Control stream.
     #[cfg(unix)]
     pub control: std::os::unix::net::UnixStream,
     /// The supervisor's process id, for display.
     pub pid: u32,
-    /// Kills the sandbox.
+    /// Handle that kills the sandbox.
     pub kill: KillHandle,
-    /// The source of the proxy's listener.
+    /// Source of the proxy's listener.
     pub egress: Option<Egress>,
 }
 
-/// Hands out the listener that is the sandbox's only way to the network: there is none on this platform.
+/// Source of the sandbox's listener. Never created on this platform.
 #[derive(Debug)]
 pub struct Egress(Infallible);
 
 impl Egress {
-    /// The listener.
+    /// Returns the listener.
     pub fn listener(self) -> std::io::Result<std::net::TcpListener> {
         match self.0 {}
     }
 }
 
-/// Kills one sandbox: there is none on this platform.
+/// Kills one sandbox. Never created on this platform.
 #[derive(Clone, Debug)]
 pub struct KillHandle(Infallible);
 
@@ -52,36 +52,36 @@ impl KillHandle {
 }
 
 impl KillHandle {
-    /// Lets the supervisor clean up and end, and kills it if that takes longer than `patience`.
+    /// Gives the supervisor up to `patience` to exit, then kills it.
     pub fn kill_after(self, _patience: std::time::Duration) {
         match self.0 {}
     }
 }
 
-/// The end of a supervisor.
+/// Exit of a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SandboxExit {
-    /// The server's exit status (128 + signal), when the supervisor ended by itself.
+    /// The server's exit status (or 128 + the signal number), if the supervisor exited.
     pub status: Option<i32>,
-    /// The signal that ended the supervisor.
+    /// The signal that killed the supervisor.
     pub signal: Option<i32>,
 }
 
-/// The ability of this machine to make sandboxes.
+/// Ability of this machine to create sandboxes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Availability {
-    /// True when a sandbox was launched just now.
+    /// True if a sandbox was just launched successfully.
     pub usable: bool,
-    /// The things that are missing, one sentence each.
+    /// Missing requirements, one sentence each.
     pub missing: Vec<String>,
-    /// The command a person can run to get what is missing, where there is one.
+    /// Command that installs or enables what is missing, if known.
     pub fix_command: Option<String>,
-    /// The things that work, but not as well as they should.
+    /// Degraded features, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// Refuses.
+/// Refuses to launch a sandbox.
 pub fn launch(
     _spec: &Spec,
     _supervisor_program: &Path,
@@ -90,22 +90,22 @@ pub fn launch(
     Err(SandboxLaunchError::Unsupported)
 }
 
-/// Says that there is no sandbox here.
+/// Reports that sandboxes are not supported.
 pub fn check(_supervisor_program: &Path, _state_dir: &str, _allow_root: bool) -> Availability {
     let missing = vec![SandboxLaunchError::Unsupported.to_string()];
     Availability { usable: false, missing, fix_command: None, warnings: vec![] }
 }
 
-/// Refuses.
+/// Prints that sandboxes are not supported.
 pub fn program(_args: impl Iterator<Item = String>) -> ExitCode {
     use std::io::Write;
-    // If standard error is closed, the exit status still says it.
+    // If standard error is closed, the exit status still reports the failure.
     let _ = writeln!(std::io::stderr(), "{}", SandboxLaunchError::Unsupported);
     ExitCode::FAILURE
 }
 
-/// Makes sure that limits hold for all processes of a sandbox together: there is none on this platform.
+/// Does nothing: control groups do not exist on this platform.
 pub fn prepare_control_groups() {}
 
-/// The allocator of this system gives large blocks back by itself.
+/// Does nothing: this platform's allocator returns large blocks to the system.
 pub fn give_large_blocks_back() {}

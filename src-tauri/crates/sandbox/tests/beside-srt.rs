@@ -1,8 +1,8 @@
-//! The same commands under the same settings, by our program and by the real `srt`: both come to the same, but for what
-//! is listed here as a difference, with its reason.
+//! Compares our program with the real `srt` on the same commands and settings: results must be equal except for the listed
+//! differences, each with its reason.
 //!
-//! `srt` is at `IRONCURTAIN_SRT`, or where `cargo xtask bench --with-srt` installs it. What is compared is the exit status,
-//! what the command says, and what is on the disk after it.
+//! `srt` is at `IRONCURTAIN_SRT`, or where `cargo xtask bench --with-srt` installs it. The tests compare the exit status,
+//! the output, and the files afterwards.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
@@ -22,7 +22,7 @@ use std::{
 use cases::{CASES, Case, Expected};
 use serde_json::{Value, json};
 
-/// The outcome of a case in one of them.
+/// Outcome of a case in one of the programs.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     status: Option<i32>,
@@ -31,7 +31,7 @@ struct Outcome {
 }
 
 #[test]
-fn the_same_settings_come_to_the_same() {
+fn settings_have_the_same_effect_in_both_programs() {
     let base = tempfile::Builder::new().prefix("beside").tempdir_in("/var/tmp").unwrap();
     let (srt, port) = (srt(), serve());
     let mut wrong = Vec::new();
@@ -56,10 +56,16 @@ fn the_same_settings_come_to_the_same() {
             wrong.push(format!("{}\n   ours {ours:?}\n   srt  {theirs:?}", case.name));
         }
     }
-    assert!(wrong.is_empty(), "{} of {} are not as listed:\n{}", wrong.len(), CASES.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {} cases differ from the list:\n{}",
+        wrong.len(),
+        CASES.len(),
+        wrong.join("\n")
+    );
 }
 
-/// Status and first line, for the table of differences.
+/// Formats status and first line for the table of differences.
 fn summary(outcome: &Outcome) -> String {
     let status = outcome.status.map_or("signal".to_owned(), |status| status.to_string());
     format!("{status} {}", outcome.said.lines().next().unwrap_or_default()).trim().to_owned()
@@ -113,18 +119,18 @@ fn shell(dir: &Path, script: &str) -> String {
 fn srt() -> PathBuf {
     let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target/npm/node_modules/.bin/srt");
     let srt = env::var_os("IRONCURTAIN_SRT").map_or(installed, PathBuf::from);
-    assert!(srt.exists(), "there is no `{}`: run `cargo xtask bench --with-srt` once", srt.display());
+    assert!(srt.exists(), "`{}` does not exist; run `cargo xtask bench --with-srt` once", srt.display());
     srt
 }
 
-/// A server on the host's loopback, which ends with the test.
+/// Starts a server on the host's loopback for the length of the test.
 fn serve() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
         for caller in listener.incoming() {
             let mut caller = caller.unwrap();
-            // A caller that hangs up is its own affair.
+            // Ignore the error: the client may have hung up.
             let _ = caller.read(&mut [0; 4096]);
             let _ =
                 caller.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nhere");

@@ -1,54 +1,49 @@
-//! The command line.
+//! Command-line arguments.
 
 use std::ffi::OsString;
 
-/// The command line, understood.
+/// Parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Invocation {
     /// Open a session.
     Run(ShimOptions),
-    /// Print this and stop.
-    Say(String),
+    /// Print this text and exit.
+    Print(String),
 }
 
-/// The session wanted.
+/// Options of the session to open.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ShimOptions {
     /// Name of the server in `mcp-servers.json`.
     pub server: Option<String>,
     /// Name of the profile in `config.json`.
     pub profile: Option<String>,
-    /// The person's name for this entry.
+    /// The user's name for this client entry.
     pub label: Option<String>,
 }
 
 const USAGE: &str = "usage: ironcurtain-shim [--server NAME | --profile NAME] [--label TEXT]\n\n\
-    With --server the client has that server, with --profile those of a profile in config.json, and with neither all that\n\
-    are enabled; the tools of several are called server__tool.\n\n\
-    Launched by an agent client as an MCP server on standard input and output.\n\
-    Every tool call goes through IronCurtain, which must be running or able to start.";
+    Agent clients start this program as an MCP server on standard input and output. It passes every tool call through\n\
+    IronCurtain, and starts IronCurtain if it is not running.\n\n\
+    --server provides one server, --profile the servers of a profile in config.json, and neither option all enabled\n\
+    servers. With several servers, tools are named server__tool.";
 
-/// Why the command line is not understood.
+/// Invalid command line.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentError {
-    /// A word is no text.
-    #[error("`{}` is not UTF-8", .0.display())]
+    #[error("`{}` is not valid UTF-8", .0.display())]
     NotUtf8(OsString),
-    /// A word is no argument.
     #[error("unknown argument `{0}`\n{USAGE}")]
     Unknown(String),
-    /// An argument stands alone.
-    #[error("`{0}` needs a value")]
+    #[error("`{0}` requires a value")]
     NoValue(String),
-    /// A server and a profile are wanted.
-    #[error("`--server` is one server and `--profile` several; write one of the two")]
+    #[error("`--server` cannot be used with `--profile`; use one of them")]
     Both,
-    /// An argument stands there again.
     #[error("`{0}` was given twice")]
     Twice(String),
 }
 
-/// Reads the command line.
+/// Parses the command line.
 pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocation, ArgumentError> {
     let mut wanted = ShimOptions::default();
     let mut arguments = arguments.map(|a| a.into_string().map_err(ArgumentError::NotUtf8));
@@ -58,9 +53,9 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocation, Ar
             "--server" => &mut wanted.server,
             "--profile" => &mut wanted.profile,
             "--label" => &mut wanted.label,
-            "--help" | "-h" => return Ok(Invocation::Say(USAGE.to_owned())),
+            "--help" | "-h" => return Ok(Invocation::Print(USAGE.to_owned())),
             "--version" | "-V" => {
-                return Ok(Invocation::Say(format!("ironcurtain-shim {}", env!("CARGO_PKG_VERSION"))));
+                return Ok(Invocation::Print(format!("ironcurtain-shim {}", env!("CARGO_PKG_VERSION"))));
             }
             other => return Err(ArgumentError::Unknown(other.to_owned())),
         };
@@ -84,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn names_a_server_and_a_label() {
+    fn parses_server_profile_and_label() {
         let wanted =
             ShimOptions { server: Some("filesystem".into()), profile: None, label: Some("Work".into()) };
         assert_eq!(parsed(&["--server", "filesystem", "--label", "Work"]), Ok(Invocation::Run(wanted)));
@@ -94,10 +89,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_named() {
+    fn errors_name_the_argument() {
         assert!(parsed(&["--sever", "x"]).unwrap_err().starts_with("unknown argument `--sever`"));
-        assert_eq!(parsed(&["--server"]), Err("`--server` needs a value".into()));
-        assert!(parsed(&["--server", "a", "--profile", "b"]).unwrap_err().contains("write one of the two"));
+        assert_eq!(parsed(&["--server"]), Err("`--server` requires a value".into()));
+        assert!(parsed(&["--server", "a", "--profile", "b"]).unwrap_err().contains("cannot be used with"));
         assert_eq!(parsed(&["--label", "a", "--label", "b"]), Err("`--label` was given twice".into()));
     }
 }

@@ -1,4 +1,4 @@
-//! Finding the daemon and greeting it.
+//! Connects to the daemon and sends the hello.
 
 use crate::launch::{self, LaunchError, Launched};
 use ironcurtain_protocol::{ConnectError, Hello, SocketPathError, Sockets, StdioMode};
@@ -12,44 +12,41 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// The time that the app may take to listen in the place of a daemon that has moved a session to it.
+/// Timeout for the app to start listening after a daemon has moved a session to it.
 const NEXT_DEADLINE: Duration = Duration::from_secs(20);
 
-/// Pause between two looks at whether it listens.
+/// Delay between two attempts to connect to the app.
 const NEXT_PAUSE: Duration = Duration::from_millis(5);
 
-/// Why there is no connection, in sentences for a person.
+/// Failure to connect to the daemon, with a message for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum NoDaemonError {
-    /// There is no place for the socket.
     #[error(transparent)]
     NoSocket(#[from] SocketPathError),
-    /// The socket cannot be connected to.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// Nobody listens, and nobody could be made to.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// Nobody knows who listens.
-    #[error("the kernel does not say who listens on IronCurtain's socket: {0}")]
+    /// The user of the listening process is unknown.
+    #[error("failed to find out which user owns IronCurtain's socket: {0}")]
     Peer(Errno),
-    /// Somebody else listens.
-    #[error("user {0} listens on IronCurtain's socket, not you; nothing was sent")]
+    /// The listening process belongs to another user.
+    #[error("IronCurtain's socket belongs to another user (uid {0}); nothing was sent")]
     OtherUser(u32),
 }
 
-/// A connection to this user's daemon, and the daemon where it had to be started.
+/// Connects to this user's daemon, starting it if necessary. Also returns the process if it was started.
 pub fn to_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError> {
     let sockets = Sockets::of_user()?;
     let (stream, launched) = match sockets.connect()? {
         Some(stream) => (stream, None),
-        None => launch::and_connect(&sockets).map(|(stream, launched)| (stream, Some(launched)))?,
+        None => launch::start_and_connect(&sockets).map(|(stream, launched)| (stream, Some(launched)))?,
     };
     same_user(&stream)?;
     Ok((stream, launched))
 }
 
-/// As [`to_daemon`], once the daemon that runs has given its place to another one. None is started unless that fails to come.
+/// Connects to the daemon that takes over from the running one. Starts a daemon only if none listens within [`NEXT_DEADLINE`].
 pub fn to_next_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError> {
     let sockets = Sockets::of_user()?;
     let until = Instant::now() + NEXT_DEADLINE;
@@ -59,13 +56,13 @@ pub fn to_next_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError>
     to_daemon()
 }
 
-/// Sends the greeting, and standard input and output with it when they are handed over.
-pub fn greet(stream: &UnixStream, hello: &Hello, stdio: StdioMode) -> io::Result<()> {
+/// Sends the hello, with standard input and output attached if they are handed over.
+pub fn send_hello(stream: &UnixStream, hello: &Hello, stdio: StdioMode) -> io::Result<()> {
     let mut line = serde_json::to_vec(hello)?;
     line.push(b'\n');
-    // Descriptors are refused while more than this of them are on their way, of any program of the user (`unix(7)`).
+    // `sendmsg` fails if the user's programs have more descriptors in flight than this limit (`unix(7)`).
     let limit = getrlimit(Resource::Nofile);
-    // With less the greeting may still arrive.
+    // If this fails, the lower limit may still suffice.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let (stdin, stdout) = (io::stdin(), io::stdout());
     let descriptors = [stdin.as_fd(), stdout.as_fd()];
@@ -75,11 +72,11 @@ pub fn greet(stream: &UnixStream, hello: &Hello, stdio: StdioMode) -> io::Result
         return Err(io::Error::other("no room for two descriptors"));
     }
     let sent = rustix::net::sendmsg(stream, &[IoSlice::new(&line)], &mut ancillary, system::SEND)?;
-    // The descriptors went with the first byte; what is left of the line is plain bytes.
+    // The descriptors were sent with the first byte; the rest of the line is plain bytes.
     io::Write::write_all(&mut &*stream, line.get(sent..).unwrap_or_default())
 }
 
-/// A reader that takes one byte at a time, so that it never holds bytes that belong to the conversation.
+/// Reader that takes one byte at a time, so that it never buffers bytes of the MCP conversation.
 pub struct ByteByByte<'a>(pub &'a UnixStream);
 
 impl Read for ByteByByte<'_> {
@@ -90,13 +87,13 @@ impl Read for ByteByByte<'_> {
 }
 
 impl ByteByByte<'_> {
-    /// The line protocol's reader wants a [`BufRead`]; one byte of buffer is what this one has.
+    /// Returns a [`BufRead`] with a buffer of one byte.
     pub fn buffered(self) -> impl BufRead {
         io::BufReader::with_capacity(1, self)
     }
 }
 
-/// Whoever listens must be this user: the conversation is theirs.
+/// Checks that the listening process belongs to this user.
 fn same_user(stream: &UnixStream) -> Result<(), NoDaemonError> {
     let user = system::user_of_peer(stream).map_err(NoDaemonError::Peer)?;
     if user == rustix::process::geteuid().as_raw() {
@@ -113,7 +110,7 @@ mod system {
     use std::os::unix::net::UnixStream;
 
     pub(super) const SEND: SendFlags = SendFlags::NOSIGNAL;
-    /// Opened to be named, and not to be read.
+    /// Flag of a descriptor that was opened without access to the file's content.
     pub(super) const ONLY_NAMED: OFlags = OFlags::PATH;
 
     pub(super) fn user_of_peer(stream: &UnixStream) -> Result<u32, Errno> {
@@ -121,7 +118,7 @@ mod system {
     }
 }
 
-/// Elsewhere nobody is asked who listens, and so nobody is trusted.
+/// Peer credentials are unavailable on this platform, so every peer is rejected.
 #[cfg(not(target_os = "linux"))]
 mod system {
     use rustix::fs::OFlags;
@@ -137,15 +134,15 @@ mod system {
     }
 }
 
-/// Reading standard input waits again, which a daemon that had it has changed.
+/// Makes standard input blocking again, because a daemon that had it set it to non-blocking.
 pub fn wait_for_input() {
     use rustix::fs::{fcntl_getfl, fcntl_setfl};
-    // Where it cannot be changed, the client is told nothing more.
+    // If this fails, the client gets no answer to later requests.
     let _ = fcntl_getfl(io::stdin()).and_then(|flags| fcntl_setfl(io::stdin(), flags - OFlags::NONBLOCK));
 }
 
-/// Returns `true` if a descriptor can be given to the daemon: a pipe or a socket. Non-blocking mode, which the daemon
-/// needs, would leak to the other users of a terminal or a file.
+/// Returns whether a descriptor can be passed to the daemon: only a pipe or a socket. The daemon sets it to non-blocking mode, which
+/// would also affect other users of a terminal or file.
 pub fn can_be_handed_over(descriptor: impl AsFd) -> bool {
     use rustix::fs::{FileType, fcntl_getfl, fstat};
     let Ok(stat) = fstat(&descriptor) else { return false };

@@ -1,7 +1,7 @@
-//! Starting the daemon when none runs.
+//! Starts the daemon if none is running.
 //!
-//! - A headless daemon that does not start says why on its standard error, which is read here; once it has started it writes
-//!   there no more.
+//! - A headless daemon that fails to start writes the reason to its standard error, which is read here. After it has started, it writes
+//!   nothing there.
 
 use ironcurtain_paths::OwnProgram;
 use ironcurtain_protocol::{ConnectError, HOME_VARIABLE, Sockets};
@@ -13,110 +13,90 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// The time that a daemon that was just started may take before it listens.
+/// Timeout for a started daemon to listen.
 const START_DEADLINE: Duration = Duration::from_secs(10);
 
-/// The time that another daemon, that won the race to start, may take before it listens once ours has given up.
+/// Timeout, after our daemon has exited, for another daemon that won the race to start.
 const RACE_DEADLINE: Duration = Duration::from_secs(1);
 
-/// The time that a daemon that lets go of its connections may take to end.
+/// Timeout for a daemon that closed a connection to exit.
 const END_DEADLINE: Duration = Duration::from_secs(2);
 
-/// First pause between two looks; doubles up to [`LONGEST_PAUSE`].
+/// First delay between two attempts to connect; doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// The most that is read of what a daemon says while it starts.
+/// Maximum number of bytes kept of a starting daemon's standard error.
 const MOST_SAID: u64 = 64 * 1024;
 
-/// A daemon that was started here.
+/// Daemon started by this shim.
 pub struct Launched {
     program: PathBuf,
     child: Child,
     said: Option<JoinHandle<String>>,
 }
 
-/// Why no daemon runs that was started here.
+/// Failure to start a daemon.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// To run as root is for a person to say, not for whatever started this.
+    /// Running as root requires the user's explicit decision, not that of the process that started the shim.
     #[error(
-        "IronCurtain is not running, and it does not start by itself as root; start `ironcurtain daemon \
-        --allow-root` first, or run the agent as an ordinary user"
+        "IronCurtain is not running, and does not start automatically as root; run `ironcurtain daemon --allow-root` \
+        first, or run the agent as a normal user"
     )]
     Root,
-    /// The place of the programs is unknown.
-    #[error("the shim's own path is unknown: {0}")]
+    #[error("failed to find the path of ironcurtain-shim: {0}")]
     OwnPath(io::Error),
-    /// The programs are not in their place.
     #[error(
-        "IronCurtain is not running and its programs are not beside `{}`; install it again",
+        "IronCurtain is not running, and its programs are not next to `{}`; reinstall IronCurtain",
         .0.display()
     )]
     NotInstalled(PathBuf),
-    /// The program does not start.
-    #[error("IronCurtain is not running and `{}` could not be started: {source}", .program.display())]
-    Start {
-        /// The program.
-        program: PathBuf,
-        /// The operating system's answer.
-        source: io::Error,
-    },
-    /// The socket cannot be connected to.
+    #[error("IronCurtain is not running, and `{}` failed to start: {source}", .program.display())]
+    Start { program: PathBuf, source: io::Error },
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// It runs, and nobody listens.
+    /// The daemon is running but does not listen.
     #[error(
-        "IronCurtain was not running; `{program}` was started and did not listen within {n} s; start it yourself to see why",
+        "IronCurtain was not running; started `{program}`, but it did not listen within {n} s; run it yourself to see why",
         program = .0.display(), n = START_DEADLINE.as_secs()
     )]
     Silent(PathBuf),
-    /// It ended.
     #[error(transparent)]
-    Ended(#[from] DaemonEnd),
+    Exited(#[from] DaemonExit),
 }
 
-/// Why a daemon that was started here ended.
+/// Reason why a started daemon exited.
 #[derive(Debug, thiserror::Error)]
-pub enum DaemonEnd {
-    /// In its own words.
+pub enum DaemonExit {
+    /// The daemon reported this error.
     #[error(
-        "IronCurtain is not running and could not be started: {0}. Mend that, then start the agent's servers again"
+        "IronCurtain is not running and failed to start: {0}. Fix this, then restart the agent's servers"
     )]
-    Said(String),
-    /// It said nothing.
+    Reported(String),
+    /// The daemon exited without reporting an error.
     #[error(
-        "IronCurtain was not running; `{}` was started and ended with {status}; start it yourself to see why",
+        "IronCurtain was not running; started `{}`, but it exited with {status}; run it yourself to see why",
         .program.display()
     )]
-    Status {
-        /// The program.
-        program: PathBuf,
-        /// Its end.
-        status: ExitStatus,
-    },
-    /// Not even its status is known.
-    #[error("IronCurtain was not running, and `{}` ended: {problem}", .program.display())]
-    Unknown {
-        /// The program.
-        program: PathBuf,
-        /// The operating system's answer.
-        problem: io::Error,
-    },
+    Status { program: PathBuf, status: ExitStatus },
+    /// The exit status could not be read.
+    #[error("IronCurtain was not running; started `{}`, but it exited: {problem}", .program.display())]
+    Unknown { program: PathBuf, problem: io::Error },
 }
 
-impl DaemonEnd {
-    /// Returns whether it was killed, and did not end for a reason of its own.
+impl DaemonExit {
+    /// Returns whether a signal killed the daemon.
     pub fn is_kill(&self) -> bool {
         match self {
             Self::Status { status, .. } => status.signal().is_some(),
-            Self::Said(_) | Self::Unknown { .. } => false,
+            Self::Reported(_) | Self::Unknown { .. } => false,
         }
     }
 }
 
 /// Starts the daemon and connects to it, or to another one that won the race to start.
-pub fn and_connect(sockets: &Sockets) -> Result<(UnixStream, Launched), LaunchError> {
+pub fn start_and_connect(sockets: &Sockets) -> Result<(UnixStream, Launched), LaunchError> {
     if rustix::process::geteuid().is_root() {
         return Err(LaunchError::Root);
     }
@@ -127,11 +107,11 @@ pub fn and_connect(sockets: &Sockets) -> Result<(UnixStream, Launched), LaunchEr
     loop {
         match sockets.connect()? {
             Some(stream) => return Ok((stream, launched)),
-            None if Instant::now() >= deadline => return Err(launched.why_it_does_not_listen()),
-            // It may also have ended because another one won the race to start; that one will listen.
+            None if Instant::now() >= deadline => return Err(launched.into_error()),
+            // Our daemon may have exited because another one won the race to start; that one will listen.
             None => thread::sleep(pause),
         }
-        if !ended && launched.has_ended() {
+        if !ended && launched.has_exited() {
             ended = true;
             deadline = deadline.min(Instant::now() + RACE_DEADLINE);
         }
@@ -143,72 +123,72 @@ impl Launched {
     fn start(program: &Path) -> Result<Self, LaunchError> {
         let mut child =
             start(program).map_err(|source| LaunchError::Start { program: program.to_owned(), source })?;
-        // Read to its end, or for as long as this program runs: nobody is to write into a pipe that nobody reads.
+        // Drained until EOF, so that the daemon never blocks or fails on a write to this pipe while the shim runs.
         let said = child.stderr.take().map(|stderr| thread::spawn(move || read(stderr)));
         Ok(Self { program: program.to_owned(), child, said })
     }
 
-    fn has_ended(&mut self) -> bool {
+    fn has_exited(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(Some(_)))
     }
 
-    fn why_it_does_not_listen(mut self) -> LaunchError {
-        if self.has_ended() { self.why_it_ended().into() } else { LaunchError::Silent(self.program) }
+    fn into_error(mut self) -> LaunchError {
+        if self.has_exited() { self.into_exit().into() } else { LaunchError::Silent(self.program) }
     }
 
-    /// The reason why it let go of a connection, if that is because it ended.
-    pub fn why_it_let_go(mut self) -> Option<DaemonEnd> {
+    /// Returns why the daemon exited after it closed a connection; `None` if it keeps running.
+    pub fn exit_reason(mut self) -> Option<DaemonExit> {
         let deadline = Instant::now() + END_DEADLINE;
-        while !self.has_ended() {
+        while !self.has_exited() {
             if Instant::now() >= deadline {
                 return None;
             }
             thread::sleep(FIRST_PAUSE);
         }
-        Some(self.why_it_ended())
+        Some(self.into_exit())
     }
 
-    /// For one that has ended.
-    fn why_it_ended(mut self) -> DaemonEnd {
+    /// Returns why the daemon exited. Waits for it if it has not.
+    fn into_exit(mut self) -> DaemonExit {
         let said = self.said.take().and_then(|said| said.join().ok()).unwrap_or_default();
         let program = self.program;
-        match (last_word(&said), self.child.wait()) {
-            (Some(why), _) => DaemonEnd::Said(why.to_owned()),
-            (None, Ok(status)) => DaemonEnd::Status { program, status },
-            (None, Err(problem)) => DaemonEnd::Unknown { program, problem },
+        match (reported_error(&said), self.child.wait()) {
+            (Some(why), _) => DaemonExit::Reported(why.to_owned()),
+            (None, Ok(status)) => DaemonExit::Status { program, status },
+            (None, Err(problem)) => DaemonExit::Unknown { program, problem },
         }
     }
 }
 
-/// Reads what it says, to its end.
+/// Reads standard error until EOF, and returns its first [`MOST_SAID`] bytes.
 fn read(mut stderr: impl Read) -> String {
     let mut said = Vec::new();
-    // What was read is worth telling in any case.
+    // After a read error, the bytes read so far are still useful.
     let _ = stderr.by_ref().take(MOST_SAID).read_to_end(&mut said);
     let _ = io::copy(&mut stderr, &mut io::sink());
     String::from_utf8_lossy(&said).into_owned()
 }
 
-/// The sentence that the daemon ends with.
-fn last_word(said: &str) -> Option<&str> {
+/// Returns the last error message that the daemon reported.
+fn reported_error(said: &str) -> Option<&str> {
     said.lines().rev().find_map(|line| line.strip_prefix("ironcurtain: "))
 }
 
-/// Variables that the started program gets from this one.
+/// Variables passed to the started program.
 ///
-/// Whoever wrote the client's settings chooses this environment, which may be a repository. The started program takes everything else
-/// (displays, the bus, `XDG_*`) from the user's login session.
+/// The client's settings choose this environment, and a repository may contain them. The started program takes everything else (displays,
+/// the bus, `XDG_*`) from the user's login session.
 const PASSED: [&str; 5] = ["HOME", HOME_VARIABLE, "PATH", "LANG", "LC_ALL"];
 
-/// Returns the path of `ironcurtain`, which starts the app in the user's desktop session, or continues without one.
+/// Returns the path of `ironcurtain`, which starts the app in the user's desktop session, or runs headless without one.
 fn daemon_program() -> Result<PathBuf, LaunchError> {
     let own = std::env::current_exe().map_err(LaunchError::OwnPath)?;
     let program = own.parent().map(|directory| directory.join("ironcurtain")).filter(|path| path.is_file());
     program.ok_or(LaunchError::NotInstalled(own))
 }
 
-/// Starts it without anything of ours: no descriptor of the conversation, no variable but the listed ones, and not in the
-/// client's process group, so that it outlives the client.
+/// Starts the program without descriptors of the conversation, with only the [`PASSED`] variables, and in its own process group, so that
+/// it outlives the client.
 fn start(program: &Path) -> io::Result<Child> {
     let opened = OwnProgram::open(program)?;
     let mut command = opened.command();
@@ -231,23 +211,23 @@ mod tests {
         let mut child =
             std::process::Command::new("sh").args(["-c", script]).stderr(Stdio::piped()).spawn().unwrap();
         let said = child.stderr.take().map(|stderr| thread::spawn(move || read(stderr)));
-        Launched { program: "/p".into(), child, said }.why_it_let_go().map(|end| end.to_string())
+        Launched { program: "/p".into(), child, said }.exit_reason().map(|end| end.to_string())
     }
 
     #[test]
-    fn a_daemon_that_ends_tells_its_own_reason() {
+    fn exit_reason_is_the_reported_error_or_the_status() {
         let told = ended("echo noise >&2; echo 'ironcurtain: `/c`, line 3: no rule' >&2; exit 1").unwrap();
-        let expected = "IronCurtain is not running and could not be started: `/c`, line 3: no rule. Mend that, then start the agent's servers again";
+        let expected = "IronCurtain is not running and failed to start: `/c`, line 3: no rule. Fix this, then restart the agent's servers";
         assert_eq!(told, expected);
         let silent = ended("exit 3").unwrap();
         assert!(
-            silent.ends_with("was started and ended with exit status: 3; start it yourself to see why"),
+            silent.ends_with("but it exited with exit status: 3; run it yourself to see why"),
             "{silent}"
         );
     }
 
     #[test]
-    fn one_that_runs_on_has_not_ended() {
+    fn running_daemon_has_no_exit_reason() {
         assert_eq!(ended("exec sleep 4 > /dev/null"), None);
     }
 }

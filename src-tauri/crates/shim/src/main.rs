@@ -1,10 +1,9 @@
-//! The stdio program an agent client launches in place of an MCP server.
+//! The stdio program that an agent client launches in place of an MCP server.
 //!
-//! - No byte of the conversation is looked at here: the daemon gets the client's own pipes (`SCM_RIGHTS`), or,
-//!   where they are no pipes, their bytes are copied.
-//! - Nothing is read from standard input before the daemon has answered, so nothing can be lost.
-//! - When there is no daemon to talk to, or no session, each request of the client is answered with an error a person can
-//!   act on, until the client hangs up.
+//! - Never parses the MCP conversation. The daemon gets the client's own pipes (`SCM_RIGHTS`); if they are not pipes, their bytes are
+//!   copied.
+//! - Reads nothing from standard input before the daemon has answered, so no input can be lost.
+//! - Without a daemon or session, answers every request with an error that tells the user what to do.
 
 mod arguments;
 mod connect;
@@ -15,7 +14,7 @@ mod relay;
 use arguments::{Invocation, ShimOptions};
 use connect::NoDaemonError;
 use ironcurtain_protocol::{FrameError, Hello, Purpose, ShimHello, StdioMode, VERSION, Welcome, read_frame};
-use launch::{DaemonEnd, Launched};
+use launch::{DaemonExit, Launched};
 use relay::SessionEnd;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -24,8 +23,8 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     match arguments::parse(std::env::args_os().skip(1)) {
         Ok(Invocation::Run(wanted)) => run(&wanted),
-        Ok(Invocation::Say(text)) => {
-            // Nobody is left to tell if this fails.
+        Ok(Invocation::Print(text)) => {
+            // A write error could not be reported anywhere.
             let _ = writeln!(io::stdout(), "{text}");
             ExitCode::SUCCESS
         }
@@ -53,38 +52,36 @@ fn run(wanted: &ShimOptions) -> ExitCode {
     }
 }
 
-/// Why there is no session, in sentences for a person.
+/// Failure to open a session, with a message for the user.
 #[derive(Debug, thiserror::Error)]
 enum NoSessionError {
-    /// There is nobody to ask for one.
     #[error(transparent)]
     Connect(#[from] NoDaemonError),
-    /// The daemon's own word.
+    /// The daemon refused the session, with this message.
     #[error("{0}")]
     Refused(String),
-    /// The greeting did not arrive.
-    #[error("IronCurtain did not take the greeting: {0}")]
-    NotGreeted(io::Error),
-    /// There was no answer.
-    #[error("IronCurtain did not answer the greeting: {0}")]
+    #[error("failed to open a session with IronCurtain: {0}")]
+    HelloNotSent(io::Error),
+    #[error("IronCurtain did not answer: {0}")]
     NoAnswer(FrameError),
-    /// The daemon, which was just started, ended while it was greeted.
+    /// The daemon that was just started exited before it answered.
     #[error(transparent)]
-    Ended(DaemonEnd),
+    Exited(DaemonExit),
 }
 
 impl NoSessionError {
-    /// Returns whether the daemon was gone before it answered, as after a kill. Nothing of the client was read then.
+    /// Returns whether the daemon closed the connection before it answered, for example because it was killed. It has read no input
+    /// of the client in that case.
     fn is_hang_up(&self) -> bool {
         match self {
-            Self::NotGreeted(_) | Self::NoAnswer(FrameError::Ended | FrameError::Io(_)) => true,
-            Self::Ended(end) => end.is_kill(),
+            Self::HelloNotSent(_) | Self::NoAnswer(FrameError::Ended | FrameError::Io(_)) => true,
+            Self::Exited(exit) => exit.is_kill(),
             Self::Connect(_) | Self::Refused(_) | Self::NoAnswer(_) => false,
         }
     }
 }
 
-/// Opens a session, with another daemon where the first one is gone before it has answered.
+/// Opens a session. Retries once with another daemon if the first one closes the connection before it answers.
 fn open_session(
     wanted: &ShimOptions,
     ticket: Option<String>,
@@ -95,34 +92,34 @@ fn open_session(
     }
 }
 
-/// Connects, says hello and waits for the welcome; with a ticket, where the session was moved to.
+/// Connects, sends the hello and waits for the welcome. With a ticket, connects to the daemon that the session was moved to.
 fn try_session(
     wanted: &ShimOptions,
     ticket: Option<String>,
 ) -> Result<(UnixStream, StdioMode), NoSessionError> {
     let (stream, launched) =
         if ticket.is_some() { connect::to_next_daemon()? } else { connect::to_daemon()? };
-    match greeted(&stream, wanted, ticket) {
+    match handshake(&stream, wanted, ticket) {
         Ok(stdio) => Ok((stream, stdio)),
-        // One that was just started may end because of its own files while it is greeted.
-        Err(problem @ (NoSessionError::NotGreeted(_) | NoSessionError::NoAnswer(_))) => {
-            Err(launched.and_then(Launched::why_it_let_go).map_or(problem, NoSessionError::Ended))
+        // A daemon that was just started may exit meanwhile because of an error in its files.
+        Err(problem @ (NoSessionError::HelloNotSent(_) | NoSessionError::NoAnswer(_))) => {
+            Err(launched.and_then(Launched::exit_reason).map_or(problem, NoSessionError::Exited))
         }
         Err(problem) => Err(problem),
     }
 }
 
-fn greeted(
+fn handshake(
     stream: &UnixStream,
     wanted: &ShimOptions,
     resume: Option<String>,
 ) -> Result<StdioMode, NoSessionError> {
-    let stdio = relay::how();
+    let stdio = relay::stdio_mode();
     let ShimOptions { server, profile, label } = wanted.clone();
     let shim = ShimHello { server, profile, label, stdio, resume };
     let hello = Hello { version: VERSION, purpose: Purpose::Session(shim) };
-    connect::greet(stream, &hello, stdio).map_err(NoSessionError::NotGreeted)?;
-    // Unbuffered past the line: in relay mode the conversation follows on the same stream.
+    connect::send_hello(stream, &hello, stdio).map_err(NoSessionError::HelloNotSent)?;
+    // Must not read beyond the line: in relay mode the conversation follows on the same stream.
     let welcome = read_frame::<Welcome>(&mut connect::ByteByByte(stream).buffered());
     match welcome.map_err(NoSessionError::NoAnswer)? {
         Welcome::Accepted { .. } => Ok(stdio),

@@ -1,22 +1,21 @@
-//! When there is no session: tell the client, in its own protocol, what a person can do.
+//! Answers a client that has no session with a JSON-RPC error that tells the user what to do.
 //!
-//! - Every request is told, until the client hangs up: which of its first requests a client shows people the answer to
-//!   (`server/discover`, `initialize`, one after the other) is the client's matter, and one whose server ends at once shows
-//!   "connection closed" instead.
+//! - Answers every request until the client closes the connection. Clients differ in which error they display (`server/discover` or
+//!   `initialize`), and if the server exits at once, they only display "connection closed".
 
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Read, Write};
 use std::process::ExitCode;
 
-/// The longest request that is looked at.
+/// Maximum length of a request in bytes.
 const MAX_LINE: u64 = 1024 * 1024;
 
-/// JSON-RPC 2.0, section 5.1: -32000 to -32099 are for the implementation's own errors.
+/// JSON-RPC 2.0, section 5.1, reserves -32000 to -32099 for implementation-defined errors.
 const UNAVAILABLE: i32 = -32000;
 
-/// Answers every request of the client with the problem until it hangs up, and says it on standard error as well.
+/// Writes the problem to standard error, and answers every request with it until the client closes the connection.
 pub fn answer_requests(problem: &str) -> ExitCode {
-    // Clients show standard error in their logs; nobody is left to tell if that fails too.
+    // Clients show standard error in their logs. A write error could not be reported anywhere.
     let _ = writeln!(io::stderr(), "ironcurtain-shim: {problem}");
     let mut input = io::stdin().lock();
     while let Some(line) = next_line(&mut input) {
@@ -30,7 +29,7 @@ pub fn answer_requests(problem: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Answers a call whose question died with the daemon. A broken pipe means that the client is gone too.
+/// Answers a call that was waiting for the user when the daemon died. Ignores a broken pipe: the client has exited too.
 pub fn answer_asked(request: &str) {
     let Ok(id) = serde_json::from_str(request) else { return };
     let mut out = io::stdout().lock();
@@ -38,8 +37,7 @@ pub fn answer_asked(request: &str) {
 }
 
 fn not_answered(id: &Value) -> Value {
-    let text =
-        "DENIED: IronCurtain ended before the user answered. The same call can be tried again when it runs.";
+    let text = "DENIED: IronCurtain exited before the user answered. You can retry this call once IronCurtain is running again.";
     let content = json!([{ "type": "text", "text": text }]);
     json!({ "jsonrpc": "2.0", "id": id, "result": { "content": content, "isError": true } })
 }
@@ -50,7 +48,7 @@ fn next_line(input: &mut impl BufRead) -> Option<Vec<u8>> {
     (read > 0).then_some(line)
 }
 
-/// The ids of the requests in a line, which may be a batch.
+/// Returns the ids of the requests in a line, which may be a batch.
 fn request_ids(line: &[u8]) -> Vec<Value> {
     let messages = match serde_json::from_slice(line) {
         Ok(Value::Array(batch)) => batch,
@@ -80,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_names_the_product_and_the_problem() {
+    fn error_names_the_product_and_the_problem() {
         let expected = json!({ "jsonrpc": "2.0", "id": 7, "error": { "code": -32000, "message": "IronCurtain: it is not running" } });
         assert_eq!(error(&json!(7), "it is not running"), expected);
     }

@@ -1,4 +1,4 @@
-//! After the welcome: wait while the daemon talks to the client, or copy bytes where it cannot.
+//! Runs the session after the welcome: waits while the daemon uses the client's pipes, or copies bytes if they are not pipes.
 
 use crate::connect::can_be_handed_over;
 use crate::refuse;
@@ -10,22 +10,22 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::thread;
 
-/// Returns `HandedOver` if the daemon can be given both standard input and output, else `Relayed`.
-pub fn how() -> StdioMode {
+/// Returns `HandedOver` if both standard input and output can be passed to the daemon, else `Relayed`.
+pub fn stdio_mode() -> StdioMode {
     let both =
         cfg!(target_os = "linux") && can_be_handed_over(io::stdin()) && can_be_handed_over(io::stdout());
     if both { StdioMode::HandedOver } else { StdioMode::Relayed }
 }
 
-/// The end of a session with one daemon.
+/// Outcome of a session with one daemon.
 pub enum SessionEnd {
-    /// Nothing follows.
+    /// The session is over.
     Over(ExitCode),
-    /// Another daemon goes on with it, by this ticket.
+    /// Another daemon continues the session with this ticket.
     Moved(String),
 }
 
-/// Waits until the daemon ends the session or moves it.
+/// Waits until the daemon closes or moves the session.
 pub fn wait(stream: &UnixStream) -> SessionEnd {
     match follow(BufReader::new(stream)) {
         Followed::Over { asking } => {
@@ -38,20 +38,20 @@ pub fn wait(stream: &UnixStream) -> SessionEnd {
     }
 }
 
-/// The end of a daemon's notes.
+/// Outcome of reading a daemon's notes.
 #[derive(Debug, PartialEq, Eq)]
 enum Followed {
-    /// The session is over; a person was being asked about these requests just then.
+    /// The session is over, and the user was being asked about these requests.
     Over { asking: BTreeSet<String> },
-    /// The session is moved, with nothing of the client's unanswered or unread.
+    /// The session was moved, with no unanswered or unread input of the client.
     Moved { ticket: String },
 }
 
-/// Follows the daemon's notes to their end.
+/// Reads the daemon's notes until the connection closes.
 fn follow(mut notes: impl BufRead) -> Followed {
     let mut asking = BTreeSet::new();
     let mut ticket = None;
-    // Any end of the notes is the end of the session there.
+    // An error also means that this daemon no longer has the session.
     while let Ok(note) = read_frame::<ShimNote>(&mut notes) {
         match note {
             ShimNote::Asking { request } => _ = asking.insert(request),
@@ -65,11 +65,11 @@ fn follow(mut notes: impl BufRead) -> Followed {
     }
 }
 
-/// Copies both ways until the daemon ends the session. The end of the client's input ends the way to the daemon.
+/// Copies in both directions until the daemon closes the session. EOF from the client closes only the direction to the daemon.
 pub fn copy(stream: UnixStream) -> ExitCode {
     let Ok(mut up) = stream.try_clone() else { return ExitCode::FAILURE };
     thread::spawn(move || {
-        // However it ended, nothing more comes from the client.
+        // After an error too, the client sends nothing more.
         let _ = pump(&mut io::stdin().lock(), &mut up);
         let _ = up.shutdown(Shutdown::Write);
     });
@@ -80,7 +80,7 @@ pub fn copy(stream: UnixStream) -> ExitCode {
     }
 }
 
-/// Unlike [`io::copy`] it passes on each piece at once, also to a line-buffered standard output.
+/// Copies like [`io::copy`], but flushes after every read, because standard output is line-buffered.
 fn pump(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     let mut piece = vec![0; 64 * 1024];
     loop {
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_still_asked_at_the_end_is_known() {
+    fn pending_questions_are_known_when_the_daemon_dies() {
         let notes = concat!(
             r#"{"asking":{"request":"1"}}"#,
             "\n",
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_was_moved_is_not_over() {
+    fn moved_session_returns_its_ticket() {
         let notes = "{\"asking\":{\"request\":\"1\"}}\n{\"settled\":{\"request\":\"1\"}}\n{\"moved\":{\"ticket\":\"t\"}}\n";
         assert_eq!(follow(notes.as_bytes()), Followed::Moved { ticket: "t".to_owned() });
     }

@@ -24,7 +24,7 @@ Exit status 125: the command was not run; 126: it cannot be run; 127: there is n
 ended it.
 ";
 
-/// The command line, read.
+/// Parsed command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandArguments {
     pub task: CommandTask,
@@ -35,49 +35,49 @@ pub struct CommandArguments {
     pub debug: bool,
 }
 
-/// The task.
+/// Task to perform.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandTask {
     Help,
     Version,
     Run(CommandLine),
 }
-
+/// Program or shell line to run.
 /// The program or line to be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommandLine {
-    /// A line for the shell.
+    /// A shell command line.
     Line(String),
     /// A program and its arguments.
     Program(Vec<String>),
 }
 
-/// The variables that are passed on besides those that always are.
+/// Variables to pass in addition to the default ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PassedVariables {
     Named(Vec<String>),
     All,
 }
 
-/// The mistakes in a command line.
+/// Reason why a command line is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UsageError {
-    #[error("`{0}` is not an option: `--help` lists them")]
+    #[error("unknown option `{0}`; run with `--help` to list the options")]
     Unknown(String),
-    #[error("`{0}` needs a value after it")]
+    #[error("`{0}` requires a value")]
     NoValue(String),
     #[error("`{0}` takes no value")]
     Value(String),
-    #[error("there is nothing to run: write `-c COMMAND`, or a program and its arguments")]
+    #[error("no command given; use `-c COMMAND`, or a program and its arguments")]
     Nothing,
-    #[error("`-c COMMAND` and a program with arguments: write one of them")]
+    #[error("use either `-c COMMAND` or a program with arguments, not both")]
     Both,
-    #[error("`--control-fd` is not there: the settings of a running command do not change")]
+    #[error("`--control-fd` is not supported: settings cannot change while the command runs")]
     ControlFd,
 }
 
 impl CommandArguments {
-    /// Reads the words after the program's name. The first that is no option begins the program.
+    /// Parses the arguments after the program's name. The first one that is not an option starts the command.
     pub fn read(words: Vec<String>) -> Result<Self, UsageError> {
         let mut read = Self {
             task: CommandTask::Help,
@@ -131,7 +131,7 @@ impl PassedVariables {
     }
 }
 
-/// An option and the value that is written together with it: `--name=value`, `-nvalue`.
+/// Splits an option from its attached value: `--name=value`, `-nvalue`.
 fn split(word: &str) -> (String, Option<String>) {
     let owned = |(option, value): (&str, &str)| (option.to_owned(), Some(value.to_owned()));
     if word.starts_with("--") {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn options_end_where_the_program_begins() {
+    fn options_end_at_the_program() {
         let program = |words| plain(CommandTask::Run(CommandLine::Program(texts(words))));
         assert_eq!(read("curl -s x -- y"), Ok(program(&["curl", "-s", "x", "--", "y"])));
         assert_eq!(read("-- -d"), Ok(program(&["-d"])));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_named() {
+    fn unknown_options_are_named() {
         assert_eq!(read("-x"), Err(UsageError::Unknown("-x".into())));
         assert_eq!(read("--debug=1 -c x"), Err(UsageError::Value("--debug".into())));
         assert_eq!(read("-c"), Err(UsageError::NoValue("-c".into())));

@@ -1,14 +1,13 @@
-//! From the entries of the settings to the paths of a view.
+//! Turns the entries of the settings into paths of a sandbox's view.
 //!
-//! - What is allowed and what is denied are read differently where there is doubt: a deny covers every reading of an
-//!   entry, an allow none that leads through a symlink.
+//! - In doubt, a deny covers every reading of an entry, and an allow covers none that leads through a symlink.
 
 use std::{fs, path::Path};
 
 use crate::pattern::{PathPatternError, PatternPurpose, expand, is_pattern};
 use crate::settings::PathEntry;
 
-/// The list that an entry is in.
+/// List that an entry is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListKind {
     DenyRead,
@@ -17,24 +16,24 @@ pub enum ListKind {
     DenyWrite,
 }
 
-/// The reasons why an entry is not carried out.
+/// Reason why an entry is not supported.
 #[derive(Debug, thiserror::Error)]
 pub enum PathEntryError {
     #[error(transparent)]
     Pattern(#[from] PathPatternError),
-    #[error("`..` leads nowhere in it: write the whole path")]
+    #[error("it has a `..` that cannot be resolved; write the full path")]
     Parent,
-    #[error("every sandbox has a `{0}` of its own")]
+    #[error("every sandbox has its own `{0}`")]
     Own(&'static str),
-    #[error("what is below `/sys` belongs to the kernel")]
+    #[error("paths below `/sys` belong to the kernel")]
     Kernel,
     #[error("`{0}` is not UTF-8")]
     NotText(String),
-    #[error("`/` cannot be listed: {0}")]
+    #[error("failed to list `/`: {0}")]
     Root(std::io::Error),
 }
 
-/// The folders in which relative paths and `~` begin.
+/// Folders for relative paths and `~`.
 #[derive(Debug, Clone)]
 pub struct Base {
     pub cwd: String,
@@ -42,7 +41,7 @@ pub struct Base {
 }
 
 impl Base {
-    /// The paths that an entry means, each absolute and normal. None when a pattern covers nothing.
+    /// Returns the absolute, normalized paths of an entry; none if a pattern matches nothing.
     pub fn paths(&self, entry: &PathEntry, list: ListKind) -> Result<Vec<String>, PathEntryError> {
         let (base, written) = self.split(&entry.path);
         let mut found = Vec::new();
@@ -52,17 +51,17 @@ impl Base {
             found.push(normal(&text)?);
         } else {
             let deny = matches!(list, ListKind::DenyRead | ListKind::DenyWrite);
-            // A directory may be called `[draft]`, and then that is meant, too.
+            // A directory may be called `[draft]`; the entry then also means that directory.
             if fs::symlink_metadata(&text).is_ok() && (deny || is_itself(&text)) {
                 found.push(normal(&text)?);
             }
-            // What is written may be only what was named, as `srt` has it on Linux.
+            // `allowWrite` ignores patterns and takes only literal paths, as `srt` does on Linux.
             let matching = if list == ListKind::AllowWrite {
                 vec![]
             } else {
                 expand(base, stripped, if deny { PatternPurpose::Deny } else { PatternPurpose::Allow })?
             };
-            // An allow does not follow links that someone may have put there.
+            // An allow does not follow links that another process may have created.
             for path in matching.iter().filter(|path| deny || is_itself(path)) {
                 found.push(text_of(path)?);
             }
@@ -78,7 +77,7 @@ impl Base {
         Ok(paths)
     }
 
-    /// The folder in which a path begins, and the rest of it.
+    /// Splits a path into the folder in which it starts and the rest.
     fn split<'a>(&'a self, path: &'a str) -> (&'a str, &'a str) {
         match path.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => (&self.home, rest),
@@ -88,7 +87,7 @@ impl Base {
     }
 }
 
-/// Of the kernel's own trees, every sandbox has its own, so that there is nothing of the host's to deny.
+/// Refuses paths in the kernel's trees: every sandbox has its own, so there is nothing of the host's to deny.
 fn own(path: &str, list: ListKind) -> Result<(), PathEntryError> {
     let is_in = |tree: &&str| is_at_or_below(path, tree);
     match list {
@@ -100,7 +99,7 @@ fn own(path: &str, list: ListKind) -> Result<(), PathEntryError> {
     }
 }
 
-/// By its spelling; one with `..` as it really is.
+/// Normalizes a path by spelling, or by resolving it if it has a `..`.
 fn normal(path: &str) -> Result<String, PathEntryError> {
     let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     if parts.contains(&"..") {
@@ -109,7 +108,7 @@ fn normal(path: &str) -> Result<String, PathEntryError> {
     Ok(format!("/{}", parts.join("/")))
 }
 
-/// The paths that `/` stands for: all that is in it and not the kernel's. Links there lead to what is listed itself.
+/// Returns the paths that `/` means: everything in it except the kernel's trees. Links are skipped: their targets are listed themselves.
 fn tops() -> Result<Vec<String>, PathEntryError> {
     let mut tops = Vec::new();
     for entry in fs::read_dir("/").map_err(PathEntryError::Root)? {
@@ -124,7 +123,7 @@ fn tops() -> Result<Vec<String>, PathEntryError> {
     Ok(tops)
 }
 
-/// True if a normal path is this tree or lies in it.
+/// Returns `true` if a normal path is this tree or in it.
 fn is_at_or_below(path: &str, tree: &str) -> bool {
     Path::new(path).starts_with(tree)
 }
@@ -147,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_read_from_where_it_is_meant() {
+    fn an_entry_starts_at_its_base() {
         for (written, expected) in [
             (".", "/nonexistent/w"),
             ("./a//b/", "/nonexistent/w/a/b"),
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_is_what_is_in_it() {
+    fn the_root_expands_to_its_entries() {
         let tops = paths("/", ListKind::DenyRead).unwrap();
         assert!(tops.contains(&"/usr".to_owned()) && tops.contains(&"/etc".to_owned()));
         assert!(!tops.contains(&"/proc".to_owned()) && !tops.contains(&"/dev".to_owned()));
@@ -173,9 +172,9 @@ mod tests {
     }
 
     #[test]
-    fn what_would_do_nothing_is_refused() {
+    fn entries_without_effect_are_refused() {
         assert_eq!(paths("*.log", ListKind::AllowWrite), Ok(vec![]));
-        assert!(paths("/dev/shm", ListKind::DenyRead).unwrap_err().contains("`/dev` of its own"));
+        assert!(paths("/dev/shm", ListKind::DenyRead).unwrap_err().contains("its own `/dev`"));
         assert!(paths("/sys/fs", ListKind::AllowWrite).unwrap_err().contains("kernel"));
         assert!(paths("../x", ListKind::AllowWrite).unwrap_err().contains("`..` leads nowhere"));
         assert_eq!(paths("/dev/null", ListKind::AllowWrite), Ok(vec![]));

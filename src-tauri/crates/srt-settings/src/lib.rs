@@ -1,12 +1,9 @@
-//! The settings file and the command line of `srt`, for `ironcurtain-sandbox` in its place: values, read whole or refused.
+//! Settings file and command line of `srt`, as `ironcurtain-sandbox` supports them: parsed completely or refused.
 //!
-//! - Never makes a sandbox, and never stands in the way of a call: it says what a person's command asks for.
+//! - Never creates a sandbox and never takes part in a call: it only parses the user's command.
 
 #![cfg(unix)]
-#![expect(
-    missing_docs,
-    reason = "the schema of `srt`, the help and the texts of the errors say what each is"
-)]
+#![expect(missing_docs, reason = "documented by the schema of `srt`, the help and the error messages")]
 
 mod arguments;
 mod entry_paths;

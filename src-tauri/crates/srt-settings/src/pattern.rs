@@ -1,8 +1,8 @@
-//! Patterns of paths, carried out as what there is: `*` and `?` within a name, `[...]` for a character, `**` for any depth.
+//! Path patterns, expanded to existing paths: `*` and `?` within a name, `[...]` for a character, `**` for any depth.
 //!
-//! - What appears later is not covered; a pattern is as good as the moment it is looked at.
-//! - To deny, directories behind symlinks are looked into, for what is found there is denied where it really is, and a
-//!   directory that cannot be listed counts as found itself. To allow, neither.
+//! - Paths created after the expansion are not covered.
+//! - For a deny, directories behind symlinks are searched, matches are denied at their real path, and a directory that
+//!   cannot be listed counts as a match. An allow does none of this.
 
 use std::{
     collections::BTreeSet,
@@ -11,35 +11,35 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// More than this is no list of paths any more.
+/// Maximum number of paths that a pattern may cover.
 const MOST: usize = 100_000;
 
-/// The reasons why a pattern is not carried out.
+/// Reason why a pattern is not supported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathPatternError {
-    #[error("a pattern must begin with a directory that is named, and not be searched for in all of `/`")]
+    #[error("a pattern must begin with a literal directory; searching all of `/` is not supported")]
     Everywhere,
     #[error("`**` must stand alone between slashes")]
     Joined,
-    #[error("a pattern that ends in a slash matches nothing: leave the slash out")]
+    #[error("a pattern that ends in a slash matches nothing: remove the slash")]
     Slash,
     #[error("it covers more than {MOST} paths: name a directory instead")]
     TooMany,
 }
 
-/// The purpose that a pattern is expanded for: in doubt, one covers more and the other less.
+/// Purpose of an expansion: in doubt, a deny covers more and an allow less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatternPurpose {
     Deny,
     Allow,
 }
 
-/// True when a path has the marks of a pattern.
+/// Returns `true` if a path has pattern characters.
 pub fn is_pattern(path: &str) -> bool {
     path.contains(['*', '?', '[', ']'])
 }
 
-/// The existing paths that a pattern covers from `base`, a path whose own marks mean nothing, or from `/` where that is empty.
+/// Returns the existing paths that a pattern covers, starting at the literal path `base`, or at `/` if `base` is empty.
 pub fn expand(base: &str, pattern: &str, purpose: PatternPurpose) -> Result<Vec<PathBuf>, PathPatternError> {
     if pattern.ends_with('/') {
         return Err(PathPatternError::Slash);
@@ -61,7 +61,7 @@ pub fn expand(base: &str, pattern: &str, purpose: PatternPurpose) -> Result<Vec<
 struct PatternSearch {
     purpose: PatternPurpose,
     found: BTreeSet<PathBuf>,
-    /// Directories by identity, each with how much of the pattern was left there, so that links do not lead in circles.
+    /// Visited directories with the length of the remaining pattern, so that links do not cause endless recursion.
     seen: BTreeSet<(u64, u64, usize)>,
 }
 
@@ -77,7 +77,7 @@ impl PatternSearch {
             return Ok(());
         }
         if *part == "**" {
-            // For no directory at all, too.
+            // `**` also matches no directory.
             self.below(dir, rest)?;
         }
         let entries = match fs::read_dir(dir).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
@@ -87,7 +87,7 @@ impl PatternSearch {
         };
         for entry in entries {
             let name = entry.file_name();
-            // What is not UTF-8 may be anything.
+            // A name that is not UTF-8 could match anything.
             let unknown = *part == "**" || self.purpose == PatternPurpose::Deny;
             let covered = name.to_str().map_or(unknown, |name| *part == "**" || matches(part, name));
             if !covered {
@@ -114,10 +114,10 @@ impl PatternSearch {
     }
 }
 
-/// True when a name is covered by one part of a pattern.
+/// Returns `true` if one part of a pattern matches a name.
 fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    // Where the last star was met, and what it stood for so far.
+    // Positions of the last star and of the text that it covers so far.
     let (mut at, mut reached, mut star) = (0, 0, None);
     while let Some(character) = name.get(reached) {
         if pattern.get(at) == Some(&'*') {
@@ -137,7 +137,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     pattern.get(at..).unwrap_or_default().iter().all(|rest| *rest == '*')
 }
 
-/// The length of the pattern that covers one character, if it does.
+/// Returns the length of the pattern that matches one character, or `None`.
 fn one(pattern: &[char], character: char) -> Option<usize> {
     match pattern {
         ['?', ..] => Some(1),
@@ -150,7 +150,7 @@ fn one(pattern: &[char], character: char) -> Option<usize> {
     }
 }
 
-/// The characters between brackets, and how many they are; without its end a bracket is just that.
+/// Returns the characters between brackets and their length; without a closing bracket, `[` is a literal.
 fn set(inside: &[char]) -> Option<(&[char], usize)> {
     let first = usize::from(matches!(inside, ['!' | '^', ..]));
     let end = inside.iter().skip(first + 1).position(|character| *character == ']')? + first + 1;
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_covered_or_not() {
+    fn patterns_match_names() {
         for (pattern, name) in [
             ("*", ".env"),
             ("*.pem", "a.pem"),
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_is_found() {
+    fn existing_paths_are_found() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         for file in ["a/.env", "a/b/.env", "a/b/c/.env", "x/y", "a/b/build/out"] {
@@ -223,7 +223,7 @@ mod tests {
         std::os::unix::fs::symlink(base.join("a/b"), base.join("x/link")).unwrap();
         let found = |pattern: &str, purpose| -> BTreeSet<String> {
             let found = expand(base.to_str().unwrap(), pattern, purpose).unwrap();
-            // What was found by a link counts as what it really is.
+            // A match behind a link counts as its real path.
             let real = found.iter().map(|path| path.canonicalize().unwrap());
             real.map(|path| path.strip_prefix(&base).unwrap().display().to_string()).collect()
         };
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_carried_out_is_refused() {
+    fn unsupported_patterns_are_refused() {
         assert_eq!(expand("", "/**/*.pem", PatternPurpose::Deny), Err(PathPatternError::Everywhere));
         assert_eq!(expand("", "/opt*/x", PatternPurpose::Deny), Err(PathPatternError::Everywhere));
         assert_eq!(expand("", "/a/**.pem", PatternPurpose::Deny), Err(PathPatternError::Joined));

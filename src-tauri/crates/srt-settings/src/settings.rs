@@ -1,8 +1,8 @@
-//! The settings file of `srt` (`@anthropic-ai/sandbox-runtime` 0.0.83), read strictly.
+//! The settings file of `srt` (`@anthropic-ai/sandbox-runtime` 0.0.83), parsed strictly.
 //!
-//! - INVARIANT: every key of that program's schema is carried out, or accepted because it changes nothing here, or refused
-//!   by name with the reason (`not_here`). Any other key is an error.
-//! - A file that is not understood whole is not carried out in part.
+//! - INVARIANT: every key of that program's schema is implemented, accepted because it has no effect here, or refused by
+//!   name with a reason (`not_here`). Any other key is an error.
+//! - A file with an unsupported key is refused as a whole.
 
 mod entry;
 mod refused;
@@ -19,11 +19,11 @@ use serde_json::Value;
 
 pub use entry::PathEntry;
 
-/// The whole file. By default there is no network, nothing is written, and nothing more is hidden than always.
+/// The settings file. By default there is no network, nothing is writable, and only the usual paths are hidden.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[expect(dead_code, reason = "keys without effect are checked all the same")]
+#[expect(dead_code, reason = "keys without effect are still validated")]
 pub struct SrtSettingsFile {
     pub network: NetworkKeys,
     pub filesystem: FilesystemKeys,
@@ -59,11 +59,11 @@ pub struct SrtSettingsFile {
     windows: BTreeMap<String, Value>,
 }
 
-/// The hosts and sockets that are reached.
+/// Reachable hosts and sockets.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[expect(dead_code, reason = "keys without effect are checked all the same")]
+#[expect(dead_code, reason = "keys without effect are still validated")]
 pub struct NetworkKeys {
     pub allowed_domains: Vec<String>,
     pub denied_domains: Vec<String>,
@@ -105,7 +105,7 @@ pub struct NetworkKeys {
     parent_proxy: Option<Value>,
 }
 
-/// The paths that are read and written.
+/// Readable and writable paths.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -121,7 +121,7 @@ pub struct FilesystemKeys {
     disabled: bool,
 }
 
-/// Files and variables that the command does not see.
+/// Files and variables hidden from the command.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -134,11 +134,11 @@ pub struct Credentials {
     sigv4: Option<Value>,
 }
 
-/// One file.
+/// One hidden file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[expect(dead_code, reason = "what only masks need is checked all the same")]
+#[expect(dead_code, reason = "keys for masking are still validated")]
 pub struct CredentialFile {
     pub path: PathEntry,
     mode: CredentialMode,
@@ -156,11 +156,11 @@ pub struct CredentialFile {
     inject_hosts: Vec<String>,
 }
 
-/// One variable.
+/// One hidden variable.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[expect(dead_code, reason = "what only masks need is checked all the same")]
+#[expect(dead_code, reason = "keys for masking are still validated")]
 pub struct CredentialVariable {
     pub name: String,
     mode: CredentialMode,
@@ -176,7 +176,7 @@ pub struct CredentialVariable {
     inject_hosts: Vec<String>,
 }
 
-/// The command's view of a credential.
+/// How a credential appears to the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -210,7 +210,7 @@ enum AmbiguousTarget {
     Normalize,
 }
 
-/// The settings that git is given.
+/// Settings for git.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -221,7 +221,7 @@ pub struct GitKeys {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[expect(dead_code, reason = "keys without effect are checked all the same")]
+#[expect(dead_code, reason = "keys without effect are still validated")]
 struct Ripgrep {
     command: String,
     #[serde(default)]
@@ -238,12 +238,12 @@ struct Seccomp {
     argv0: String,
 }
 
-/// Why settings are not carried out.
+/// Reason why settings are refused.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     #[error("`{}` does not exist", .0.display())]
     Missing(PathBuf),
-    #[error("`{}` cannot be read: {source}", path.display())]
+    #[error("failed to read `{}`: {source}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("`{}` is empty: delete it, or write settings into it", .0.display())]
     Empty(PathBuf),
@@ -252,10 +252,10 @@ pub enum SettingsError {
 }
 
 impl SrtSettingsFile {
-    /// Reads a file; `bwrap` is the bubblewrap that is used.
+    /// Reads a file; `bwrap` is the path of the bubblewrap in use.
     ///
     /// # Errors
-    /// [`SettingsError`]: nothing of it is to be carried out.
+    /// [`SettingsError`]; no part of the file may then be applied.
     pub fn read(path: &Path, bwrap: Option<&Path>) -> Result<Self, SettingsError> {
         let text = fs::read_to_string(path).map_err(|source| {
             if source.kind() == ErrorKind::NotFound {
@@ -271,7 +271,7 @@ impl SrtSettingsFile {
         Self::parse(&text, bwrap).map_err(at)
     }
 
-    /// An error is a key and what is wrong there.
+    /// Parses settings. An error is a key and a message.
     fn parse(text: &str, bwrap: Option<&Path>) -> Result<Self, (String, String)> {
         let mut json = serde_json::Deserializer::from_str(text);
         let settings: Self = serde_path_to_error::deserialize(&mut json)
@@ -284,7 +284,7 @@ impl SrtSettingsFile {
     }
 }
 
-/// A value that is there; `null` is none.
+/// Reads an optional value; `null` counts as absent.
 fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
 }
@@ -296,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_schema_that_ships_is_that_of_these_types() {
+    fn the_shipped_schema_matches_these_types() {
         let place = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
             .join("../../../docs/schemas/sandbox-settings.schema.json");
         let schema = serde_json::to_string_pretty(&schema_for!(SrtSettingsFile)).unwrap() + "\n";

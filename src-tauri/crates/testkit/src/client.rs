@@ -1,4 +1,4 @@
-//! An agent client: raw JSON-RPC over a real shim's standard input and output.
+//! Agent client for tests: raw JSON-RPC over the standard input and output of a real shim.
 
 use crate::JsonProcess;
 use serde_json::{Value, json};
@@ -8,35 +8,35 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-/// The time for which a test waits for anything.
+/// Timeout for anything a test waits for.
 pub const BOUND: Duration = Duration::from_secs(20);
 
 /// An agent client.
 pub struct AgentClient {
-    /// The shim that it has started.
+    /// The running shim.
     pub shim: JsonProcess,
     kept: VecDeque<Value>,
     next: u64,
 }
 
-/// The outcome of a tool call.
+/// Outcome of a tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
-    /// It was refused, or has failed.
+    /// True if the call was refused or failed.
     pub is_error: bool,
-    /// Its text, or the error's.
+    /// Text of the result or of the error.
     pub text: String,
 }
 
 impl Outcome {
-    /// The text of a call that must have worked.
+    /// Returns the text of a call that must have succeeded.
     #[track_caller]
     pub fn ok(&self) -> &str {
         assert!(!self.is_error, "unexpected refusal: {}", self.text);
         &self.text
     }
 
-    /// The text of a call that must have been refused, for this reason.
+    /// Returns the text of a call that must have been refused for this reason.
     #[track_caller]
     pub fn refused(&self, because: &str) -> &str {
         assert!(self.is_error, "unexpectedly allowed: {}", self.text);
@@ -46,23 +46,23 @@ impl Outcome {
 }
 
 impl AgentClient {
-    /// Starts a shim; nothing is said yet.
+    /// Starts a shim without sending anything.
     pub fn start(programs: &Path, home: &Path, server: &str) -> Self {
         Self::spawn(shim(programs, server), home)
     }
 
-    /// Starts a shim by this command.
+    /// Starts a shim with this command.
     pub fn spawn(mut command: Command, home: &Path) -> Self {
         Self::of(JsonProcess::start(headless(&mut command, home)))
     }
 
-    /// The client at the other end of a shim that runs, or of a server.
+    /// Creates a client for a running shim or server.
     #[must_use]
     pub fn of(shim: JsonProcess) -> Self {
         Self { shim, kept: VecDeque::new(), next: 0 }
     }
 
-    /// Starts a shim and goes through the handshake; from then on nothing is read.
+    /// Starts a shim and completes the handshake. Reads nothing afterwards.
     pub fn connect_deaf(programs: &Path, home: &Path, server: &str) -> Self {
         let mut command = shim(programs, server);
         let mut client = Self::of(JsonProcess::start_reading(headless(&mut command, home), 0));
@@ -70,19 +70,19 @@ impl AgentClient {
         client
     }
 
-    /// Starts a shim and goes through the handshake.
+    /// Starts a shim and completes the handshake.
     pub fn connect(programs: &Path, home: &Path, server: &str) -> Self {
         let mut client = Self::start(programs, home, server);
         client.handshake();
         client
     }
 
-    /// Goes through the handshake as a client that tells roots.
+    /// Completes the handshake as a client with roots.
     pub fn handshake(&mut self) -> Value {
         self.greet(&json!({ "roots": { "listChanged": true } }))
     }
 
-    /// Goes through the handshake as a client of these capabilities.
+    /// Completes the handshake as a client with these capabilities.
     pub fn greet(&mut self, capabilities: &Value) -> Value {
         let params = json!({
             "protocolVersion": "2025-06-18",
@@ -100,12 +100,12 @@ impl AgentClient {
         self.shim.send(message);
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub fn send_raw(&mut self, bytes: &[u8]) {
         self.shim.send_bytes(bytes);
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for its response.
     pub fn request(&mut self, method: &str, params: Value) -> Value {
         let id = self.begin(method, params);
         self.answer(id)
@@ -119,12 +119,12 @@ impl AgentClient {
         id
     }
 
-    /// Waits for the answer to a request.
+    /// Waits for the response to a request.
     pub fn answer(&mut self, id: u64) -> Value {
         self.wait_for(|m| m.get("id") == Some(&json!(id)) && m.get("method").is_none())
     }
 
-    /// Waits for a message, keeping others for later.
+    /// Waits for a matching message, keeping others for later.
     pub fn wait_for(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.kept.iter().position(&wanted) {
             return self.kept.remove(at).unwrap();
@@ -136,7 +136,7 @@ impl AgentClient {
                 Err(RecvTimeoutError::Timeout) => {
                     panic!("no such message within {BOUND:?}; had {:?}", self.kept)
                 }
-                Err(RecvTimeoutError::Disconnected) => panic!("the shim ended; had {:?}", self.kept),
+                Err(RecvTimeoutError::Disconnected) => panic!("the shim exited; had {:?}", self.kept),
             }
         }
     }
@@ -158,7 +158,7 @@ impl AgentClient {
         outcome_of(&answer)
     }
 
-    /// Waits for the answer to any call; its id and its outcome.
+    /// Waits for the response to any call, and returns its id and outcome.
     pub fn next_outcome(&mut self) -> (u64, Outcome) {
         let answer = self.wait_for(|m| m.get("id").is_some() && m.get("method").is_none());
         (answer["id"].as_u64().unwrap(), outcome_of(&answer))
@@ -174,18 +174,18 @@ impl AgentClient {
         self.call("write_file", json!({ "path": path, "content": content }))
     }
 
-    /// The client says no more.
+    /// Closes the shim's input.
     pub fn close_input(&mut self) {
         self.shim.hang_up();
     }
 
-    /// The client hangs up; the shim must end by itself.
+    /// Hangs up; the shim must exit by itself.
     pub fn hang_up(mut self) {
         self.shim.hang_up();
-        assert!(self.wait_until_ended(), "the shim did not end within {BOUND:?}");
+        assert!(self.wait_until_ended(), "the shim did not exit within {BOUND:?}");
     }
 
-    /// True if a request is answered, or the conversation ends, within the bound.
+    /// Returns true if a request is answered, or the shim closes its output, within the timeout.
     pub fn is_answered_or_ended(&mut self, id: u64) -> bool {
         loop {
             match self.shim.receive(BOUND) {
@@ -197,7 +197,7 @@ impl AgentClient {
         }
     }
 
-    /// True if the conversation ends within the bound: the shim's output is closed.
+    /// Returns true if the shim closes its output within the timeout.
     pub fn wait_until_ended(&mut self) -> bool {
         loop {
             match self.shim.receive(BOUND) {
@@ -218,7 +218,7 @@ fn shim(programs: &Path, server: &str) -> Command {
     shim
 }
 
-/// A shim of this home that finds no display, and complains where the test does. It works in no project, unless it is told to.
+/// Configures a shim of this home to find no display, to inherit standard error, and to work outside any project by default.
 fn headless<'a>(shim: &'a mut Command, home: &Path) -> &'a mut Command {
     if shim.get_current_dir().is_none() {
         shim.current_dir("/");

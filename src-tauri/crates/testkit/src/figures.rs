@@ -1,20 +1,20 @@
-//! Samples, and the table they become.
+//! Samples of durations, and tables of them.
 
 use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Durations of the same thing.
+/// Durations of repeated measurements.
 #[derive(Default, Clone)]
 pub struct Sample(Vec<Duration>);
 
 impl Sample {
-    /// Adds one.
+    /// Adds a duration.
     pub fn push(&mut self, took: Duration) {
         self.0.push(took);
     }
 
-    /// Times one thing.
+    /// Measures one operation.
     pub fn time<T, E>(&mut self, what: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let began = Instant::now();
         let outcome = what()?;
@@ -22,12 +22,12 @@ impl Sample {
         Ok(outcome)
     }
 
-    /// The difference between the same percentile here and in another sample.
+    /// Returns the difference to another sample at each percentile.
     pub fn less(&self, other: &Self) -> [f64; 2] {
         [0.5, 0.99].map(|p| self.at(p) - other.at(p))
     }
 
-    /// The value at a percentile, in microseconds.
+    /// Returns the value at a percentile, in microseconds.
     fn at(&self, percentile: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort();
@@ -43,7 +43,7 @@ impl Sample {
     }
 }
 
-/// One line of the table.
+/// Row of the table.
 pub struct Row {
     what: String,
     ours: String,
@@ -53,29 +53,29 @@ pub struct Row {
 }
 
 impl Row {
-    /// Ours beside another one.
+    /// Creates a row that compares our sample with a peer's.
     pub fn beside(what: &str, ours: Sample, peer_name: &str, peer: Sample, goal: &str) -> Self {
         let ratio = format!("{:.1}x", ours.at(0.5) / peer.at(0.5));
         Self::new(what, text(&ours), format!("{}: {}", peer_name, text(&peer)), ratio, goal)
     }
 
-    /// Ours, where nothing is comparable.
+    /// Creates a row without a peer.
     pub fn alone(what: &str, ours: Sample, goal: &str) -> Self {
         Self::new(what, text(&ours), String::new(), String::new(), goal)
     }
 
-    /// The difference between two samples, beside that of another one.
+    /// Creates a row that compares our overhead with a peer's.
     pub fn added_beside(what: &str, ours: [f64; 2], peer_name: &str, peer: [f64; 2], goal: &str) -> Self {
         let text = |[p50, p99]: [f64; 2]| format!("p50 {}, p99 {}", unit(p50), unit(p99));
         Self::new(what, text(ours), format!("{peer_name}: {}", text(peer)), String::new(), goal)
     }
 
-    /// A row of words.
+    /// Creates a row of texts.
     pub fn of(what: &str, ours: &str, beside: &str, ratio: &str, goal: &str) -> Self {
         Self::new(what, ours.to_owned(), beside.to_owned(), ratio.to_owned(), goal)
     }
 
-    /// A figure that is no sample.
+    /// Creates a row with a single figure.
     pub fn plain(what: &str, ours: String, goal: &str) -> Self {
         Self::new(what, ours, String::new(), String::new(), goal)
     }
@@ -85,7 +85,7 @@ impl Row {
     }
 }
 
-/// The table.
+/// Formats the table.
 pub fn table(rows: &[Row]) -> String {
     let mut text = "| what | ours | beside | ratio | goal |\n| --- | --- | --- | --- | --- |\n".to_owned();
     for row in rows {
@@ -105,22 +105,22 @@ fn unit(micros: f64) -> String {
     if micros.abs() < 1000.0 { format!("{micros:.0} us") } else { format!("{:.1} ms", micros / 1000.0) }
 }
 
-/// A duration, as the tables show it.
+/// Formats a duration for the tables.
 #[must_use]
 pub fn time(took: Duration) -> String {
     unit(took.as_secs_f64() * 1e6)
 }
 
-/// A size, as the tables show it.
+/// Formats a size for the tables.
 #[must_use]
 pub fn megabytes(kib: u64) -> String {
     format!("{}.{} MB", kib / 1024, kib % 1024 * 10 / 1024)
 }
 
-/// The resident memory of a process, in KiB; nothing of one that has ended.
+/// Returns the resident memory of a process in KiB, or `None` if it has exited.
 ///
 /// # Errors
-/// When there is no such process.
+/// There is no such process.
 pub fn resident_kib(pid: u32) -> io::Result<Option<u64>> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,15 +1,14 @@
-//! The things that tests and benches of several crates share: an agent client, programs as built, a network of their own,
-//! figures.
+//! Test utilities shared by several crates: an agent client, built programs, private networks, measurements.
 //!
-//! - For tests only: it panics where a test cannot go on, and no program contains it.
-//! - Knows none of our crates, so that each can be tested with it, and a change of one compiles nothing here.
+//! - For tests only: it panics when a test cannot continue, and no program contains it.
+//! - Depends on none of our crates, so that each can use it in tests, and changing one recompiles nothing here.
 
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    reason = "a test that cannot go on fails there and then"
+    reason = "a test that cannot continue fails at once"
 )]
 
 pub mod client;

@@ -1,35 +1,35 @@
-//! A test in namespaces of its own.
+//! Runs a test in its own namespaces.
 //!
-//! - It needs no rights: the test is started again in a user namespace, where it may make what it likes.
+//! - Needs no privileges: the test program is started again in a user namespace.
 
 use std::env;
 use std::process::Command;
 
-/// Set in the second start.
+/// Variable set in the second run.
 const INSIDE: &str = "IRONCURTAIN_TEST_INSIDE";
 
-/// Returns `true` in the second start.
+/// Returns true in the second run.
 #[must_use]
 pub fn is_inside() -> bool {
     env::var_os(INSIDE).is_some()
 }
 
-/// Runs a test of this program again by `unshare`, with these options besides a user namespace, and demands that it passes.
+/// Runs a test of this program again with `unshare`, in a user namespace and with these further options.
 ///
-/// `test` is its whole name.
+/// `test` is its full name.
 ///
 /// # Panics
-/// When it does not pass there.
+/// The test fails in the second run.
 pub fn run_inside(test: &str, options: &[&str]) {
     let own = env::current_exe().unwrap();
-    let own = own.to_str().expect("a plain path");
+    let own = own.to_str().expect("the path is UTF-8");
     run_inside_by(test, options, &[own]);
 }
 
-/// As [`run_inside`], by a command that ends in starting this program.
+/// Like [`run_inside`], but with a command that finally starts this program.
 ///
 /// # Panics
-/// When it does not pass there.
+/// The test fails in the second run.
 pub fn run_inside_by(test: &str, options: &[&str], command: &[&str]) {
     let run = Command::new("unshare")
         .args(["--user", "--map-root-user"])
@@ -39,7 +39,7 @@ pub fn run_inside_by(test: &str, options: &[&str], command: &[&str]) {
         .args(["--exact", test, "--nocapture"])
         .env(INSIDE, "1")
         .output()
-        .expect("unshare is there");
+        .expect("`unshare` is installed");
     let (said, complained) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
     assert!(run.status.success() && said.contains("1 passed"), "{said}\n{complained}");
 }

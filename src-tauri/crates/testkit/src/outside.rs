@@ -1,24 +1,24 @@
-//! Servers outside: in a network of their own, at the other end of a wire.
+//! Servers outside the test's network: in a separate network, at the other end of a virtual cable.
 //!
-//! - For a test that runs in a network of its own, too ([`crate::namespace`]).
+//! - For tests that run in their own network ([`crate::namespace`]).
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
-/// The servers; they end when this is dropped.
+/// Running servers, killed when dropped.
 pub struct Outside {
     servers: Child,
 }
 
 impl Outside {
-    /// Starts the servers, waits until they say `ready`, and lays the wire.
+    /// Starts the servers, waits until they print `ready`, and connects the networks.
     ///
-    /// `near` and `far` are the addresses of its two ends, as `ip addr add` takes them.
+    /// `near` and `far` are the addresses of the two ends, in the format of `ip addr add`.
     ///
     /// # Panics
-    /// When that is not possible.
+    /// The servers or the networks cannot be set up.
     pub fn start(
         command: impl IntoIterator<Item = impl AsRef<OsStr>>,
         near: &[impl AsRef<str>],
@@ -30,7 +30,7 @@ impl Outside {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("unshare is there");
+            .expect("`unshare` is installed");
         let mut ready = String::new();
         BufReader::new(servers.stdout.take().unwrap()).read_line(&mut ready).unwrap();
         let outside = Self { servers };
@@ -52,7 +52,7 @@ impl Outside {
         );
         let mut add = |ip: &str, addresses: &[&str], end: &str| {
             for address in addresses {
-                // Of version 6, it would else be looked for elsewhere first.
+                // Skip duplicate address detection, which would delay the use of an IPv6 address.
                 let at_once = if address.contains(':') { " nodad" } else { "" };
                 writeln!(script, "{ip} addr add {address} dev {end}{at_once}").unwrap();
             }
@@ -70,7 +70,7 @@ fn texts(all: &[impl AsRef<str>]) -> Vec<&str> {
 
 impl Drop for Outside {
     fn drop(&mut self) {
-        // They are gone with their network in any case.
+        // Ignore the error: the servers also exit with their network.
         let _ = self.servers.kill();
         let _ = self.servers.wait();
     }

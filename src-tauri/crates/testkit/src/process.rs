@@ -1,4 +1,4 @@
-//! A program that is talked to in lines of JSON over its standard input and output.
+//! Child process that exchanges lines of JSON over its standard input and output.
 
 use serde_json::Value;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -6,10 +6,10 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// The number of messages that are read before anybody wants them.
+/// Number of messages read ahead.
 const READ_AHEAD: usize = 10_000;
 
-/// A running program. It is killed when this is dropped.
+/// Running program, killed when dropped.
 pub struct JsonProcess {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -20,15 +20,15 @@ impl JsonProcess {
     /// Starts a program.
     ///
     /// # Panics
-    /// When it does not start.
+    /// The program cannot be started.
     pub fn start(command: &mut Command) -> Self {
         Self::start_reading(command, READ_AHEAD)
     }
 
-    /// As [`JsonProcess::start`], reading so many of its messages before anybody wants them.
+    /// Like [`JsonProcess::start`], but reads at most `read_ahead` messages ahead.
     ///
     /// # Panics
-    /// When it does not start.
+    /// The program cannot be started.
     pub fn start_reading(command: &mut Command, read_ahead: usize) -> Self {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
@@ -46,62 +46,62 @@ impl JsonProcess {
         Self { stdin: child.stdin.take(), child, lines }
     }
 
-    /// The number of the process.
+    /// Returns the process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Sends a message, in a line.
+    /// Sends a message as one line.
     ///
     /// # Panics
-    /// When the program does not take it.
+    /// The program does not read it.
     pub fn send(&mut self, message: &Value) {
         self.send_bytes(format!("{message}\n").as_bytes());
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     ///
     /// # Panics
-    /// When the program does not take them.
+    /// The program does not read them.
     pub fn send_bytes(&mut self, bytes: &[u8]) {
         self.stdin.as_mut().expect("its input is open").write_all(bytes).expect("it reads its input");
     }
 
-    /// The next message that it writes.
+    /// Returns the next message.
     ///
     /// # Errors
-    /// When none comes in time, or the program has closed its output.
+    /// Timed out, or the program has closed its output.
     pub fn receive(&self, within: Duration) -> Result<Value, RecvTimeoutError> {
         self.lines.recv_timeout(within)
     }
 
-    /// Closes its input.
+    /// Closes the program's input.
     pub fn hang_up(&mut self) {
         drop(self.stdin.take());
     }
 
-    /// Kills it.
+    /// Kills the program.
     ///
     /// # Errors
-    /// When the system refuses to.
+    /// The system refuses.
     pub fn kill(&mut self) -> io::Result<()> {
         self.child.kill()
     }
 
-    /// Waits until it has ended; returns `true` if it ended well.
+    /// Waits for the program to exit, and returns whether it succeeded.
     ///
     /// # Panics
-    /// When it cannot be waited for.
+    /// Waiting fails.
     pub fn ended_well(&mut self) -> bool {
-        self.child.wait().expect("it can be waited for").success()
+        self.child.wait().expect("waiting for the process succeeds").success()
     }
 }
 
 impl Drop for JsonProcess {
     fn drop(&mut self) {
         self.hang_up();
-        // It may have ended by itself.
+        // Ignore the error: the program may have exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

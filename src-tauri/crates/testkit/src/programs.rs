@@ -1,19 +1,19 @@
-//! The programs under test, which were built beside the test that runs.
+//! Programs under test, which are built next to the running test.
 
 use std::env;
 use std::path::PathBuf;
 
-/// The directory that this test, example or bench was built into, below which the programs lie.
+/// Returns the build directory of this test, example or bench, which contains the programs.
 ///
 /// # Panics
-/// When this program has no directory.
+/// The path of this program has no such directory.
 #[must_use]
 pub fn built() -> PathBuf {
     let own = env::current_exe().expect("this program has a path");
-    own.ancestors().nth(2).expect("it lies in a directory").to_path_buf()
+    own.ancestors().nth(2).expect("the program is in a build directory").to_path_buf()
 }
 
-/// Returns `true` if the tests run as root.
+/// Returns true if the tests run as root.
 #[must_use]
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()

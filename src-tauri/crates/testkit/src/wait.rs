@@ -1,24 +1,24 @@
-//! Waiting for what is about to be so, with a bound: nothing sleeps and hopes.
+//! Waits for conditions by polling, with a timeout instead of fixed sleeps.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The time between two looks.
+/// Polling interval.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Waits until something holds.
+/// Waits until a condition is true.
 ///
 /// # Panics
-/// When it does not hold within the bound.
+/// Timed out.
 #[track_caller]
 pub fn eventually(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
     until(what, within, || holds().then_some(()));
 }
 
-/// Waits for something that can be seen.
+/// Waits until `look` returns a value.
 ///
 /// # Panics
-/// When it is not seen within the bound.
+/// Timed out.
 #[track_caller]
 pub fn until<T>(what: &str, within: Duration, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + within;
@@ -26,7 +26,7 @@ pub fn until<T>(what: &str, within: Duration, mut look: impl FnMut() -> Option<T
         if let Some(seen) = look() {
             return seen;
         }
-        assert!(Instant::now() < deadline, "{what} did not happen within {within:?}");
+        assert!(Instant::now() < deadline, "timed out after {within:?} waiting for: {what}");
         sleep(PAUSE);
     }
 }

@@ -6,28 +6,32 @@ use anyhow::bail;
 pub(crate) const HELP: &str = "\
 usage: cargo xtask TASK
 
-  run [-- ARGUMENTS]      start IronCurtain: the app where there is a display, else the demo
-  demo [ARGUMENTS]        tell the story of the README with real parts in a temporary home
-                            --answer allow|deny|timeout  answer the questions without a person
-                            --desktop                    ask with the app's own dialog
-  release                 build for release, and make the .deb, the .rpm and the list of parts
-  package [--clean-root]  the same of the debug build, to look at; --clean-root also installs it in a Debian that
-                            has nothing yet, runs the demo there, and takes it out again (root, on Debian)
-  test [--fast]           run every test; --fast runs only those that need no display, sandbox, network or package registry
-  bench [OPTIONS]         measure ours beside others
-                            --write     put the tables into docs/benchmarks.md
-                            --with-srt  also beside srt, which is installed from npm into target
-                            --smoke     compute every row once, in a debug build: do all of them work?
-                            --desktop   the app instead: its window, its dialog, wake-ups and memory
-  pictures                draw the pictures of the documentation anew, from the app
-  fuzz [TARGET] [--seconds N]
-                          feed foreign bytes to the parsers and the judge, each target for N seconds (60);
-                            needs a nightly compiler, and installs cargo-fuzz
-  check [--fast|--cross]  formatting, lints, documentation, dependencies, tidiness; --cross checks the types for macOS and
-                            Windows instead
-  book                    make a site of the documentation, in target/book, and look at its links
+  run       build and start the app, or the demo if there is no display
+  demo      show a whole session in a temporary home with a real client, sandbox and server
+  check     check formatting, lints, documentation, dependencies and structure
+  test      run every test
+  bench     measure IronCurtain beside peers
+  fuzz      feed random bytes to the parsers and the judge; needs a nightly compiler
+  pictures  draw the documentation's pictures from the app
+  book      build the documentation in target/book and check its links
+  package   build the .deb, the .rpm, the bundle and the list of parts from a debug build
+  release   build the same from a release build
+  help      print this text
 
-Each installs what the system lacks first: by itself for root and in CI, else through sudo.";
+options:
+  run -- ARGUMENTS                     arguments of the app
+  demo --answer allow|deny|timeout     answer the questions without a user
+  demo --desktop                       ask with the app's dialog
+  check --fast, test --fast            only the quick ones, without a display
+  check --cross                        check types for macOS and Windows instead
+  bench --write                        write the tables to docs/reference/benchmarks.md
+  bench --with-srt                     compare with srt, installed from npm into target
+  bench --smoke                        compute every row once in a debug build
+  bench --desktop                      measure the app instead
+  fuzz [TARGET] [--seconds N]          one target, for N seconds (60)
+  package --clean-root                 also install it in a bare Debian and run the demo there (root, on Debian)
+
+Each task installs missing system packages first: directly as root and in CI, else through sudo.";
 
 /// One task.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,7 +56,7 @@ pub(crate) enum Task {
 pub(crate) struct Measuring {
     /// The tables become a page of the documentation.
     pub(crate) write: bool,
-    /// Also beside `srt`.
+    /// Compare with `srt`, too.
     pub(crate) with_srt: bool,
     /// Every row is computed once, and no figure means anything.
     pub(crate) smoke: bool,

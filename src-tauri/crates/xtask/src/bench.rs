@@ -1,7 +1,7 @@
-//! `cargo xtask bench`: what we cost, beside others in the same run on the same machine.
+//! `cargo xtask bench`: measures our overhead next to peers, in the same run on the same machine.
 //!
-//! - Whatever a row cannot be computed for is an error. `cargo xtask test` computes each once (`--smoke`), so that this is
-//!   seen when it is broken and not when figures are wanted.
+//! - A row that cannot be measured is an error. `cargo xtask test` measures each row once (`--smoke`), so that breakage is
+//!   noticed early.
 
 use crate::arguments::Measuring;
 use crate::cargo::{self, Built};
@@ -13,10 +13,10 @@ use crate::{programs, servers};
 use anyhow::Context;
 use std::process::{Command, Stdio};
 
-/// The reference filesystem server, as it is installed from npm.
+/// Reference filesystem server, installed from npm.
 const REFERENCE: &str = "target/npm/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js";
 
-/// Measures, and prints the tables; on request they become a page of the documentation.
+/// Measures and prints the tables, and writes them to the documentation if requested.
 pub(crate) fn run(measuring: Measuring) -> anyhow::Result<()> {
     let mut purposes = vec![Purpose::Compile, Purpose::Sandbox];
     if measuring.with_srt {
@@ -37,13 +37,13 @@ pub(crate) fn run(measuring: Measuring) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Puts figures of the app into the page of the documentation.
+/// Updates the app's figures in the documentation page.
 pub(crate) fn write_of_desktop(figures: &str) -> anyhow::Result<()> {
     let (rest, _) = page()?;
     write_page(&rest, &format!("{DESKTOP}{ABOUT_DESKTOP}{}\n{}", figures.trim_start(), where_measured()))
 }
 
-/// The page: all but the part of the app, and that part.
+/// Returns the page, split into everything before the app's part, and that part.
 fn page() -> anyhow::Result<(String, String)> {
     let page = std::fs::read_to_string(parts::root().join(PAGE)).context(PAGE)?;
     let (rest, desktop) = page.split_once(DESKTOP).unwrap_or((&page, ""));
@@ -52,10 +52,10 @@ fn page() -> anyhow::Result<(String, String)> {
 
 fn write_page(rest: &str, desktop: &str) -> anyhow::Result<()> {
     std::fs::write(parts::root().join(PAGE), format!("{rest}{desktop}"))?;
-    say(&format!("written to {PAGE}"))
+    say(&format!("wrote {PAGE}"))
 }
 
-/// The tables, measured by programs that were built.
+/// Returns the tables, measured by the built programs.
 pub(crate) fn tables(built: &[Built], measuring: Measuring) -> anyhow::Result<String> {
     let program = |name: &str| -> anyhow::Result<Command> {
         let mut program = Command::new(cargo::find(built, name)?);
@@ -77,7 +77,7 @@ pub(crate) fn tables(built: &[Built], measuring: Measuring) -> anyhow::Result<St
     Ok(format!("{whole}{judging}{record}\n{}", measured(&mut sandbox)?))
 }
 
-/// The programs that measure and are measured, in a debug build.
+/// Builds the measuring and measured programs for debugging.
 fn build() -> anyhow::Result<Vec<Built>> {
     heading("Building (a minute or two the first time)")?;
     let examples =
@@ -87,7 +87,7 @@ fn build() -> anyhow::Result<Vec<Built>> {
     programs::build(&packages.collect::<Vec<_>>(), &targets)
 }
 
-/// The same for release. The judge's is built by itself, with the features that it asks for and no others'.
+/// Builds them for release. The policy benchmark is built separately, so that it gets no features of other crates.
 fn build_for_release() -> anyhow::Result<Vec<Built>> {
     heading("Building for release (some minutes the first time)")?;
     let targets = ["--bins", "--example", "bench", "--example", "sandbox-bench"];
@@ -97,39 +97,36 @@ fn build_for_release() -> anyhow::Result<Vec<Built>> {
     Ok(built)
 }
 
-/// The table that a program prints.
+/// Returns the table that a program prints.
 fn measured(program: &mut Command) -> anyhow::Result<String> {
     let output = program.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("the benchmark")?;
-    anyhow::ensure!(output.status.success(), "`{}` ended with {}", process::shown(program), output.status);
+    anyhow::ensure!(output.status.success(), "`{}` failed: {}", process::shown(program), output.status);
     Ok(String::from_utf8(output.stdout)?.trim_end().to_owned() + "\n")
 }
 
-/// The page of the documentation, and where in it the app begins.
-const PAGE: &str = "docs/benchmarks.md";
+/// Documentation page, and the heading of the app's part.
+const PAGE: &str = "docs/reference/benchmarks.md";
 const DESKTOP: &str = "\n## The app\n";
 
 const ABOUT_DESKTOP: &str = "
-Measured by `cargo xtask bench --desktop --write`, a release build on a virtual X display without a graphics card. Memory is
-the proportional set size: what the app has to itself, and its share of what others use as well. The window
-and its page are processes of their own, which end as it is closed.
+`cargo xtask bench --desktop --write` measures a release build on a virtual X display without a graphics card. Memory is the
+proportional set size: private memory, and a share of memory used with others. The window and its page are separate
+processes that exit when the window closes.
 
 ";
 
 const ABOUT: &str = "\
 # Benchmarks
 
-Measured by `cargo xtask bench --with-srt --write`: ours beside others, in the same run on the same machine, release
-build. Times are never tested; they are shown so that a change can be seen. That every row can be computed is tested
-(`cargo xtask bench --smoke`, which is part of `cargo xtask test`). Judging is the quickest of 2,000 batches of 20
-times the mix, which what else runs on the machine has disturbed least.
+`cargo xtask bench --with-srt --write` measures release builds of IronCurtain and of its peers in one run on one machine. Times
+are never tested; `cargo xtask bench --smoke` (part of `cargo xtask test`) tests that every row can be computed. The judge's
+time is the fastest of 2,000 batches of 20 runs of the mix, the least disturbed by other programs.
 
-The bare relay is a process that copies from pipe to pipe and reads nothing of it: the least that anything between a client
-and its server costs here. Where calls come as fast as they can, the client, the server and what stands between them share
-the processors, and the rate is what the work of all of them together leaves; judging, recording and the sandbox are work
-that the relay does not do. The embedded server does so little for a call that this is a large part of it (about 12 us of
-44); beside the reference server in Node it is a small one, and the rows of both are shown. What one call takes is mostly
-wake-ups, and what those cost differs twofold between runs on the machine below, a virtual one: the server direct took from
-57 to 122 us, and what was added was 56 to 118 us.
+The bare relay copies from pipe to pipe without parsing: the minimum cost of any process between client and server. In the
+throughput rows client, server and relay share the processors, and IronCurtain additionally judges, records and sandboxes. Its
+share is large beside the built-in server, which needs about 12 us of the 44 us per call, and small beside the reference server
+in Node.js. A single call is mostly wake-ups, whose cost varies twofold between runs on this virtual machine: the direct server
+took 57 to 122 us, and IronCurtain added 56 to 118 us.
 
 ";
 

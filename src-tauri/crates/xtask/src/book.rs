@@ -1,7 +1,7 @@
-//! The documentation as a small site: built by mdBook, and looked at.
+//! Builds the documentation site with mdBook, and checks its links.
 //!
-//! - What a page says of the checkout beside `docs` leads to the repository there, since the site does not have it.
-//! - Every link of the site leads to a file of it, and to a place in that file.
+//! - Links from `docs` to the rest of the checkout are rewritten to the repository, because the site does not contain it.
+//! - Every link must lead to an existing file and anchor of the site.
 
 use crate::process::{self, command};
 use crate::terminal::say;
@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The site, below the checkout, and the pages that it is made from.
+/// Output folder, below the checkout, and the folder of the pages.
 const SITE: &str = "target/book";
 const PAGES: &str = "target/book-pages";
 
-/// Builds it, and looks at its links.
+/// Builds the site and checks its links.
 pub(crate) fn build() -> anyhow::Result<()> {
     let tool = servers::install_book_tool()?;
     let root = parts::root();
@@ -30,10 +30,10 @@ pub(crate) fn build() -> anyhow::Result<()> {
     process::run(&mut mdbook)?;
     let broken = broken(&root.join(SITE))?;
     ensure!(broken.is_empty(), "{}", broken.join("\n"));
-    say(&format!("{SITE}/index.html, of which every link leads somewhere"))
+    say(&format!("built {SITE}/index.html; all links are valid"))
 }
 
-/// Copies the pages, with links that leave them leading to the repository. `place` is the folder within the checkout.
+/// Copies the pages and rewrites links that leave them. `place` is the folder within the checkout.
 fn copy(from: &Path, to: &Path, place: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -50,7 +50,7 @@ fn copy(from: &Path, to: &Path, place: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The text of a page of the folder `place`, with links that leave `docs` leading to the repository.
+/// Returns the text of a page of the folder `place`, with links out of `docs` rewritten to the repository.
 fn outward(text: &str, place: &Path) -> String {
     let mut pieces = text.split("](");
     let mut out = pieces.next().unwrap_or_default().to_owned();
@@ -68,7 +68,7 @@ fn outward(text: &str, place: &Path) -> String {
     out
 }
 
-/// A path without `..`, as its text has it.
+/// Normalizes a path lexically.
 fn flat(path: &Path) -> PathBuf {
     let mut flat = PathBuf::new();
     for part in path.components() {
@@ -81,7 +81,7 @@ fn flat(path: &Path) -> PathBuf {
     flat
 }
 
-/// The links of a site that lead nowhere.
+/// Returns the broken links of a site.
 fn broken(site: &Path) -> anyhow::Result<Vec<String>> {
     let mut pages = BTreeMap::new();
     read(site, &mut pages)?;
@@ -90,7 +90,7 @@ fn broken(site: &Path) -> anyhow::Result<Vec<String>> {
         pages.iter().map(|(page, text)| (page, values(text, " id=\"").collect())).collect();
     let mut broken = Vec::new();
     for (page, text) in &pages {
-        let folder = page.parent().context("a page lies in a folder")?;
+        let folder = page.parent().context("a page has no parent folder")?;
         for link in values(text, " href=\"").chain(values(text, " src=\"")) {
             let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
             if link.contains(':') || link.starts_with("//") {
@@ -99,19 +99,19 @@ fn broken(site: &Path) -> anyhow::Result<Vec<String>> {
             let to = if file.is_empty() { page.clone() } else { flat(&folder.join(file)) };
             let named = names.get(&to).is_none_or(|names| anchor.is_empty() || names.contains(anchor));
             if !to.is_file() || !named {
-                broken.push(format!("{}: `{link}` leads nowhere", page.strip_prefix(site)?.display()));
+                broken.push(format!("{}: broken link `{link}`", page.strip_prefix(site)?.display()));
             }
         }
     }
     Ok(broken)
 }
 
-/// The values that stand behind `before`, up to the next quotation mark.
+/// Returns the attribute values that follow `before`, up to the next quotation mark.
 fn values<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = &'a str> {
     text.split(before).skip(1).filter_map(|rest| rest.split('"').next())
 }
 
-/// Every page of the site; the one for what is not there has links from the root of a server.
+/// Reads every page except `404.html`, whose links are relative to the root of a server.
 fn read(folder: &Path, pages: &mut BTreeMap<PathBuf, String>) -> anyhow::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -133,9 +133,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_out_of_the_pages_leads_to_the_repository() {
+    fn links_out_of_docs_lead_to_the_repository() {
         let of = |text: &str| outward(text, Path::new("docs/guide"));
-        let same = "[a](../limitations.md#x), ![b](../pictures/b.png), [c](https://example.com/x), [d](#d)";
+        let same =
+            "[a](../reference/limits.md#x), ![b](../pictures/b.png), [c](https://example.com/x), [d](#d)";
         assert_eq!(of(same), same);
         let repository = env!("CARGO_PKG_REPOSITORY");
         let there = format!("[t]({repository}/blob/main/tests/a.rs#L1) and on");
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_a_page_or_a_place_that_is_not_there_is_found() {
+    fn finds_links_to_missing_pages_and_anchors() {
         let site = tempfile::tempdir().unwrap();
         let page = |name: &str, text: &str| fs::write(site.path().join(name), text).unwrap();
         for name in ["b", "c", "d", "e", "f"] {
@@ -153,10 +154,10 @@ mod tests {
             "a.html",
             "<a href=\"b.html#top\">b</a> <a href=\"https://example.com\">e</a> <img src=\"x.png\">",
         );
-        assert_eq!(broken(site.path()).unwrap(), ["a.html: `x.png` leads nowhere"]);
+        assert_eq!(broken(site.path()).unwrap(), ["a.html: broken link `x.png`"]);
         page("x.png", "");
         page("b.html", "<a href=\"a.html\">a</a><a href=\"c.html#none\">c</a>");
-        let both = ["a.html: `b.html#top` leads nowhere", "b.html: `c.html#none` leads nowhere"];
+        let both = ["a.html: broken link `b.html#top`", "b.html: broken link `c.html#none`"];
         assert_eq!(broken(site.path()).unwrap(), both);
     }
 }

@@ -1,4 +1,4 @@
-//! Building, and finding out what was built.
+//! Builds with Cargo, and lists the built programs.
 
 use crate::process;
 use anyhow::bail;
@@ -7,27 +7,27 @@ use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A program that a build made.
+/// Program or library from a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Built {
-    /// Its package's directory.
+    /// Directory of its package.
     pub(crate) package: PathBuf,
-    /// Its name: of the binary, example, test or library.
+    /// Name of the binary, example, test or library.
     pub(crate) name: String,
-    /// It is a collection of tests.
+    /// True for a test program.
     pub(crate) test: bool,
-    /// Its path.
+    /// Path of the program.
     pub(crate) program: PathBuf,
 }
 
-/// Cargo, as it was when it ran us.
+/// Returns a command for the Cargo that runs this program.
 pub(crate) fn command(arguments: &[&str]) -> Command {
     let mut command = process::command(&std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
     command.args(arguments);
     command
 }
 
-/// Builds, and lists every program built or found up to date.
+/// Builds, and lists every program that was built or up to date.
 pub(crate) fn build(arguments: &[&str]) -> anyhow::Result<Vec<Built>> {
     let mut command = command(&["build", "--message-format=json-render-diagnostics"]);
     let mut child = command.args(arguments).stdout(Stdio::piped()).spawn()?;
@@ -43,8 +43,8 @@ pub(crate) fn build(arguments: &[&str]) -> anyhow::Result<Vec<Built>> {
     Ok(built)
 }
 
-/// Links the program that has its package's name for release once more, without shared libraries: less of it is resident,
-/// and it starts sooner. Succeeds where there is a C library to link so.
+/// Links the binary named like its package for release again, statically: it uses less memory and starts faster. Returns
+/// whether that worked, which needs a static C library.
 pub(crate) fn link_statically(package: &str) -> bool {
     let program = ["--release", "--quiet", "--package", package, "--bin", package];
     let mut command = command(&["rustc"]);
@@ -52,15 +52,13 @@ pub(crate) fn link_statically(package: &str) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// The program of this name among those built.
+/// Returns the path of a built program.
 pub(crate) fn find<'a>(built: &'a [Built], name: &str) -> anyhow::Result<&'a Path> {
     let found = built.iter().find(|b| !b.test && b.name == name);
-    found
-        .map(|b| b.program.as_path())
-        .ok_or_else(|| anyhow::anyhow!("`{name}` is not among the programs built"))
+    found.map(|b| b.program.as_path()).ok_or_else(|| anyhow::anyhow!("program `{name}` was not built"))
 }
 
-/// The program that one of cargo's messages tells of.
+/// Returns the program that a message of Cargo reports.
 fn program(message: &Value) -> Option<Built> {
     if message.get("reason")? != "compiler-artifact" {
         return None;
@@ -80,7 +78,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn programs_are_told_from_libraries() {
+    fn distinguishes_programs_from_libraries() {
         let mut message = json!({
             "reason": "compiler-artifact", "manifest_path": "/c/Cargo.toml",
             "target": { "name": "system" }, "profile": { "test": true }, "executable": "/t/system-1",

@@ -1,4 +1,4 @@
-//! `cargo xtask check`: what must hold before a commit, besides the tests.
+//! `cargo xtask check`: all checks before a commit, except the tests.
 
 mod bounds;
 mod circles;
@@ -7,6 +7,7 @@ mod doc_lines;
 mod documentation;
 mod error_types;
 mod layers;
+mod phrases;
 mod tidy;
 mod tree;
 mod type_names;
@@ -31,7 +32,7 @@ use std::time::Instant;
 
 pub(crate) use cross::check as cross;
 
-/// Makes every check of the scope, also after one has failed.
+/// Runs every check of the scope, even after a failure.
 pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     let (purposes, app): (&[Purpose], &[&str]) = match scope {
         Scope::Everything => (&[Purpose::Compile, Purpose::App], &[]),
@@ -42,19 +43,20 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
         |arguments: &[&str]| process::run(cargo::command(arguments).env("RUSTDOCFLAGS", "-D warnings"));
     let clippy = [&["clippy", "--workspace", "--all-targets"], app, &["--", "-D", "warnings"]].concat();
     let doc = [&["doc", "--workspace", "--no-deps"], app].concat();
-    // A workspace of its own, which nothing else compiles, and which is compiled while the others are looked at.
+    // Compile the separate fuzzing workspace in the background.
     let fuzz = ["check", "--manifest-path", fuzz::MANIFEST, "--target-dir", "target/fuzz"];
     let fuzz = std::thread::spawn(move || cargo::command(&fuzz).output());
     let fuzz = RefCell::new(Some(fuzz));
-    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 14] = [
+    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 15] = [
         ("Tidiness", &tidy::check),
         ("Imports", &imports),
-        ("Names of types", &type_names),
-        ("Types of errors", &error_types),
+        ("Type names", &type_names),
+        ("Error types", &error_types),
         ("Pages", &documentation::check),
-        ("Bounds in pages", &bounds::check),
-        ("Lines of documentation", &doc_lines::check),
-        ("Types of the page", &page::types),
+        ("Documented limits", &bounds::check),
+        ("Doc comments", &doc_lines::check),
+        ("Plain English", &phrases::check),
+        ("Page types", &page::types),
         ("The book", &book::build),
         ("Formatting", &|| cargo(&["fmt", "--all", "--check"])),
         ("Lints", &|| cargo(&clippy)),
@@ -75,22 +77,22 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     }
     say(&format!("\n{}", took.join(", ")))?;
     if !failed.is_empty() {
-        bail!("not in order: {}", failed.join(", "));
+        bail!("failed checks: {}", failed.join(", "));
     }
-    say("\nall in order")
+    say("\nall checks passed")
 }
 
-/// Waits for a command that runs beside the others, and shows what it said if it failed.
+/// Waits for a background command, and shows its output if it failed.
 fn finished(command: Option<JoinHandle<io::Result<Output>>>) -> anyhow::Result<()> {
-    let output = command.map(JoinHandle::join).context("it was waited for already")?;
-    let output = output.map_err(|_| anyhow::anyhow!("the thread that ran it is gone"))??;
+    let output = command.map(JoinHandle::join).context("the command was already awaited")?;
+    let output = output.map_err(|_| anyhow::anyhow!("the command's thread panicked"))??;
     if !output.status.success() {
-        bail!("{}\nit ended with {}", String::from_utf8_lossy(&output.stderr), output.status);
+        bail!("{}\nit failed: {}", String::from_utf8_lossy(&output.stderr), output.status);
     }
     Ok(())
 }
 
-/// Who imports whom.
+/// Checks imports.
 fn imports() -> anyhow::Result<()> {
     let packages = workspace::packages()?;
     let trees = workspace::trees(&packages)?;
@@ -106,7 +108,7 @@ fn error_types() -> anyhow::Result<()> {
     error_types::check(&workspace::trees(&workspace::packages()?)?)
 }
 
-/// Licences and sources of what we depend on; and its known flaws, wherever the list of them can be fetched from GitHub.
+/// Checks licences and sources of dependencies, and known vulnerabilities if the advisory database can be fetched from GitHub.
 fn dependencies() -> anyhow::Result<()> {
     let program = servers::install_deny_tool()?;
     let deny = |arguments: &[&str]| {
@@ -116,7 +118,7 @@ fn dependencies() -> anyhow::Result<()> {
     };
     process::run(&mut deny(&["check", "licenses", "bans", "sources"]))?;
     if process::answer(&mut deny(&["fetch", "db"])).is_none() {
-        return say("known flaws are not checked: the list of them cannot be fetched");
+        return say("skipped known vulnerabilities: failed to fetch the advisory database");
     }
     process::run(&mut deny(&["check", "advisories"]))
 }
@@ -124,42 +126,49 @@ fn dependencies() -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn bounds_in_pages_are_in_order_in_this_checkout() {
+    fn bounds_in_pages_are_valid() {
         if let Err(problem) = super::bounds::check() {
             panic!("{problem:#}");
         }
     }
 
     #[test]
-    fn imports_are_in_order_in_this_checkout() {
+    fn imports_are_valid() {
         if let Err(problem) = super::imports() {
             panic!("{problem:#}");
         }
     }
 
     #[test]
-    fn lines_of_documentation_are_in_order_in_this_checkout() {
+    fn documentation_lines_are_valid() {
         if let Err(problem) = super::doc_lines::check() {
             panic!("{problem:#}");
         }
     }
 
     #[test]
-    fn pages_are_in_order_in_this_checkout() {
+    fn pages_are_valid() {
         if let Err(problem) = super::documentation::check() {
             panic!("{problem:#}");
         }
     }
 
     #[test]
-    fn types_of_errors_are_in_order_in_this_checkout() {
+    fn texts_are_plain_english() {
+        if let Err(problem) = super::phrases::check() {
+            panic!("{problem:#}");
+        }
+    }
+
+    #[test]
+    fn error_types_are_valid() {
         if let Err(problem) = super::error_types() {
             panic!("{problem:#}");
         }
     }
 
     #[test]
-    fn names_of_types_are_in_order_in_this_checkout() {
+    fn type_names_are_unique() {
         if let Err(problem) = super::type_names() {
             panic!("{problem:#}");
         }

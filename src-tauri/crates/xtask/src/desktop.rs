@@ -1,6 +1,6 @@
-//! The app on a display of its own, for what is no test: figures of it, and the pictures of the documentation.
+//! Measures the app, and draws the documentation's pictures, on a private display.
 //!
-//! - Both are made by the display tests' own means, in the program of those tests: what can be seen there is what is measured.
+//! - Both use the program of the display tests, so the same code is shown and measured.
 
 use crate::bench;
 use crate::cargo::{self, Built};
@@ -14,17 +14,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The test that computes every figure, and the one that draws every dialog of the documentation.
-const FIGURES: &str = "figures::every_figure_of_the_desktop_can_be_computed";
-const DIALOGS: &str = "pictures::every_dialog_of_the_documentation_is_drawn";
-/// The test of the page that measures its drawing, by a part of its name.
+/// Test that computes every figure, and the one that draws every dialog of the documentation.
+const FIGURES: &str = "measurements::desktop_measurements_are_complete";
+const DIALOGS: &str = "pictures::every_documented_dialog_has_a_current_picture";
+/// Part of the name of the page test that measures drawing.
 const DRAWING: &str = "ten thousand calls";
 
-/// The folder of the pictures, and the room that they may take together, in bytes.
+/// Folder of the pictures, and their maximum total size in bytes.
 pub(crate) const PICTURES: &str = "docs/pictures";
 pub(crate) const MOST_BYTES: u64 = 1_500_000;
 
-/// Measures the app in a release build: how soon it is there, how often it wakes, and what it takes.
+/// Measures startup, wake-ups and memory of the app in a release build.
 pub(crate) fn measure(write: bool) -> anyhow::Result<()> {
     prepare()?;
     heading("Building for release (many minutes the first time)")?;
@@ -54,11 +54,11 @@ pub(crate) fn measure(write: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Draws every picture of the documentation anew.
+/// Draws every picture of the documentation again.
 pub(crate) fn pictures() -> anyhow::Result<()> {
     prepare()?;
     heading("Building the app (some minutes the first time)")?;
-    cargo::build(&["--package", APP, "--example", "desktop-stand"])?;
+    cargo::build(&["--package", APP, "--example", "desktop-harness"])?;
     let tests = tests()?;
     let folder = parts::root().join(PICTURES);
     if folder.exists() {
@@ -77,10 +77,10 @@ pub(crate) fn pictures() -> anyhow::Result<()> {
         all += fs::metadata(&picture)?.len();
     }
     anyhow::ensure!(all <= MOST_BYTES, "the pictures take {all} bytes, more than {MOST_BYTES}");
-    say(&format!("{PICTURES} is made anew, {} kB: look at each before you keep it", all / 1000))
+    say(&format!("updated {PICTURES}, {} kB; review each picture before committing", all / 1000))
 }
 
-/// A few hundred colours are all that a window has.
+/// Reduces the palette, because a window uses only a few hundred colours.
 fn smaller(picture: &Path) -> anyhow::Result<()> {
     let mut convert = command("convert");
     convert.arg(picture).args(["-strip", "+dither", "-colors", "128", "-define", "png:compression-level=9"]);
@@ -98,21 +98,21 @@ fn prepare() -> anyhow::Result<()> {
     servers::install()
 }
 
-/// The program of the display tests.
+/// Returns the program of the display tests.
 fn tests() -> anyhow::Result<PathBuf> {
     let built = cargo::build(&["--package", APP, "--test", "desktop"])?;
     let tests = built.into_iter().find(|Built { test, name, .. }| *test && name == "desktop");
     tests.map(|tests| tests.program).context("the display tests were not built")
 }
 
-/// The words of a program, which has to succeed.
+/// Returns the output of a program, which must succeed.
 fn output(program: &mut Command) -> anyhow::Result<String> {
     let output = program.stdin(Stdio::null()).stderr(Stdio::inherit()).output();
-    let output = output.with_context(|| format!("`{}` could not be started", process::shown(program)))?;
+    let output = output.with_context(|| format!("failed to start `{}`", process::shown(program)))?;
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     anyhow::ensure!(
         output.status.success(),
-        "{said}\n`{}` ended with {}",
+        "{said}\n`{}` failed: {}",
         process::shown(program),
         output.status
     );

@@ -1,6 +1,6 @@
-//! Feeding foreign bytes to everything that reads them. The targets lie in `src-tauri/fuzz`, a workspace of its own.
+//! Fuzzes every parser of untrusted bytes. The targets are in `src-tauri/fuzz`, a separate workspace.
 //!
-//! - What is found stays in `src-tauri/fuzz/artifacts`; a finding fails the task.
+//! - Findings are kept in `src-tauri/fuzz/artifacts` and fail the task.
 
 use crate::terminal::{heading, say};
 use crate::{parts, process};
@@ -8,16 +8,16 @@ use anyhow::{Context, bail};
 
 const DIRECTORY: &str = "src-tauri/fuzz";
 
-/// The manifest of their workspace.
+/// Manifest of the fuzzing workspace.
 pub(crate) const MANIFEST: &str = "src-tauri/fuzz/Cargo.toml";
 
-/// Runs one target, or each in turn.
+/// Runs one target, or all of them in turn.
 pub(crate) fn run(target: Option<&str>, seconds: u32) -> anyhow::Result<()> {
     let all = targets()?;
     let chosen: Vec<&String> =
         all.iter().filter(|name| target.is_none_or(|wanted| wanted == *name)).collect();
     if chosen.is_empty() {
-        bail!("there is no such target: choose among {}", all.join(", "));
+        bail!("unknown target; expected one of {}", all.join(", "));
     }
     prepare()?;
     for target in chosen {
@@ -28,13 +28,13 @@ pub(crate) fn run(target: Option<&str>, seconds: u32) -> anyhow::Result<()> {
         let mut fuzz = process::command("cargo");
         fuzz.args(["+nightly", "fuzz", "run", "--fuzz-dir", DIRECTORY, "--target-dir", "target/fuzz"]);
         fuzz.args([target.as_str(), &corpus, &seeds, "--"]).arg(format!("-max_total_time={seconds}"));
-        // Which compiler is used is said here, and not by the one that built us.
+        // Let cargo-fuzz select the nightly compiler instead of inheriting ours.
         process::run(fuzz.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO"))?;
     }
-    say("nothing was found")
+    say("no findings")
 }
 
-/// Every target, by its file.
+/// Returns the name of every target.
 fn targets() -> anyhow::Result<Vec<String>> {
     let mut names = Vec::new();
     for file in std::fs::read_dir(parts::root().join(DIRECTORY).join("targets"))? {
@@ -45,7 +45,7 @@ fn targets() -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Makes sure that there is a nightly compiler and `cargo-fuzz`.
+/// Ensures that a nightly compiler and `cargo-fuzz` are installed.
 fn prepare() -> anyhow::Result<()> {
     let mut nightly = process::command("cargo");
     process::answer(
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_target_is_built_and_has_seeds() {
+    fn every_target_is_listed_and_has_seeds() {
         let manifest = std::fs::read_to_string(parts::root().join(DIRECTORY).join("Cargo.toml")).unwrap();
         let targets = targets().unwrap();
         assert_eq!(manifest.matches("[[bin]]").count(), targets.len());

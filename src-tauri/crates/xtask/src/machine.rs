@@ -1,7 +1,7 @@
-//! Packages that the system must have, and their installation.
+//! Installs the system packages that a task needs.
 //!
-//! - Looks first: where everything is there, no package manager is started.
-//! - Never guesses: where packages cannot be installed by us, the exact command is the error.
+//! - Checks first: if everything is installed, no package manager is started.
+//! - Never guesses: if packages cannot be installed automatically, the error is the exact command.
 
 mod packages;
 mod sandboxes;
@@ -14,7 +14,7 @@ use anyhow::bail;
 use packages::Package;
 use std::process::Command;
 
-/// Who installs packages here.
+/// System package manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manager {
     Apt,
@@ -23,7 +23,7 @@ enum Manager {
     Unknown,
 }
 
-/// Makes sure that everything for these purposes is there, and that it works.
+/// Ensures that everything for these purposes is installed and works.
 pub(crate) fn prepare(purposes: &[Purpose]) -> anyhow::Result<()> {
     if cfg!(target_os = "linux") {
         let manager = manager();
@@ -46,7 +46,7 @@ fn manager() -> Manager {
         .map_or(Manager::Unknown, |(_, manager)| *manager)
 }
 
-/// Returns `true` if a package is installed, or what it is for is there by another way.
+/// Returns true if a package is installed, or its program or module exists without it.
 fn is_there(package: &Package, manager: Manager) -> bool {
     if manager == Manager::Apt && installed_by_apt(package.apt) {
         return true;
@@ -73,10 +73,10 @@ fn installed_by_apt(package: &str) -> bool {
 fn install(manager: Manager, missing: &[&Package]) -> anyhow::Result<()> {
     let line = command_line(manager, missing);
     if manager != Manager::Apt {
-        bail!("something is missing on this system; {line}");
+        bail!("system packages are missing; {line}");
     }
     let Some(prefix) = privilege() else {
-        bail!("packages are missing, and installing them needs root; run: sudo {line}")
+        bail!("system packages are missing and installing them needs root; run: sudo {line}")
     };
     let mut refresh = prefix.clone();
     refresh.extend(["apt-get", "update", "-q"]);
@@ -90,16 +90,16 @@ fn install(manager: Manager, missing: &[&Package]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns `true` if nobody looks on: in CI.
+/// Returns true in CI.
 pub(crate) fn is_unattended() -> bool {
     std::env::var_os("CI").is_some_and(|v| !v.is_empty())
 }
 
-/// The words before a command that let it install; `None` when it may not.
+/// Returns the command prefix with which packages may be installed, or `None`.
 fn privilege() -> Option<Vec<&'static str>> {
     let user = process::answer(Command::new("id").arg("-u"));
     let unattended = is_unattended();
-    // `sudo` resets the environment, so what apt must know is said behind it.
+    // `sudo` resets the environment, so pass the variables for apt after it.
     match (user.as_deref().map(str::trim), process::exists("sudo")) {
         (Some("0"), _) => Some(vec![]),
         (_, true) if unattended => Some(vec!["sudo", "-n", "DEBIAN_FRONTEND=noninteractive"]),
@@ -108,7 +108,7 @@ fn privilege() -> Option<Vec<&'static str>> {
     }
 }
 
-/// The command that a person would type, or the thing to do.
+/// Returns the command for the user to type, or other instructions.
 fn command_line(manager: Manager, missing: &[&Package]) -> String {
     let names = |name: fn(&Package) -> Option<&'static str>| {
         let known: Vec<&str> = missing.iter().filter_map(|p| name(p)).collect();
@@ -118,8 +118,10 @@ fn command_line(manager: Manager, missing: &[&Package]) -> String {
     let other = |start: &str, (known, unknown): (String, String)| match (known.is_empty(), unknown.is_empty())
     {
         (false, true) => format!("run: {start} {known}"),
-        (false, false) => format!("run: {start} {known}; and install what Debian calls: {unknown}"),
-        (true, _) => format!("install what Debian calls: {unknown}"),
+        (false, false) => {
+            format!("run: {start} {known}; and install the equivalents of the Debian packages {unknown}")
+        }
+        (true, _) => format!("install the equivalents of the Debian packages {unknown}"),
     };
     match manager {
         Manager::Apt => format!("apt-get install -y -q --no-install-recommends {}", names(|p| Some(p.apt)).0),
@@ -134,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_is_the_one_to_type() {
+    fn command_line_can_be_typed() {
         let missing: Vec<&Package> = packages::wanted(&[Purpose::Compile, Purpose::Sandbox]).collect();
         assert_eq!(
             command_line(Manager::Apt, &missing),
@@ -143,12 +145,12 @@ mod tests {
         assert_eq!(command_line(Manager::Dnf, &missing), "run: sudo dnf install gcc bubblewrap");
         assert_eq!(
             command_line(Manager::Unknown, &missing),
-            "install what Debian calls: build-essential, bubblewrap"
+            "install the equivalents of the Debian packages build-essential, bubblewrap"
         );
     }
 
     #[test]
-    fn what_is_there_is_seen() {
+    fn installed_packages_are_detected() {
         let shell = Package {
             apt: "no-such-package",
             dnf: None,

@@ -1,8 +1,8 @@
-//! `cargo xtask`: everything a person does with a checkout, on a machine that has nothing yet but Rust.
+//! `cargo xtask`: all developer tasks of a checkout, on a machine that has only Rust.
 //!
-//! - Compiles in seconds and needs no system library, since it is what installs them.
-//! - Installs without asking only for root and in CI; else through `sudo`, which asks; else it says what to type.
-//! - Succeeds only if everything it was told to do was done: a stage that cannot run is a failure.
+//! - Compiles in seconds and needs no system library, because it installs them.
+//! - Installs packages directly only as root and in CI; otherwise with `sudo`, which asks; otherwise prints the command.
+//! - Succeeds only if the whole task was done: a stage that cannot run is a failure.
 
 mod arguments;
 mod bench;

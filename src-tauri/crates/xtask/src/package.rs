@@ -1,8 +1,8 @@
-//! Packages for Debian and Fedora and their kin, the bundle for desktop clients, and the list of everything in them.
+//! Builds the Debian and Fedora packages, the bundle for desktop clients, and the list of their components.
 //!
-//! - Made by the distributions' own tools from one tree of files ([`tree`]); what is built twice from the same programs is the same,
-//!   byte for byte.
-//! - What is tested without a release build is the package of the debug build, which differs in its programs alone.
+//! - The distributions' own tools package one tree of files ([`tree`]). The result is reproducible: packaging the same programs
+//!   twice gives the same bytes.
+//! - Without a release build, the package of the debug build is tested, which differs only in its programs.
 
 mod bundle;
 mod clean_root;
@@ -21,29 +21,29 @@ use anyhow::Context;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The name of the packages.
+/// Name of the packages.
 const NAME: &str = "ironcurtain";
 
-/// The description of the packages, in a line.
-const SUMMARY: &str = "Agents ask, you decide, the kernel enforces, and you can take it back";
+/// One-line description of the packages.
+const SUMMARY: &str = "Agents ask, you decide, the kernel enforces, and you can revoke it";
 
-/// Who makes the packages. The address takes no mail: it is the form that packages want, and [`BUGS`] is where to write.
+/// Maintainer of the packages. The address receives no mail; packages require its form, and [`BUGS`] is the contact.
 const MAINTAINER: &str = "The IronCurtain authors <ironcurtain-desktop@users.noreply.github.com>";
 const BUGS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/issues");
 
-/// The facts of one making of packages.
+/// Parameters of a packaging run.
 struct Making<'a> {
     built: &'a [Built],
     version: String,
-    /// The moment that every file has, in seconds.
+    /// Timestamp of every file, in seconds.
     moment: String,
-    /// The folder that everything goes to.
+    /// Output folder.
     folder: PathBuf,
-    /// The packages are to be small, and not soon there.
+    /// True to compress well rather than quickly.
     is_release: bool,
 }
 
-/// The packages that were made.
+/// The created packages.
 struct Packages {
     deb: PathBuf,
     rpm: PathBuf,
@@ -57,7 +57,7 @@ impl Packages {
     }
 }
 
-/// Builds for release, and makes the packages from it.
+/// Builds for release, and packages it.
 pub(crate) fn release() -> anyhow::Result<()> {
     machine::prepare(&[Purpose::Compile, Purpose::App, Purpose::Packages])?;
     heading("Building for release (some minutes the first time)")?;
@@ -65,7 +65,7 @@ pub(crate) fn release() -> anyhow::Result<()> {
     made(&built, true).map(drop)
 }
 
-/// Makes the packages of the debug build, and tries the .deb in a Debian that has nothing yet where that is wanted.
+/// Packages the debug build, and if requested tries the .deb in a bare Debian.
 pub(crate) fn debug(in_clean_root: bool) -> anyhow::Result<()> {
     machine::prepare(&[Purpose::Compile, Purpose::App, Purpose::Packages])?;
     let packages = ["--package", parts::APP, "--package", parts::DAEMON];
@@ -78,7 +78,7 @@ pub(crate) fn debug(in_clean_root: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes packages of what was built twice, and looks at them.
+/// Packages a build twice, and checks the results.
 pub(crate) fn test(built: &[Built]) -> anyhow::Result<Totals> {
     machine::prepare(&[Purpose::Packages])?;
     let one = Making::new(built, parts::root().join("target/package-one"), false)?.make()?;
@@ -96,7 +96,7 @@ fn made(built: &[Built], is_release: bool) -> anyhow::Result<Packages> {
     made.files().into_iter().try_for_each(|file| say(&file.display().to_string()))?;
     let mut lintian = process::command("lintian");
     quietly(lintian.args(["--fail-on", "error,warning", "--allow-root"]).arg(&made.deb))
-        .context("the .deb is not as Debian wants it")?;
+        .context("lintian rejects the .deb")?;
     Ok(made)
 }
 
@@ -105,7 +105,7 @@ impl<'a> Making<'a> {
         let moment = match std::env::var("SOURCE_DATE_EPOCH") {
             Ok(moment) => moment,
             Err(_) => process::answer(process::command("git").args(["log", "-1", "--format=%ct"]))
-                .context("set `SOURCE_DATE_EPOCH` where there is no git history")?
+                .context("no git history; set `SOURCE_DATE_EPOCH`")?
                 .trim()
                 .to_owned(),
         };
@@ -124,7 +124,7 @@ impl<'a> Making<'a> {
         Ok(Packages { deb, rpm, parts, bundle: bundle::make(self)? })
     }
 
-    /// A tool that makes a package, which takes every time from us.
+    /// Returns a command for a packaging tool that uses our timestamp.
     fn tool(&self, name: &str) -> Command {
         let mut tool = process::command(name);
         tool.env("SOURCE_DATE_EPOCH", &self.moment).env("LC_ALL", "C").env("TZ", "UTC");
@@ -132,13 +132,13 @@ impl<'a> Making<'a> {
     }
 }
 
-/// The text of a file of ours, by its path in the checkout.
+/// Reads a file of the checkout.
 fn ours(path: &str) -> anyhow::Result<String> {
     let path = parts::root().join(path);
-    std::fs::read_to_string(&path).with_context(|| format!("`{}` cannot be read", path.display()))
+    std::fs::read_to_string(&path).with_context(|| format!("failed to read `{}`", path.display()))
 }
 
-/// Runs a tool whose words nobody needs unless it fails.
+/// Runs a tool, and shows its output only if it fails.
 fn quietly(command: &mut Command) -> anyhow::Result<String> {
     let output = command.output().with_context(|| format!("`{}`", process::shown(command)))?;
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
@@ -146,7 +146,7 @@ fn quietly(command: &mut Command) -> anyhow::Result<String> {
     Ok(said)
 }
 
-/// The size of all files below a folder, in bytes.
+/// Returns the total size of a folder in bytes.
 fn size(folder: &Path) -> anyhow::Result<u64> {
     let mut sum = 0;
     for entry in std::fs::read_dir(folder)? {

@@ -1,6 +1,6 @@
-//! The page of the window: its types, and its tests, in node and in the engine that the app uses.
+//! Checks the types of the window's page, and runs its tests in node and in the app's engine.
 //!
-//! - What they need is pinned in `tests/package.json`, as the servers are.
+//! - Tools are pinned in `tests/package.json`, like the servers.
 
 use crate::machine::{self, Purpose};
 use crate::terminal::say;
@@ -11,19 +11,19 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// Longer than the tests take on a slow machine.
+/// Timeout, longer than the tests take on a slow machine.
 const LIMIT: Duration = Duration::from_secs(10 * 60);
 
-/// Which tests.
+/// Selection of tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PageTests {
-    /// Those of functions, in node alone.
+    /// Tests of functions, in node.
     Functions,
-    /// Those of pages, in the engine, on a display of their own.
+    /// Tests of pages, in the engine on a private display.
     Pages,
 }
 
-/// Checks the types of every file of `ui/`. The compiler looks at a copy, in which what others wrote has its types beside it.
+/// Checks the types of every file of `ui/`. Works on a copy in which third-party files have type declarations.
 pub(crate) fn types() -> anyhow::Result<()> {
     machine::prepare(&[Purpose::Tests])?;
     servers::install()?;
@@ -62,14 +62,14 @@ pub(crate) fn test(tests: PageTests) -> anyhow::Result<Totals> {
         told |= add(&mut totals, line);
         say(line)
     })?;
-    anyhow::ensure!(told && totals != Totals::default(), "there is no test to run");
+    anyhow::ensure!(told && totals != Totals::default(), "no tests were run");
     if !ended.success() && totals.failed == 0 {
         totals.add(Totals::ONE_FAILURE);
     }
     Ok(totals)
 }
 
-/// Adds what a line of node's sum says. A test that was skipped is one that failed to be run.
+/// Adds a line of node's summary. A skipped test counts as failed.
 fn add(totals: &mut Totals, line: &str) -> bool {
     let Some((what, count)) = line.strip_prefix("# ").and_then(|line| line.split_once(' ')) else {
         return false;
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_run_is_a_failure() {
+    fn skipped_tests_count_as_failures() {
         let mut totals = Totals::default();
         let sum = [
             "# tests 9",

@@ -1,27 +1,27 @@
-//! The parts of this repository, and where it is.
+//! Package names of this repository, and its location.
 
 use std::path::{Path, PathBuf};
 
-/// The package that needs GTK and a display.
+/// Package that needs GTK and a display.
 pub(crate) const APP: &str = "ironcurtain-desktop";
 
-/// The packages of the programs that the app and the demo start, and that lie beside them.
+/// Packages of the programs that the app and the demo start, and that are installed next to them.
 pub(crate) const HELPERS: [&str; 4] =
     ["ironcurtain-shim", "ironcurtain-sandbox", "ironcurtain-filesystem", "ironcurtain-cli"];
 
-/// The package whose examples are the demo and the benchmark.
+/// Package whose examples are the demo and the benchmark.
 pub(crate) const DAEMON: &str = "ironcurtain-daemon";
 
-/// The package of the record, whose example times it.
+/// Package whose example measures the audit log.
 pub(crate) const AUDIT: &str = "ironcurtain-audit";
 
-/// The package whose example times the judge.
+/// Package whose example measures policy decisions.
 pub(crate) const POLICY: &str = "ironcurtain-policy";
 
-/// The package of the sandbox, whose program has the same name.
+/// Package of the sandbox, whose program has the same name.
 pub(crate) const SANDBOX: &str = "ironcurtain-sandbox";
 
-/// The checkout.
+/// Returns the root of the checkout.
 pub(crate) fn root() -> PathBuf {
     let here = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);

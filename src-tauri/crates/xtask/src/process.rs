@@ -1,4 +1,4 @@
-//! Running other programs, and never for longer than they may take.
+//! Runs other programs, with timeouts.
 
 use anyhow::{Context, bail};
 use std::io::{BufRead, BufReader, Read};
@@ -6,10 +6,10 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// The time for which silence lasts before we look whether the program is still there.
+/// Interval for checking whether a silent program is still running.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// A command at the root of the checkout, without the variables that `cargo run` gave to us alone.
+/// Creates a command at the root of the checkout, without the variables that `cargo run` sets for this program.
 pub(crate) fn command(program: &str) -> Command {
     let mut command = Command::new(program);
     command.current_dir(crate::parts::root());
@@ -23,28 +23,28 @@ pub(crate) fn command(program: &str) -> Command {
     command
 }
 
-/// Runs to the end; anything but success is an error.
+/// Runs a command to its end, and fails unless it succeeds.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
-    let status = command.status().with_context(|| format!("`{}` could not be started", shown(command)))?;
+    let status = command.status().with_context(|| format!("failed to start `{}`", shown(command)))?;
     if !status.success() {
-        bail!("`{}` ended with {status}", shown(command));
+        bail!("`{}` failed: {status}", shown(command));
     }
     Ok(())
 }
 
-/// The standard output of a program, if it exists and succeeded.
+/// Returns the standard output of a command if it succeeds.
 pub(crate) fn answer(command: &mut Command) -> Option<String> {
     let output = command.stderr(Stdio::null()).stdin(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Returns `true` if there is such a program.
+/// Returns true if the program exists.
 pub(crate) fn exists(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
-/// Runs, showing `see` every line it prints, on either stream; kills it at the limit.
+/// Runs a command, passes each line of output to `see`, and kills it at the timeout.
 pub(crate) fn watch(
     command: &mut Command,
     limit: Duration,
@@ -53,7 +53,7 @@ pub(crate) fn watch(
     let deadline = Instant::now() + limit;
     let name = shown(command);
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let mut child = child.with_context(|| format!("`{name}` could not be started"))?;
+    let mut child = child.with_context(|| format!("failed to start `{name}`"))?;
     let lines = lines(&mut child)?;
     loop {
         match lines.recv_timeout(GLANCE) {
@@ -62,9 +62,9 @@ pub(crate) fn watch(
             Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
                 child.kill()?;
                 child.wait()?;
-                bail!("`{name}` was not done after {}", crate::terminal::spoken(limit));
+                bail!("`{name}` timed out after {}", crate::terminal::spoken(limit));
             }
-            // Something it left behind may hold its output open for ever.
+            // A background process may hold the output open for ever.
             Err(RecvTimeoutError::Timeout) => {
                 if let Some(status) = child.try_wait()? {
                     lines.try_iter().try_for_each(|line| see(&line))?;
@@ -75,7 +75,7 @@ pub(crate) fn watch(
     }
 }
 
-/// A command as a person would type it.
+/// Formats a command as typed.
 pub(crate) fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_is_seen() {
+    fn every_line_is_reported() {
         let mut seen = Vec::new();
         let status = watch(
             Command::new("sh").args(["-c", "echo one; echo two >&2; exit 3"]),
@@ -119,8 +119,8 @@ mod tests {
     }
 
     #[test]
-    fn what_hangs_is_ended() {
+    fn hanging_program_is_killed() {
         let hung = watch(Command::new("sleep").arg("600"), Duration::from_millis(20), |_| Ok(()));
-        assert_eq!(hung.unwrap_err().to_string(), "`sleep 600` was not done after 0.0 s");
+        assert_eq!(hung.unwrap_err().to_string(), "`sleep 600` timed out after 0.0 s");
     }
 }

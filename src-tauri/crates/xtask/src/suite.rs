@@ -1,8 +1,8 @@
-//! `cargo xtask test`: everything that can be shown, in order of what it costs.
+//! `cargo xtask test`: runs all tests, cheapest first.
 //!
-//! - One build makes the programs and all tests, so that nothing is compiled twice.
-//! - A stage that cannot run counts as one failure, and so does a test program that ends without a word: the last line
-//!   never looks better than things are.
+//! - One build creates the programs and all tests, so nothing is compiled twice.
+//! - A stage that cannot run counts as one failure, and so does a test program that exits without a summary: the last line
+//!   never looks better than the truth.
 
 mod below;
 mod report;
@@ -23,7 +23,7 @@ use report::Report;
 use runner::Part;
 use std::time::{Duration, Instant};
 
-/// Runs every test of the scope. Its last line is the sum.
+/// Runs every test of the scope, and prints the totals on the last line.
 pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     let mut course = Course::default();
     all(scope, &mut course)?;
@@ -39,12 +39,12 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     say(&totals.to_string())?;
     match totals {
         Totals { failed: 0, passed: 1.. } => Ok(()),
-        Totals { failed: 0, passed: 0 } => bail!("no test ran"),
-        Totals { .. } => bail!("not everything holds"),
+        Totals { failed: 0, passed: 0 } => bail!("no tests were run"),
+        Totals { .. } => bail!("some tests failed"),
     }
 }
 
-/// The stages. What has failed does not keep later tests from running, as long as there is something to run.
+/// Runs the stages. A failure does not keep later tests from running, as long as they were built.
 fn all(scope: Scope, course: &mut Course) -> anyhow::Result<()> {
     let purposes: &[Purpose] = match scope {
         Scope::Everything => {
@@ -84,13 +84,13 @@ fn build(scope: Scope) -> anyhow::Result<Vec<Built>> {
     }
 }
 
-/// Every row of the benchmarks, computed once.
+/// Computes every row of the benchmarks once.
 fn benchmarks(built: &[Built]) -> anyhow::Result<Totals> {
     say(&bench::tables(built, Measuring { with_srt: true, smoke: true, write: false })?)?;
     Ok(Totals::ONE_SUCCESS)
 }
 
-/// The results so far.
+/// Results so far.
 #[derive(Default)]
 struct Course {
     rows: Vec<String>,
@@ -98,7 +98,7 @@ struct Course {
 }
 
 impl Course {
-    /// Something without which the rest makes no sense.
+    /// Runs a step that the rest depends on.
     fn prepare<T>(
         &mut self,
         name: &str,
@@ -107,7 +107,7 @@ impl Course {
         self.timed(name, act, |_| "ready".to_owned())
     }
 
-    /// Some tests.
+    /// Runs a stage of tests.
     fn stage(&mut self, name: &str, act: impl FnOnce() -> anyhow::Result<Report>) -> anyhow::Result<()> {
         let report = self.timed(name, act, |report| report.totals.to_string())?;
         self.report.add(report.unwrap_or_default());
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_run_is_a_failure() {
+    fn stage_that_cannot_run_is_a_failure() {
         let mut course = Course::default();
         let fine = course.note("Fine", Duration::from_millis(1_200), Ok(3), |n| format!("{n} things"));
         let broken = course.note("Broken", Duration::ZERO, bail_out(), |n| format!("{n} things"));

@@ -1,32 +1,32 @@
-//! Output for the person at the terminal.
+//! Terminal output.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-/// One line of ours. The error is that nobody can read it.
+/// Prints a line. Fails if standard output is closed.
 pub(crate) fn say(line: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
     Ok(out.flush()?)
 }
 
-/// The start of something that takes a while.
+/// Prints the heading of a step that takes a while.
 pub(crate) fn heading(title: &str) -> anyhow::Result<()> {
     say(&format!("\n== {title}"))
 }
 
-/// The last word when something went wrong.
+/// Prints the final error.
 pub(crate) fn complain(problem: &str) {
-    // Nobody is left to tell if this fails.
+    // Ignore the error: standard error is closed.
     let _ = writeln!(io::stderr(), "\nxtask: {problem}");
 }
 
-/// Returns `true` if somebody can be asked for a password.
+/// Returns true if a user can be asked for a password.
 pub(crate) fn somebody_is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// A duration as people say it.
+/// Formats a duration for people.
 pub(crate) fn spoken(took: Duration) -> String {
     let seconds = took.as_secs();
     if seconds < 60 {
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_said_as_people_do() {
+    fn durations_are_readable() {
         assert_eq!(spoken(Duration::from_millis(1_240)), "1.2 s");
         assert_eq!(spoken(Duration::from_secs(312)), "5 min 12 s");
     }

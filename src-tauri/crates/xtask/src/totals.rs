@@ -1,8 +1,8 @@
-//! The number of tests passed and failed, as the test programs tell it.
+//! Counts passed and failed tests from the summaries of test programs.
 
 use std::fmt::{self, Display, Formatter};
 
-/// Tests that passed and tests that failed.
+/// Numbers of passed and failed tests.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) passed: u64,
@@ -18,7 +18,7 @@ impl Totals {
         self.failed += other.failed;
     }
 
-    /// From the line with which a test program sums up. An ignored test is one that failed to be run.
+    /// Parses the summary line of a test program. An ignored test counts as failed.
     pub(crate) fn of_program(line: &str) -> Option<Self> {
         let rest = line.strip_prefix("test result: ")?;
         let failed = before("failed", rest)? + before("ignored", rest)?;
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_test_program_is_understood() {
+    fn parses_summary_of_a_test_program() {
         let of = |line| Totals::of_program(line).map(|t| (t.passed, t.failed));
         assert_eq!(
             of(

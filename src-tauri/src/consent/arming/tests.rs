@@ -1,4 +1,4 @@
-//! Each way to a yes, each way around it, and sequences that nobody thought of.
+//! Every way to allow, every way around it, and random sequences.
 
 mod oracle;
 
@@ -8,17 +8,17 @@ use proptest::prelude::*;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Events at milliseconds after the dialog opened.
+/// Events with their time in milliseconds after the dialog opened.
 type Events = Vec<(u32, Event)>;
 
-/// Returns whether one of the events was a yes.
+/// Returns whether one of the events allowed.
 fn run(slow: bool, events: &[(u32, Event)]) -> bool {
     let start = Instant::now();
     let mut arming = Arming::new(slow, start);
     events.iter().any(|(at, event)| arming.on(*event, start + MS * *at) == Effect::Allowed)
 }
 
-/// The events that were presses of Allow and did not count.
+/// Returns the times of presses of Allow that did not count.
 fn ignored(events: &[(u32, Event)]) -> Vec<u32> {
     let start = Instant::now();
     let mut arming = Arming::new(false, start);
@@ -31,7 +31,7 @@ fn ignored(events: &[(u32, Event)]) -> Vec<u32> {
 
 const READ: (u32, Event) = (10, Event::Read(true));
 
-/// The pointer comes onto Allow, moves on it, and clicks.
+/// Moves the pointer onto Allow, moves it there, and clicks.
 fn click(came: u32, moved: u32, pressed: u32) -> Events {
     vec![
         READ,
@@ -43,7 +43,7 @@ fn click(came: u32, moved: u32, pressed: u32) -> Events {
 }
 
 #[test]
-fn a_pointer_that_moves_on_allow_after_the_rest_and_clicks_allows() {
+fn moving_on_allow_after_the_rest_and_clicking_allows() {
     let mut click = click(850, 900, 1200);
     assert!(run(false, &click));
     assert!(!run(true, &click), "too short where it has to be held");
@@ -52,14 +52,14 @@ fn a_pointer_that_moves_on_allow_after_the_rest_and_clicks_allows() {
 }
 
 #[test]
-fn movement_before_the_rest_is_over_or_of_less_than_the_distance_chooses_nothing() {
+fn early_or_short_movement_does_not_choose_allow() {
     assert!(!run(false, &click(700, 790, 1500)), "before");
     let mut short = click(900, 950, 1500);
     short[2].1 = Event::OnAllow(108, 108);
     assert!(!run(false, &short), "11 pixels");
     short[2].1 = Event::OnAllow(108, 109);
     assert!(run(false, &short), "12 pixels");
-    // A hand that trembles goes nowhere.
+    // A trembling hand does not travel.
     let mut trembles: Events = vec![READ, (900, Event::OnAllow(100, 100))];
     trembles.extend((1..20).map(|n| (900 + n * 10, Event::OnAllow(100 + (n as i32 % 2) * 8, 100))));
     trembles.extend([(1500, Event::Down(By::Pointer)), (1550, Event::Up(By::Pointer))]);
@@ -67,7 +67,7 @@ fn movement_before_the_rest_is_over_or_of_less_than_the_distance_chooses_nothing
 }
 
 #[test]
-fn a_pointer_that_was_there_before_the_rest_chooses_allow_by_moving_on_it_afterwards() {
+fn a_resting_pointer_chooses_allow_by_moving_after_the_rest() {
     let still = [READ, (20, Event::OnAllow(100, 100)), (30, Event::OnAllow(120, 100))];
     let press = |at| [(at, Event::Down(By::Pointer)), (at + 50, Event::Up(By::Pointer))];
     assert!(!run(false, &[&still[..], &press(5000)].concat()));
@@ -76,8 +76,8 @@ fn a_pointer_that_was_there_before_the_rest_chooses_allow_by_moving_on_it_afterw
 }
 
 #[test]
-fn an_early_press_leaves_nothing_behind_but_its_rest() {
-    // The press of somebody who is quick, as it was measured: 0.38 s after the dialog opened.
+fn an_early_press_only_restarts_the_rest() {
+    // Measured: a quick user pressed 0.38 s after the dialog opened.
     let mut quick = click(300, 320, 380);
     assert_eq!(ignored(&quick), [380]);
     quick.extend([(1100, Event::Down(By::Pointer)), (1150, Event::Up(By::Pointer))]);
@@ -91,7 +91,7 @@ fn an_early_press_leaves_nothing_behind_but_its_rest() {
 }
 
 #[test]
-fn after_a_press_inside_one_click_a_second_later_allows_and_without_it_does_not() {
+fn a_click_one_second_after_a_press_in_the_dialog_allows() {
     let chosen = |first: u32, press: Event| {
         let mut events: Events = vec![READ, (first, press), (first + 60, Event::Changed)];
         events.extend([
@@ -105,11 +105,11 @@ fn after_a_press_inside_one_click_a_second_later_allows_and_without_it_does_not(
     assert!(run(false, &chosen(2000, Event::Inside)));
     assert!(!run(false, &chosen(2000, Event::Press)), "a key, another button: not deliberate");
     assert!(!run(false, &chosen(500, Event::Inside)), "a click as the dialog opened is not deliberate");
-    // Two choices, one soon after the other.
+    // Two choices in quick succession.
     let mut two = chosen(2000, Event::Inside);
     two.insert(1, (1700, Event::Inside));
     assert!(run(false, &two));
-    // What happens by itself long after the press is not its consequence.
+    // A change long after the press is not its consequence.
     let mut late = chosen(2000, Event::Inside);
     late[2] = (2900, Event::Changed);
     late.sort_by_key(|(at, _)| *at);
@@ -117,7 +117,7 @@ fn after_a_press_inside_one_click_a_second_later_allows_and_without_it_does_not(
 }
 
 #[test]
-fn clicks_that_do_not_wait_are_ignored_however_many() {
+fn rapid_clicks_are_all_ignored() {
     let mut events: Events = vec![READ, (1000, Event::Inside), (1400, Event::OnAllow(100, 100))];
     events.push((1450, Event::OnAllow(120, 100)));
     for n in 0..10 {
@@ -125,11 +125,11 @@ fn clicks_that_do_not_wait_are_ignored_however_many() {
         events.push((1660 + n * 600, Event::Up(By::Pointer)));
     }
     assert!(!run(false, &events));
-    assert_eq!(ignored(&events).len(), 10, "and each is told");
+    assert_eq!(ignored(&events).len(), 10, "and each is reported");
 }
 
 #[test]
-fn focus_that_a_key_brought_to_allow_and_alt_a_allow() {
+fn alt_a_allows_after_a_key_focused_allow() {
     let press = [
         READ,
         (100, Event::Focused(true)),
@@ -147,7 +147,7 @@ fn focus_that_a_key_brought_to_allow_and_alt_a_allow() {
 }
 
 #[test]
-fn a_key_that_repeats_itself_later_than_the_rest_is_still_the_same_press() {
+fn a_repeating_key_is_one_press_even_after_the_rest() {
     let held = [
         READ,
         (100, Event::Focused(true)),
@@ -157,11 +157,11 @@ fn a_key_that_repeats_itself_later_than_the_rest_is_still_the_same_press() {
         (2900, Event::Up(By::Key)),
     ];
     assert!(!run(false, &held) && !run(true, &held));
-    assert_eq!(ignored(&held), [200], "it is told once");
+    assert_eq!(ignored(&held), [200], "it is reported once");
 }
 
 #[test]
-fn without_its_part_nothing_allows() {
+fn every_step_is_required() {
     let whole = click(850, 900, 1200);
     for missing in 0..whole.len() {
         let mut events = whole.clone();
@@ -171,7 +171,7 @@ fn without_its_part_nothing_allows() {
 }
 
 #[test]
-fn whatever_happens_in_between_starts_the_rest_anew() {
+fn any_event_in_between_restarts_the_rest() {
     let between = [
         Event::Press,
         Event::Inside,
@@ -196,22 +196,22 @@ fn whatever_happens_in_between_starts_the_rest_anew() {
 }
 
 #[test]
-fn a_cover_that_goes_just_before_the_click_starts_the_rest_anew() {
+fn uncovering_the_dialog_restarts_the_rest() {
     let covered = |gone: u32| {
         let mut events = click(1500, 1550, 3000);
         events.extend([(600, Event::InView(InView::Covered)), (gone, Event::InView(InView::Whole))]);
-        // The pointer moves on Allow until the click.
+        // The pointer keeps moving on Allow until the click.
         events.extend((0..20).map(|n| (1600 + n * 70, Event::OnAllow(100 + (n as i32 % 2) * 15, 100))));
         events.sort_by_key(|(at, _)| *at);
         run(false, &events)
     };
     assert!(!covered(2990));
     assert!(!covered(2300));
-    assert!(covered(2100), "somebody who sees all of it and waits");
+    assert!(covered(2100), "the user sees all of it and waits");
 }
 
 #[test]
-fn a_finger_allows_with_its_second_touch_after_a_rest_each() {
+fn touch_allows_with_a_second_touch_after_another_rest() {
     let touch = |at| [(at, Event::Down(By::Touch)), (at + 50, Event::Up(By::Touch))];
     let touches = |first, second| [&[READ][..], &touch(first), &touch(second)].concat();
     assert!(!run(false, &touches(900, 1650)), "too soon");
@@ -222,7 +222,7 @@ fn a_finger_allows_with_its_second_touch_after_a_rest_each() {
 }
 
 #[test]
-fn a_screen_readers_press_waits_for_a_rest_after_a_key_that_repeats_itself() {
+fn a_screen_reader_press_requires_a_rest_after_a_repeating_key() {
     let held = [
         READ,
         (20, Event::Focused(true)),
@@ -237,7 +237,7 @@ fn a_screen_readers_press_waits_for_a_rest_after_a_key_that_repeats_itself() {
 }
 
 #[test]
-fn the_stages_lead_from_opening_to_the_yes() {
+fn stages_follow_the_user_from_opening_to_allow() {
     let start = Instant::now();
     let at = |ms: u32| start + MS * ms;
     let mut arming = Arming::new(true, start);
@@ -260,7 +260,7 @@ fn the_stages_lead_from_opening_to_the_yes() {
     assert_eq!(tell(2200, Event::Down(By::Pointer), 2300), nothing(Stage::Holding(at(2200), at(2900))));
     assert_eq!(tell(2250, Event::Focused(true), 2900), nothing(Stage::LetGo));
     assert_eq!(tell(2300, Event::Up(By::Pointer), 3100).0, Effect::Ignored, "let go too early");
-    // It stays chosen: the next press needs its rest alone.
+    // Allow stays chosen: the next press only needs a rest.
     assert_eq!(tell(2310, Event::Keyed(false), 3000), nothing(Stage::Armed(By::Pointer)));
     let _ = tell(3000, Event::Down(By::Pointer), 3000);
     assert_eq!(tell(3700, Event::Up(By::Pointer), 3700).0, Effect::Allowed);
@@ -272,7 +272,7 @@ fn event() -> impl Strategy<Value = Event> {
         Action, Changed, Down, Focused, InView, Inside, Keyed, OffAllow, OnAllow, Press, Read, Slow, Up,
     };
     use View::{Covered, OffScreen, Whole};
-    // Those that a yes is made of come oftener, so that there are some.
+    // Favour events that lead to Allow, so that some sequences reach it.
     prop_oneof![
         2 => prop::sample::select(vec![Changed, Press, Inside, Inside, Action, Slow(true), Slow(false)]),
         2 => prop::sample::select(vec![InView(Whole), InView(Whole), InView(Covered), InView(OffScreen), Focused(true), Focused(true), Focused(false)]),
@@ -282,7 +282,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Events with the time between them.
+/// Generates events and the time between them.
 fn history() -> impl Strategy<Value = Events> {
     let steps = prop::collection::vec((prop::sample::select(vec![0_u32, 40, 300, 720, 810]), event()), 1..40);
     steps.prop_map(|steps| {
@@ -295,7 +295,7 @@ fn history() -> impl Strategy<Value = Events> {
     })
 }
 
-/// Nothing is held any more, and all of the dialog was read and can be seen.
+/// Releases everything and marks the dialog as read and in view.
 fn calm(at: u32) -> Events {
     let ends = [By::Pointer, By::Touch, By::Key].map(Event::Up);
     let rest = [Event::Read(true), Event::InView(InView::Whole), Event::Slow(false)];
@@ -305,9 +305,9 @@ fn calm(at: u32) -> Events {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
 
-    /// Of whatever sequence: a yes has every one of its parts in the history before it.
+    /// In any sequence, Allow is preceded by every condition that it requires.
     #[test]
-    fn no_sequence_without_every_part_of_a_yes_is_one(slow: bool, events in history()) {
+    fn no_sequence_allows_without_every_condition(slow: bool, events in history()) {
         let start = Instant::now();
         let mut arming = Arming::new(slow, start);
         for (number, (now, event)) in events.iter().enumerate() {
@@ -324,9 +324,9 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// After whatever happened, somebody who means it rests, moves on Allow and clicks, without leaving it: that is a yes.
+    /// After any sequence, a user who rests, moves on Allow and clicks without leaving it allows.
     #[test]
-    fn no_sequence_takes_the_pointers_yes_away(slow: bool, mut events in history(), came in 0_i32..30) {
+    fn the_pointer_can_allow_after_any_sequence(slow: bool, mut events in history(), came in 0_i32..30) {
         let last = events.last().map_or(0, |(at, _)| *at);
         events.extend(calm(last));
         events.push((last, Event::OnAllow(came, 0)));
@@ -339,9 +339,9 @@ proptest! {
         prop_assert!(run(slow, &events), "{events:?}");
     }
 
-    /// The same for somebody who chooses something first: one click, a second later.
+    /// Likewise for a user who chooses something first: one click, a second later.
     #[test]
-    fn no_sequence_takes_the_yes_after_a_choice_away(slow: bool, mut events in history()) {
+    fn the_pointer_can_allow_after_any_sequence_and_a_choice(slow: bool, mut events in history()) {
         let last = events.last().map_or(0, |(at, _)| *at);
         events.extend(calm(last));
         events.push((last, Event::OffAllow));
@@ -359,7 +359,7 @@ proptest! {
 }
 
 #[test]
-fn the_random_sequences_have_yeses_of_every_kind_among_them() {
+fn random_sequences_allow_in_every_way() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
     let mut runner = TestRunner::deterministic();

@@ -1,8 +1,9 @@
-//! Follows the stacking order of an X11 screen, on a thread and a connection of its own.
+//! Follows the stacking order of an X11 screen on its own thread and connection.
 //!
-//! - Tells at every change how much of the dialog can be seen, and answers at once when it is asked, before a press counts.
-//! - INVARIANT: whoever asks waits for [`ANSWER`] at most; no answer counts as covered.
-//! - Ends with its [`CoverWatch`], and when the connection breaks: then it tells nothing more, and every question goes unanswered.
+//! - Reports the visible part of the dialog at every change, and on demand before a press counts.
+//! - INVARIANT: a query waits for at most [`ANSWER`]; no reply counts as covered.
+//! - Stops when its [`CoverWatch`] is dropped or the connection breaks. After that it reports
+//!   nothing, and queries get no reply.
 
 use super::{Above, Area, InView, MOST_WINDOWS, in_view, is_foreign};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -21,23 +22,24 @@ use x11rb::protocol::xproto::{
 };
 use x11rb::rust_connection::RustConnection;
 
-/// Longest wait for an answer.
+/// Maximum wait for a reply.
 const ANSWER: Duration = Duration::from_millis(150);
-/// Time between two looks at a screen that keeps changing.
+/// Minimum time between two checks of a screen that keeps changing.
 const PACE: Duration = Duration::from_millis(40);
-/// Windows between the dialog and the root: the window manager's frame, and what a frame may be in.
+/// Maximum number of windows between the dialog and the root: the window manager's frame and its
+/// parents.
 const MOST_FRAMES: usize = 16;
 
-/// The watch over one dialog.
+/// Watches the windows above one dialog.
 pub(in crate::consent) struct CoverWatch {
-    /// Each byte asks. Its end ends the watch.
+    /// Each byte is a query. Closing it stops the watch.
     ask: UnixStream,
-    /// Answers, each with the number of bytes that had been read before the look.
+    /// Replies, each with the number of queries read before the check.
     answers: Receiver<(usize, InView)>,
     asked: Cell<usize>,
 }
 
-/// The thread's side.
+/// The thread's side of the watch.
 struct Watcher {
     screen: RustConnection,
     root: Window,
@@ -48,7 +50,7 @@ struct Watcher {
 }
 
 impl CoverWatch {
-    /// Starts it for a window on this display. `tell` is called on its thread.
+    /// Starts the watch for a window on this display. `tell` is called on its thread.
     pub(in crate::consent) fn start(
         display: &str,
         dialog: u32,
@@ -57,7 +59,7 @@ impl CoverWatch {
         let (screen, number) = RustConnection::connect(Some(display)).map_err(io::Error::other)?;
         let root = screen.setup().roots.get(number).ok_or(io::ErrorKind::NotFound)?.root;
         if is_within_wayland(&screen, root) {
-            return Err(io::Error::other("this X server shows its windows among others of Wayland"));
+            return Err(io::Error::other("this X server runs within Wayland"));
         }
         let (ask, asked) = UnixStream::pair()?;
         asked.set_nonblocking(true)?;
@@ -68,14 +70,14 @@ impl CoverWatch {
         let watcher = Watcher { screen, root, dialog, has_shapes, asked, answers };
         std::thread::Builder::new().name("covers".into()).spawn(move || {
             if let Err(error) = watcher.follow(&tell) {
-                tracing::warn!(%error, "covers of the dialog cannot be seen any more");
+                tracing::warn!(%error, "stopped detecting windows above the dialog");
                 tell(InView::Covered);
             }
         })?;
         Ok(Self { ask, answers: told, asked: Cell::new(0) })
     }
 
-    /// Returns the part of the dialog that can be seen at this moment.
+    /// Returns the currently visible part of the dialog.
     pub(in crate::consent) fn look(&self) -> InView {
         let number = self.asked.get() + 1;
         self.asked.set(number);
@@ -83,7 +85,7 @@ impl CoverWatch {
         if (&self.ask).write_all(&[0]).is_err() {
             return InView::Covered;
         }
-        // The answer to an earlier question may have come too late.
+        // The reply to an earlier query may have come too late.
         std::iter::from_fn(|| self.answers.recv_timeout(until.saturating_duration_since(Instant::now())).ok())
             .find_map(|(answered, in_view)| (answered >= number).then_some(in_view))
             .unwrap_or(InView::Covered)
@@ -91,7 +93,7 @@ impl CoverWatch {
 }
 
 impl Watcher {
-    /// Looks whenever something changed or somebody asks, until nobody can ask any more.
+    /// Checks after every change and query, until the other end is closed.
     fn follow(&self, tell: &impl Fn(InView)) -> Result<(), ReplyError> {
         let events = EventMask::SUBSTRUCTURE_NOTIFY | EventMask::STRUCTURE_NOTIFY;
         let wanted = ChangeWindowAttributesAux::new().event_mask(events);
@@ -113,7 +115,7 @@ impl Watcher {
                     tell(now);
                 }
                 if asked > std::mem::replace(&mut answered, asked) {
-                    // Without its receiver the next read finds the end.
+                    // Without a receiver the next read returns end of file.
                     let _ = self.answers.send((asked, now));
                 }
                 continue;
@@ -122,7 +124,7 @@ impl Watcher {
         }
     }
 
-    /// Waits for an event, a question, or this time.
+    /// Waits for an event, a query, or this time.
     fn wait(&self, time: Option<Duration>) -> io::Result<()> {
         let time = time.and_then(|time| Timespec::try_from(time).ok());
         let mut ends =
@@ -133,7 +135,7 @@ impl Watcher {
         }
     }
 
-    /// The number of new questions; none once nobody can ask any more.
+    /// Returns the number of new queries, or `None` after the other end was closed.
     fn questions(&self) -> io::Result<Option<usize>> {
         match (&self.asked).read(&mut [0; 64]) {
             Ok(0) => Ok(None),
@@ -145,10 +147,11 @@ impl Watcher {
         }
     }
 
-    /// Returns the part of the dialog that can be seen, by the current stacking order.
+    /// Returns the visible part of the dialog according to the current stacking order.
     fn look(&self) -> Result<InView, ReplyError> {
         match self.try_look() {
-            // A window went away in between, the dialog itself too: whatever changed is told soon.
+            // A window, perhaps the dialog itself, was closed meanwhile. The change is reported
+            // soon.
             Err(ReplyError::X11Error(_)) => Ok(InView::Covered),
             looked => looked,
         }
@@ -176,7 +179,8 @@ impl Watcher {
         Ok(in_view(dialog, &self.screens()?, &above))
     }
 
-    /// The windows of others that lie above the dialog or in it, by the window that they are in; none if there are too many.
+    /// Returns the foreign windows above or inside the dialog by parent window, or `None` if there
+    /// are too many.
     fn candidates(&self) -> Result<Option<HashMap<Window, Vec<Window>>>, ReplyError> {
         let mask = self.screen.setup().resource_id_mask;
         let is_foreign = |id: &Window| is_foreign(*id, self.dialog, mask);
@@ -191,7 +195,7 @@ impl Watcher {
             }
             let parent = tree.parent;
             tree = self.screen.query_tree(parent)?.reply()?;
-            // From the lowest to the highest.
+            // From bottom to top.
             let above = tree.children.iter().copied().skip_while(|id| *id != inner).skip(1);
             candidates.insert(parent, above.filter(is_foreign).collect());
             inner = parent;
@@ -199,7 +203,7 @@ impl Watcher {
         Ok(None)
     }
 
-    /// Queries all of these windows at once. One that went away meanwhile is left out.
+    /// Queries all these windows at once and skips the ones closed meanwhile.
     fn windows(&self, parent: Window, windows: &[Window], dialog: Area) -> Result<Vec<Above>, ReplyError> {
         if windows.is_empty() {
             return Ok(Vec::new());
@@ -237,7 +241,7 @@ impl Watcher {
         Ok(all)
     }
 
-    /// Returns the area that a window covers, where it is not a rectangle.
+    /// Returns the areas of a window that is not a rectangle.
     fn shape(&self, window: Window, area: Area, border: i32) -> Result<Vec<Area>, ReplyError> {
         let asked = self.screen.shape_get_rectangles(window, shape::SK::BOUNDING)?;
         let Some(shape) = there(asked.reply())? else { return Ok(vec![]) };
@@ -250,7 +254,7 @@ impl Watcher {
         Ok(shape.rectangles.iter().map(part).collect())
     }
 
-    /// The screens that make up the root; all of it, where that is not told.
+    /// Returns the screens that make up the root window, or the whole root window if unknown.
     fn screens(&self) -> Result<Vec<Area>, ReplyError> {
         let monitors =
             self.screen.randr_get_monitors(self.root, true).ok().and_then(|asked| asked.reply().ok());
@@ -269,7 +273,8 @@ impl Watcher {
     }
 }
 
-/// Returns whether windows of Wayland, which have no place in this X server's order, may lie over the dialog.
+/// Returns whether Wayland windows, which this X server's stacking order does not include, may
+/// cover the dialog.
 fn is_within_wayland(screen: &RustConnection, root: Window) -> bool {
     let names = || -> Result<Vec<Vec<u8>>, ReplyError> {
         let resources = screen.randr_get_screen_resources_current(root)?.reply()?;
@@ -278,12 +283,12 @@ fn is_within_wayland(screen: &RustConnection, root: Window) -> bool {
         });
         outputs.collect()
     };
-    // Older servers name their outputs so, newer ones have the extension.
+    // Older servers name their outputs this way; newer ones have the extension.
     screen.extension_information("XWAYLAND").is_ok_and(|found| found.is_some())
         || names().is_ok_and(|names| names.iter().any(|name| name.starts_with(b"XWAYLAND")))
 }
 
-/// The reply about a window, unless it went away meanwhile.
+/// Returns the reply about a window, or `None` if the window was closed.
 fn there<T>(reply: Result<T, ReplyError>) -> Result<Option<T>, ReplyError> {
     match reply {
         Ok(reply) => Ok(Some(reply)),

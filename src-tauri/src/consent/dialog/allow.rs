@@ -1,6 +1,6 @@
-//! The Allow button: its words, the ring that fills while it waits, and the line that says what to do.
+//! The Allow button: its label, the ring that fills while it waits, and the hint.
 //!
-//! - It is never merely grey: each [`Stage`] has words of its own, which screen readers are told as well.
+//! - Never merely grey: each [`Stage`] has its own hint, which screen readers get too.
 
 use super::rows;
 use crate::consent::arming::Stage;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone)]
 pub(super) struct Allow {
     pub(super) button: gtk::Button,
-    /// The next thing to do, in words.
+    /// Hint with the next thing to do.
     pub(super) hint: gtk::Label,
     label: gtk::Label,
     ring: gtk::DrawingArea,
@@ -45,7 +45,7 @@ impl Allow {
         let filled = Rc::new(Cell::new(0.0));
         let drawn = Rc::clone(&filled);
         ring.connect_draw(move |ring, context| {
-            // A picture that cannot be drawn leaves the words.
+            // If drawing fails, the hint is still there.
             let _ = draw(ring, context, drawn.get());
             gtk::glib::Propagation::Proceed
         });
@@ -59,7 +59,7 @@ impl Allow {
         }
     }
 
-    /// Shows a stage. Returns when to show it again, where it changes by itself.
+    /// Shows a stage. Returns when to show it again if it changes with time.
     pub(super) fn show(&self, stage: Stage, slow: bool, now: Instant) -> Option<Duration> {
         let (filled, again) = hint::ring(stage, now);
         if (self.filled.replace(filled) - filled).abs() > f64::EPSILON {
@@ -80,7 +80,8 @@ impl Allow {
         again
     }
 
-    /// Answers a press that did not count: the hint and the ring light up, and the hint is said again.
+    /// Reacts to a press that did not count: hint and ring flash, and screen readers get the hint
+    /// again.
     pub(super) fn flash(&self) {
         rows::announce(&self.button, &self.hint.text());
         for lit in [self.button.style_context(), self.hint.style_context()] {
@@ -98,14 +99,14 @@ impl Allow {
         });
     }
 
-    /// Returns `true` if that point of the window is on the button.
+    /// Returns whether this point of the window is on the button.
     pub(super) fn has(&self, window: &gtk::Dialog, x: f64, y: f64) -> bool {
         #[expect(clippy::cast_possible_truncation, reason = "a point of a screen")]
         let point = window.translate_coordinates(&self.button, x as i32, y as i32);
         point.is_some_and(|(x, y)| self.holds(x, y))
     }
 
-    /// Returns `true` if that point is within the button.
+    /// Returns whether this point is inside the button.
     pub(super) fn holds(&self, x: i32, y: i32) -> bool {
         let size = self.button.allocation();
         (0..size.width()).contains(&x) && (0..size.height()).contains(&y)

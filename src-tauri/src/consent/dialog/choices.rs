@@ -1,6 +1,6 @@
-//! The reach and the lifetime: the two choices of the dialog.
+//! The scope and lifetime choices of the dialog.
 //!
-//! - The narrowest and shortest is chosen at first; what is chosen is always one that was offered.
+//! - Starts with the narrowest and shortest. The selection is always one of the offers.
 
 use super::rows;
 use crate::consent::view::Choice;
@@ -46,7 +46,7 @@ impl Choices {
         &self.0.rows
     }
 
-    /// The index of the offer, and one of its lifetimes.
+    /// Returns the index of the selected offer and its selected lifetime.
     pub(super) fn chosen(&self) -> (usize, Lifetime) {
         (self.0.offer.get(), self.0.lifetime.get())
     }
@@ -80,7 +80,7 @@ impl Choices {
             self.0.lifetime.set(choice.lifetimes.first().copied().unwrap_or(Lifetime::Once));
         }
         self.draw_lifetimes();
-        self.tell();
+        self.notify_changed();
     }
 
     fn draw_lifetimes(&self) {
@@ -96,7 +96,7 @@ impl Choices {
             radio.connect_toggled(move |radio| {
                 if let Some(inner) = weak.upgrade().filter(|_| radio.is_active()) {
                     inner.lifetime.set(lifetime);
-                    Self(inner).tell();
+                    Self(inner).notify_changed();
                 }
             });
             self.0.lifetimes.pack_start(&radio, false, false, 0);
@@ -105,7 +105,7 @@ impl Choices {
         self.0.lifetimes.show_all();
     }
 
-    fn tell(&self) {
+    fn notify_changed(&self) {
         if let Some(changed) = self.0.changed.borrow().as_ref() {
             changed();
         }

@@ -1,6 +1,7 @@
-//! The noes of the dialog: to the call, to all that the agent has waiting, to all like it in this session, or to everything of the agent until it is resumed.
+//! The scopes of a denial: the call, everything the agent has pending, everything like it in this
+//! session, or everything of the agent until it is resumed.
 //!
-//! - The call alone is chosen at first. Each of them only denies.
+//! - Starts with the call alone. Every choice only denies.
 
 use super::rows;
 use gtk::Orientation;
@@ -9,7 +10,7 @@ use ironcurtain_consent::DenialReach;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Called whenever another one is chosen.
+/// Callback for a changed selection.
 pub(super) type Changed = Rc<RefCell<Option<Box<dyn Fn()>>>>;
 
 pub(super) struct Denials {
@@ -19,7 +20,7 @@ pub(super) struct Denials {
 }
 
 impl Denials {
-    /// The noes to a question; `denial` is what the second one is for.
+    /// Builds the choices; `denial` describes the session-wide one.
     pub(super) fn build(denial: &str) -> Self {
         let this = Self {
             list: gtk::Box::new(Orientation::Vertical, 4),
@@ -29,7 +30,7 @@ impl Denials {
         let mut first: Option<gtk::RadioButton> = None;
         for (reach, words) in [
             (DenialReach::Call, "Deny this call".to_owned()),
-            (DenialReach::Waiting, "Deny this, and all else that the agent has waiting".to_owned()),
+            (DenialReach::Waiting, "Deny this and everything else the agent is waiting for".to_owned()),
             (DenialReach::Session, format!("Deny {denial} until this session ends")),
             (DenialReach::Pause, "Deny, and pause the agent until you resume it".to_owned()),
         ] {

@@ -1,7 +1,9 @@
-//! From the toolkit's events to those of [`Arming`](crate::consent::arming::Arming). Decides nothing.
+//! Translates toolkit events to events of [`Arming`](crate::consent::arming::Arming). Decides
+//! nothing.
 //!
-//! - Every press within the window is told, before whatever it is meant for gets it.
-//! - Presses of Allow never reach the toolkit's own button, which would take Enter, Space and a click for the same.
+//! - Reports every press within the window before its widget gets it.
+//! - Presses of Allow never reach the toolkit's own button, which would treat Enter, Space and a
+//!   click alike.
 
 use super::Inner;
 use crate::consent::arming::{By, Event};
@@ -12,11 +14,11 @@ use std::rc::Rc;
 
 use gdk::keys::constants as keys;
 
-/// Pixels between two points of the pointer that are told.
+/// Minimum distance in pixels between two reported pointer positions.
 const STEP: u32 = 3;
 
 impl Inner {
-    /// Tells of everything that is done with this window.
+    /// Connects all input events of this window.
     pub(super) fn connect_input(self: &Rc<Self>) {
         self.connect_presses();
         self.connect_allow();
@@ -26,7 +28,8 @@ impl Inner {
 
     fn connect_presses(self: &Rc<Self>) {
         let window = &self.layout.window;
-        // The toolkit would keep movements back until it draws, which is after the press that follows them.
+        // By default the toolkit delays motion events until it draws, which is after the press that
+        // follows them.
         window.connect_realize(|window| {
             if let Some(window) = window.window() {
                 window.set_event_compression(false);
@@ -64,16 +67,16 @@ impl Inner {
         let weak = Rc::downgrade(self);
         button.connect_enter_notify_event(move |_, event| {
             if let Some(inner) = weak.upgrade().filter(|_| event.mode() == CrossingMode::Normal) {
-                inner.pointer_came(event.root());
+                inner.pointer_on_allow(event.root());
             }
             Propagation::Proceed
         });
-        // A grab of another window may have kept the crossing itself back.
+        // A grab by another window may have suppressed the crossing event.
         button.add_events(gdk::EventMask::POINTER_MOTION_MASK);
         let weak = Rc::downgrade(self);
         button.connect_motion_notify_event(move |_, event| {
             if let Some(inner) = weak.upgrade().filter(|inner| inner.on_allow(event.position())) {
-                inner.pointer_came(event.root());
+                inner.pointer_on_allow(event.root());
             }
             Propagation::Proceed
         });
@@ -81,14 +84,14 @@ impl Inner {
         button.connect_leave_notify_event(move |_, event| {
             if let Some(inner) = weak.upgrade().filter(|_| event.mode() == CrossingMode::Normal) {
                 inner.pointer_on.set(None);
-                inner.look_for_the_pointer();
+                inner.record_pointer();
                 inner.on(Event::OffAllow);
             }
             Propagation::Proceed
         });
         let weak = Rc::downgrade(self);
         button.connect_button_press_event(move |_, event| {
-            // Of a double click the toolkit tells a second time.
+            // The toolkit reports a double click as an additional event.
             if let Some(inner) = weak.upgrade().filter(|_| event.event_type() == gdk::EventType::ButtonPress)
             {
                 inner.on(if event.button() == 1 { Event::Down(By::Pointer) } else { Event::Press });
@@ -118,7 +121,7 @@ impl Inner {
         });
         let weak = Rc::downgrade(self);
         button.connect_clicked(move |_| {
-            // No pointer and no key comes this far.
+            // Pointer and key events never get this far.
             if let Some(inner) = weak.upgrade() {
                 inner.on(Event::Action);
             }
@@ -153,7 +156,7 @@ impl Inner {
                 let place = (event.position(), event.size());
                 if inner.place.replace(Some(place)) != Some(place) {
                     inner.on(Event::Changed);
-                    inner.keep_away();
+                    inner.avoid_last_allow_place();
                 }
             }
             false
@@ -161,7 +164,7 @@ impl Inner {
         let weak = Rc::downgrade(self);
         window.connect_event(move |_, event| {
             if let Some(inner) = weak.upgrade() {
-                inner.notice(event);
+                inner.handle_press(event);
             }
             Propagation::Proceed
         });
@@ -177,7 +180,7 @@ impl Inner {
         }
     }
 
-    fn notice(self: &Rc<Self>, event: &gdk::Event) {
+    fn handle_press(self: &Rc<Self>, event: &gdk::Event) {
         use gdk::EventType::{ButtonPress, EnterNotify, KeyPress, Map, MotionNotify, Scroll, Unmap};
         let kind = event.event_type();
         if let Some(event) = event.downcast_ref::<gdk::EventVisibility>() {
@@ -197,8 +200,9 @@ impl Inner {
         }
     }
 
-    /// The pointer is on Allow. Not every pixel is told: each is a look at all that the dialog shows.
-    fn pointer_came(self: &Rc<Self>, (x, y): (f64, f64)) {
+    /// Reports that the pointer is on Allow. Skips small movements, because each report checks
+    /// everything that the dialog shows.
+    fn pointer_on_allow(self: &Rc<Self>, (x, y): (f64, f64)) {
         #[expect(clippy::cast_possible_truncation, reason = "a point of a screen")]
         let at = (x as i32, y as i32);
         let was = self.pointer_on.get();
@@ -243,7 +247,7 @@ impl Inner {
         Propagation::Stop
     }
 
-    /// Returns `true` if the key that leads to an end is for what was not read yet.
+    /// Returns whether the End key should scroll to unread text.
     fn has_more_to_read(&self) -> bool {
         !self.layout.note.has_focus() && self.read.borrow().unread().is_some()
     }
@@ -256,14 +260,14 @@ impl Inner {
         Propagation::Proceed
     }
 
-    /// Returns `true` if the pointer was at that place of the screen when it was last looked for.
+    /// Returns whether the pointer was at this point of the screen at the last check.
     fn pointer_stood_at(&self, (x, y): (f64, f64)) -> bool {
         let (was_x, was_y) = self.pointer_was.get();
         (x - f64::from(was_x)).abs() < 2.0 && (y - f64::from(was_y)).abs() < 2.0
     }
 
-    /// Notes where the pointer is.
-    pub(super) fn look_for_the_pointer(&self) {
+    /// Records the pointer's position.
+    pub(super) fn record_pointer(&self) {
         let seat = gdk::Display::default().and_then(|display| display.default_seat());
         if let Some(pointer) = seat.and_then(|seat| seat.pointer()) {
             let (_, x, y) = pointer.position();
@@ -272,14 +276,14 @@ impl Inner {
     }
 }
 
-/// Returns `true` for keys such as Alt and Shift: Alt+A begins with one of them.
+/// Returns whether the key is a modifier such as Alt or Shift: Alt+A starts with one.
 fn is_held_with_others(key: &gdk::EventKey) -> bool {
     let modifiers = *keys::Shift_L..=*keys::Hyper_R;
     let levels = *keys::ISO_Lock..=*keys::ISO_Level5_Lock;
     key.is_modifier() || modifiers.contains(&*key.keyval()) || levels.contains(&*key.keyval())
 }
 
-/// Returns `true` for the key of the letter A, also where another script is typed.
+/// Returns whether the key is the letter A, also in keyboard layouts of other scripts.
 fn is_a(key: &gdk::EventKey) -> bool {
     let is = |value: gdk::keys::Key| value == keys::a || value == keys::A;
     is(key.keyval())

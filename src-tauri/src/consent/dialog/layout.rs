@@ -1,17 +1,17 @@
 //! The widgets of the dialog, from top to bottom.
 //!
-//! - Whatever the text, the choices, what Allow will do, and the buttons stay on the screen: what is above them
-//!   scrolls when it must.
+//! - The choices, the outcome of Allow and the buttons always stay on the screen. The part above
+//!   them scrolls if necessary.
 
 use super::allow::Allow;
+use super::batch_rows::Ticks;
 use super::choices::Choices;
 use super::denials::Denials;
 use super::rows::Block;
-use super::ticks::Ticks;
 use super::{palette, rows};
 use crate::consent::clock::waiting_words;
 use crate::consent::hint;
-use crate::consent::reading::Extent;
+use crate::consent::read_progress::Extent;
 use crate::consent::view::{ConsentView, TextBlock};
 use gtk::prelude::*;
 use gtk::{Align, Orientation, gdk};
@@ -19,22 +19,23 @@ use ironcurtain_visible as visible;
 use std::cell::OnceCell;
 use std::time::Duration;
 
-/// Height of an open expander.
+/// Height of an open expander, in pixels.
 const BLOCK_HEIGHT: i32 = 180;
-/// Share of the screen that the part above the choices may take, in percent, and the least that it has, in pixels.
+/// Maximum share of the screen for the part above the choices, in percent, and its minimum height
+/// in pixels.
 const SCREEN_SHARE: i32 = 50;
 const LEAST_HEIGHT: i32 = 120;
-/// Height of what the window manager adds to a window.
+/// Height that the window manager adds to a window, in pixels.
 const FRAME: i32 = 48;
-/// Width of the line with the time where the text is large, in characters; else it is as long as its words.
+/// Width of the countdown in characters if the text is large; otherwise it is as wide as its text.
 const NARROW: i32 = 14;
-/// Longest title of the window.
+/// Maximum number of characters in the window's title.
 const TITLE_CHARS: usize = 200;
-/// Height of what Allow will do, before it scrolls.
+/// Maximum height of the outcome in pixels before it scrolls.
 const OUTCOME_HEIGHT: i32 = 96;
 
 thread_local! {
-    /// The style is the whole screen's, so it is added once and not by every dialog.
+    /// Applies to the whole screen, so it is added only once.
     static STYLED: OnceCell<gtk::CssProvider> = const { OnceCell::new() };
 }
 const STYLE: &str = include_str!("style.css");
@@ -42,35 +43,35 @@ const ICON: &[u8] = include_bytes!("../../../../icons/128x128.png");
 
 pub(super) struct Layout {
     pub(super) window: gtk::Dialog,
-    /// Everything that has to be read, from the top of the part that scrolls.
+    /// Everything that must be read, from the top of the scrolling part.
     required: gtk::Box,
-    /// The texts in it that scroll by themselves.
+    /// Text blocks in it that scroll by themselves.
     blocks: Vec<Block>,
-    /// The part above the choices, which may have to be scrolled.
+    /// Scrolling part above the choices.
     pub(super) upper: gtk::ScrolledWindow,
     pub(super) choices: Choices,
-    /// The calls of a batch.
+    /// Calls of a batch.
     pub(super) ticks: Ticks,
     pub(super) outcome: gtk::Label,
-    /// The room of the outcome, whose end has to be read as well.
+    /// Container of the outcome, which must be read to its end too.
     outcome_room: gtk::ScrolledWindow,
     pub(super) note_toggle: gtk::ToggleButton,
     pub(super) note: gtk::Entry,
-    /// The note, with the words that say what it is for.
+    /// The note and its caption.
     pub(super) note_row: gtk::Box,
     pub(super) denials: Denials,
     pub(super) clock: gtk::Label,
     more: gtk::Label,
-    /// Shows what the agent has waiting together, or each by itself again.
+    /// Shows the agent's pending questions together, or each separately again.
     pub(super) together: gtk::Button,
-    /// The column of what waits, which has `together` in it only while there is something to see together.
+    /// Column with the countdown, which contains `together` only if there is something to see
+    /// together.
     waiting: gtk::Box,
     pub(super) one_by_one: gtk::Button,
     pub(super) deny: gtk::Button,
     pub(super) allow: Allow,
-    /// The row of buttons.
     buttons: gtk::Box,
-    /// The choices, and more ways to deny: they scroll where the screen is too small for them.
+    /// The choices and the ways to deny, which scroll on small screens.
     lower: gtk::ScrolledWindow,
     choosing: gtk::Box,
 }
@@ -127,7 +128,7 @@ impl Layout {
         let buttons = buttons(&waiting, &beside, &deny, &allow.button);
         allow.hint.set_line_wrap(true);
         allow.hint.set_max_width_chars(rows::fitting(rows::WIDE));
-        // A hint of more lines would move Allow, which would have to rest again.
+        // A hint with more lines would move Allow and restart its rest.
         allow.hint.set_text(hint::LONGEST);
         allow.hint.set_size_request(-1, allow.hint.preferred_height().1);
         allow.hint.set_text("");
@@ -176,10 +177,10 @@ impl Layout {
 }
 
 impl Layout {
-    /// Says how many questions wait behind what is shown, and how many could be shown together.
+    /// Sets how many questions are pending behind this one, and how many could be shown together.
     pub(super) fn set_more(&self, more: usize, together: usize) {
         self.more.set_visible(together == 0);
-        // A widget that is merely hidden is still read out.
+        // Screen readers still read a widget that is merely hidden.
         match (together > 0, self.together.parent()) {
             (true, None) => {
                 self.waiting.pack_start(&self.together, false, false, 0);
@@ -198,8 +199,8 @@ impl Layout {
         self.together.set_label(&words);
     }
 
-    /// The extent of each part that has to be read, and the height above its room, the question itself first; nothing of a part
-    /// that is not laid out.
+    /// Returns the extent of each part that must be read and its scroll offset, the question itself
+    /// first, or `None` for a part that is not laid out.
     pub(super) fn reading(&self) -> Vec<Option<(Extent, f64)>> {
         let outcome = {
             let at = self.outcome_room.vadjustment();
@@ -216,15 +217,15 @@ impl Layout {
         Some((Extent { height: f64::from(end), room: at.page_size() }, at.value()))
     }
 
-    /// The adjustments of everything that scrolls and has to be read, in the order of [`Layout::reading`].
+    /// Returns the adjustments of all parts that must be read, in the order of [`Layout::reading`].
     pub(super) fn scrolled(&self) -> Vec<gtk::Adjustment> {
         let blocks = self.blocks.iter().map(Block::adjustment);
         let ends = [self.outcome_room.vadjustment()];
         std::iter::once(self.upper.vadjustment()).chain(blocks).chain(ends).collect()
     }
 
-    /// Gives the two parts that scroll the height that the others leave them, so that the window with its frame fits into the work
-    /// area: what Allow will do and the buttons are on the screen whatever happens.
+    /// Limits the height of the two scrolling parts, so that the window with its frame fits into
+    /// the work area. The outcome and the buttons are always on the screen.
     pub(super) fn fit(&self) {
         let screen = rows::screen_size().1;
         let choosing = self.choosing.preferred_height().1.max(1);
@@ -234,7 +235,7 @@ impl Layout {
         let too_high = || (self.window.preferred_height().1 - (screen - FRAME)).max(0);
         let over = too_high();
         if over > 0 {
-            // Else it may still grow: a text knows its height only once it is laid out.
+            // Otherwise it may still grow: a text knows its height only after it is laid out.
             let drawn = self.upper.preferred_height().1.min(upper);
             self.upper.set_max_content_height((drawn - over).clamp(LEAST_HEIGHT, upper));
         }
@@ -242,9 +243,9 @@ impl Layout {
         self.lower.set_max_content_height(left);
     }
 
-    /// From now on whoever goes through the controls by keyboard sees the one that has the focus. Not before it is shown:
-    /// it begins at its top, and not at its first control.
-    pub(super) fn follow_the_focus(&self) {
+    /// Keeps the focused control in view from now on. Call it after the window is shown, so that
+    /// the dialog starts at its top and not at its first control.
+    pub(super) fn scroll_to_focus(&self) {
         if let Some(body) =
             self.upper.child().and_then(|viewport| viewport.downcast::<gtk::Viewport>().ok()?.child())
             && let Ok(body) = body.downcast::<gtk::Box>()
@@ -253,14 +254,15 @@ impl Layout {
         }
     }
 
-    /// Puts Allow at the left end of its row, or at the right one.
+    /// Places Allow at the left or the right end of its row.
     pub(super) fn mirror(&self, mirrored: bool) {
         let direction = if mirrored { gtk::TextDirection::Rtl } else { gtk::TextDirection::Ltr };
         self.buttons.set_direction(direction);
         self.allow.hint.set_xalign(if mirrored { 0.0 } else { 1.0 });
     }
 
-    /// Scrolls by so many pages what was not read yet, given by its place in [`Layout::reading`]; else the question itself.
+    /// Scrolls the unread part at this index of [`Layout::reading`] by some pages, or the question
+    /// itself.
     pub(super) fn scroll(&self, unread: Option<usize>, pages: f64) {
         let part = unread.filter(|_| pages > 0.0).unwrap_or_default();
         if let Some(block) = part.checked_sub(1).and_then(|at| self.blocks.get(at)) {
@@ -301,13 +303,13 @@ fn window(sentence: &str) -> gtk::Dialog {
     window
 }
 
-/// Everything that has to be read, with the texts in it that scroll.
+/// Builds everything that must be read, and returns its scrolling text blocks.
 fn required(view: &ConsentView, ticks: &Ticks) -> (gtk::Box, Vec<Block>) {
     let list = gtk::Box::new(Orientation::Vertical, 0);
     list.pack_start(&head(view, ticks), false, false, 0);
     list.pack_start(&rows::facts(&view.facts), false, false, 0);
     if !view.with.is_empty() {
-        let with = rows::lines(&view.with, "What it says with it");
+        let with = rows::lines(&view.with, "Arguments");
         with.style_context().add_class("ic-with");
         list.pack_start(&with, false, false, 0);
     }
@@ -346,7 +348,7 @@ fn head(view: &ConsentView, ticks: &Ticks) -> gtk::Box {
     head
 }
 
-/// The room of the outcome, which is never cut: it scrolls where it is long.
+/// Builds the container of the outcome, which scrolls instead of being cut.
 fn outcome_room(outcome: &gtk::Label) -> gtk::ScrolledWindow {
     let room = gtk::ScrolledWindow::builder()
         .hscrollbar_policy(gtk::PolicyType::Never)
@@ -380,10 +382,10 @@ fn note() -> (gtk::Entry, gtk::Box) {
     (note, row)
 }
 
-/// The time that is left, and what else waits.
+/// Builds the countdown and the count of other pending questions.
 fn waiting(clock: &gtk::Label, more: &gtk::Label, together: &gtk::Button) -> gtk::Box {
     clock.set_xalign(0.0);
-    // It has its height before the window is fitted to the screen.
+    // It must have its height before the window is fitted to the screen.
     clock.set_text(&waiting_words(Duration::ZERO));
     if rows::fitting(rows::WIDE) < rows::WIDE {
         clock.set_line_wrap(true);
@@ -420,7 +422,8 @@ fn scroller(body: &gtk::Box) -> gtk::ScrolledWindow {
         .overlay_scrolling(false)
         .propagate_natural_height(true)
         .build();
-    // A viewport gives its child the least height unless told otherwise, which would squeeze the list of paths.
+    // A viewport gives its child the minimum height by default, which would squeeze the list of
+    // paths.
     let viewport = gtk::Viewport::new(gtk::Adjustment::NONE, gtk::Adjustment::NONE);
     viewport.set_vscroll_policy(gtk::ScrollablePolicy::Natural);
     viewport.set_shadow_type(gtk::ShadowType::None);
@@ -437,7 +440,7 @@ fn picture(size: i32) -> Option<gtk::gdk_pixbuf::Pixbuf> {
     loader.pixbuf()?.scale_simple(size, size, InterpType::Bilinear)
 }
 
-/// The style, in the colours of the theme as it is now.
+/// Applies the style in the theme's current colours.
 fn style() {
     STYLED.with(|styled| {
         let provider = styled.get_or_init(|| {
@@ -450,7 +453,7 @@ fn style() {
         });
         let style = palette::of(rows::is_dark()).definitions() + STYLE;
         if let Err(error) = provider.load_from_data(style.as_bytes()) {
-            tracing::warn!(%error, "the dialog's style could not be read");
+            tracing::warn!(%error, "failed to parse the dialog's style");
         }
     });
 }

@@ -1,16 +1,17 @@
-//! The colours of the dialog, for a light and a dark desktop.
+//! The colours of the dialog, for light and dark desktops.
 //!
-//! - The same in a window that is not active: whoever reads before they touch it reads as well.
-//! - INVARIANT: sentences have a contrast of at least 7 to 1, all other text of 4.5 to 1, as a test computes.
+//! - The same in an inactive window, so that it can be read before it is clicked.
+//! - INVARIANT: sentences have a contrast of at least 7:1, all other text of 4.5:1. A test computes
+//!   it.
 
 /// Red, green and blue.
 pub(super) type Colour = (u8, u8, u8);
 
-/// One set of colours.
+/// Set of colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Palette {
     ground: Colour,
-    /// The ground of a button or a text field.
+    /// Background of a button or a text field.
     field: Colour,
     edge: Colour,
     ink: Colour,
@@ -22,7 +23,7 @@ pub(super) struct Palette {
     pub(super) removed: Colour,
 }
 
-/// The button that is pressed by Enter, and the band of a server without a sandbox: white on these.
+/// Background of the default button and of the band of an unsandboxed server, both with white text.
 const DENY: Colour = (0x34, 0x48, 0x92);
 const BAND: Colour = (0x9c, 0x12, 0x12);
 const WHITE: Colour = (0xff, 0xff, 0xff);
@@ -51,13 +52,13 @@ const DARK: Palette = Palette {
     removed: (0xff, 0xb0, 0xa8),
 };
 
-/// The colours on a desktop of this kind.
+/// Returns the colours for a light or dark desktop.
 pub(super) fn of(dark: bool) -> Palette {
     if dark { DARK } else { LIGHT }
 }
 
 impl Palette {
-    /// The names that the style uses, with their colours.
+    /// Returns the colour definitions that the style uses.
     pub(super) fn definitions(self) -> String {
         let Self { ground, field, edge, ink, quiet, .. } = self;
         let named = [
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sentences_stand_out_by_seven_and_all_other_text_by_four_and_a_half() {
+    fn contrast_is_at_least_7_for_sentences_and_4_5_for_other_text() {
         for palette in [LIGHT, DARK] {
             let Palette { ground, field, edge, ink, quiet, danger, warn, added, removed } = palette;
             for (text, on, least) in [
@@ -102,7 +103,7 @@ mod tests {
         }
     }
 
-    /// As WCAG 2 computes it.
+    /// Computes the contrast as defined by WCAG 2.
     fn contrast(one: Colour, other: Colour) -> f64 {
         let part = |value: u8| {
             let value = f64::from(value) / 255.0;

@@ -1,37 +1,41 @@
 //! Labels, path rows, fact rows and text blocks.
 //!
-//! - Text is set as text with attributes beside it. Nothing is ever parsed as markup.
+//! - Text is set as plain text with separate attributes, and never parsed as markup.
 
 use super::palette::{self, Colour, Palette};
-use crate::consent::reading::Extent;
+use crate::consent::read_progress::Extent;
 use crate::consent::view::{Fact, LineView, Span, Tone};
 use gtk::glib;
 use gtk::prelude::*;
 use gtk::{Align, Orientation, gdk, pango};
 
-/// Widths of labels in characters. They are the least widths too: a scroller asks how high its content is at the
-/// least width, and a label that may be one character wide answers with a column.
+/// Width of labels in characters, which is also their minimum width. A scroller asks for its
+/// content's height at the minimum width, and a label that may be one character wide would answer
+/// with a tall column.
 pub(super) const WIDE: i32 = 64;
 pub(super) const HEADLINE: i32 = 42;
 const FACT: i32 = 56;
 const PATH: i32 = 52;
-/// Width of what stands beside a path.
+/// Width of the note beside a path.
 const NOTE: i32 = 14;
 const NOTE_CHARS: usize = 14;
 const CAPTION: i32 = 6;
-/// The least that a label has.
+/// Minimum width of a label.
 const LEAST: i32 = 12;
-/// Longest label of a choice before its middle is left out; the sentence below has it in full.
+/// Maximum width of a choice's label before its middle is elided; the sentence below shows it in
+/// full.
 const LABEL_CHARS: i32 = 56;
 
-/// The room beside the text, in pixels: edges, a scroll bar, and what the window manager adds.
+/// Horizontal space beside the text, in pixels: borders, a scroll bar, and the window manager's
+/// frame.
 const BESIDE: i32 = 110;
 
-/// So many characters, or fewer where text is large and the screen small: every label in the same measure.
+/// Returns this width in characters, or less if the text is large and the screen small. Every label
+/// uses the same measure.
 pub(super) fn fitting(chars: i32) -> i32 {
     let context = gtk::Label::new(None).pango_context();
     let mut font = context.font_description().unwrap_or_default();
-    // The sentence of what Allow will do is the widest, and it is bold.
+    // The sentence about the outcome is the widest, and it is bold.
     font.set_weight(pango::Weight::Semibold);
     let metrics = context.metrics(Some(&font), None);
     let one = metrics.approximate_char_width().max(metrics.approximate_digit_width()).max(1);
@@ -39,7 +43,7 @@ pub(super) fn fitting(chars: i32) -> i32 {
     if room < WIDE { (chars * room / WIDE).max(LEAST) } else { chars }
 }
 
-/// Width and height of the smallest screen, since the dialog may open on any.
+/// Returns width and height of the smallest screen, since the dialog may open on any.
 pub(super) fn screen_size() -> (i32, i32) {
     let display = gdk::Display::default();
     let monitors = display.iter().flat_map(|display| {
@@ -51,7 +55,7 @@ pub(super) fn screen_size() -> (i32, i32) {
     sizes.reduce(|one, other| (one.0.min(other.0), one.1.min(other.1))).unwrap_or((1024, 720))
 }
 
-/// Gives a control its accessible name and description.
+/// Sets a control's accessible name and description.
 pub(super) fn describe(widget: &impl IsA<gtk::Widget>, name: &str, description: &str) {
     if let Some(accessible) = widget.accessible() {
         accessible.set_name(name);
@@ -59,7 +63,7 @@ pub(super) fn describe(widget: &impl IsA<gtk::Widget>, name: &str, description: 
     }
 }
 
-/// Has screen readers say something, where the toolkit can.
+/// Makes screen readers announce a text, if the toolkit supports it.
 pub(super) fn announce(widget: &impl IsA<gtk::Widget>, text: &str) {
     if let Some(accessible) = widget.accessible()
         && glib::subclass::SignalId::lookup("announcement", accessible.type_()).is_some()
@@ -68,7 +72,7 @@ pub(super) fn announce(widget: &impl IsA<gtk::Widget>, text: &str) {
     }
 }
 
-/// A label that wraps anywhere it must.
+/// Creates a label that wraps, even within words.
 pub(super) fn wrapped(text: &str, chars: i32) -> gtk::Label {
     let label = gtk::Label::new(None);
     label.set_text(text);
@@ -83,7 +87,7 @@ pub(super) fn wrapped(text: &str, chars: i32) -> gtk::Label {
     label
 }
 
-/// A sentence of several tones.
+/// Creates a label from text in several tones.
 pub(super) fn spans(spans: &[Span], chars: i32) -> gtk::Label {
     let label = wrapped("", chars);
     let palette = palette::of(is_dark());
@@ -103,7 +107,7 @@ pub(super) fn spans(spans: &[Span], chars: i32) -> gtk::Label {
     label
 }
 
-/// Everything that would be done, each on its own row.
+/// Creates a list with one row per line.
 pub(super) fn lines(lines: &[LineView], name: &str) -> gtk::Box {
     let list = gtk::Box::new(Orientation::Vertical, 4);
     for one in lines {
@@ -114,14 +118,14 @@ pub(super) fn lines(lines: &[LineView], name: &str) -> gtk::Box {
     list
 }
 
-/// Words across the dialog that nobody is to miss.
+/// Creates a prominent warning across the dialog.
 pub(super) fn band(text: &str) -> gtk::Label {
     let label = wrapped(text, WIDE);
     label.style_context().add_class("ic-band");
     label
 }
 
-/// One of several choices.
+/// Creates a radio button.
 pub(super) fn radio(text: &str, group: Option<&gtk::RadioButton>) -> gtk::RadioButton {
     let label = gtk::Label::new(None);
     label.set_text(text);
@@ -137,7 +141,7 @@ pub(super) fn radio(text: &str, group: Option<&gtk::RadioButton>) -> gtk::RadioB
     radio
 }
 
-/// Labelled rows.
+/// Creates labelled rows.
 pub(super) fn facts(facts: &[Fact]) -> gtk::Box {
     let list = gtk::Box::new(Orientation::Vertical, 6);
     list.style_context().add_class("ic-facts");
@@ -154,7 +158,8 @@ pub(super) fn facts(facts: &[Fact]) -> gtk::Box {
     list
 }
 
-/// A row with its name at the left. Boxes keep the order that screen readers read in; a grid would turn it round.
+/// Creates a row with its caption at the left. Boxes keep the reading order of screen readers; a
+/// grid would reverse it.
 pub(super) fn captioned(name: &str, content: &impl IsA<gtk::Widget>) -> gtk::Box {
     let caption = gtk::Label::new(Some(name));
     caption.set_width_chars(CAPTION);
@@ -167,7 +172,7 @@ pub(super) fn captioned(name: &str, content: &impl IsA<gtk::Widget>) -> gtk::Box
     row
 }
 
-/// A block of plain text behind an expander, as high as its text or as `height`.
+/// Plain text behind an expander, with the height of its text up to `height`.
 #[derive(Clone)]
 pub(super) struct Block {
     pub(super) expander: gtk::Expander,
@@ -175,7 +180,7 @@ pub(super) struct Block {
     view: gtk::TextView,
 }
 
-/// A block that is folded. Its text is laid out only when someone wants to see it.
+/// Creates a collapsed block. Its text is laid out when it is first expanded.
 pub(super) fn block(title: &str, text: &str, diff: bool, height: i32) -> Block {
     let view = gtk::TextView::new();
     view.set_editable(false);
@@ -214,15 +219,16 @@ pub(super) fn block(title: &str, text: &str, diff: bool, height: i32) -> Block {
 }
 
 impl Block {
-    /// The part of a page that scrolls.
+    /// Returns the adjustment of the scrolling part.
     pub(super) fn adjustment(&self) -> gtk::Adjustment {
         self.scroller.vadjustment()
     }
 
-    /// The extent of its text, and the height above the room; nothing while it is folded or not laid out.
+    /// Returns the extent of its text and the scroll offset, or `None` if it is collapsed or not
+    /// laid out.
     ///
-    /// The toolkit lays long texts out bit by bit, and tells a height that grows meanwhile. A height that has no room for a line
-    /// each is not all of it yet.
+    /// The toolkit lays out long texts bit by bit and reports a growing height. A height too small
+    /// for all lines is not final.
     pub(super) fn extent(&self) -> Option<(Extent, f64)> {
         let buffer = self.view.buffer()?;
         if !self.expander.is_expanded() || buffer.char_count() == 0 || !self.view.is_mapped() {
@@ -239,7 +245,7 @@ impl Block {
 fn line(line: &LineView) -> gtk::Box {
     let row = gtk::Box::new(Orientation::Vertical, 1);
     if !line.words.is_empty() {
-        // The sizes of several lines stand below each other; longer notes go on behind the words.
+        // Align the sizes of several lines; longer notes follow the text.
         let is_short = |note: &&String| note.chars().count() <= NOTE_CHARS;
         let (beside, behind) =
             (line.note.as_ref().filter(is_short), line.note.as_ref().filter(|note| !is_short(note)));
@@ -270,7 +276,7 @@ fn line(line: &LineView) -> gtk::Box {
     row
 }
 
-/// A hyphen at a line's end would be a character that the path does not have.
+/// Disables hyphens at line ends, which would look like a part of the path.
 fn no_hyphens() -> pango::AttrList {
     let attributes = pango::AttrList::new();
     attributes.insert(pango::AttrInt::new_insert_hyphens(false));
@@ -292,7 +298,7 @@ fn tone(tone: Tone, palette: Palette) -> Vec<pango::Attribute> {
     }
 }
 
-/// Colours added and removed lines; their `+` and `-` say the same.
+/// Colours added and removed lines; their `+` and `-` carry the same meaning.
 fn colour(buffer: &gtk::TextBuffer, palette: Palette) {
     let Some(table) = buffer.tag_table() else { return };
     let [added, removed] = [palette.added, palette.removed].map(|(red, green, blue)| {
@@ -313,7 +319,8 @@ fn colour(buffer: &gtk::TextBuffer, palette: Palette) {
     }
 }
 
-/// Returns `true` if the theme writes light on dark. Asked of a window as such: what is in none yet has no colours.
+/// Returns whether the theme is dark. Uses a window of its own, because a widget outside any window
+/// has no colours.
 pub(super) fn is_dark() -> bool {
     let path = gtk::WidgetPath::new();
     path.append_type(gtk::Window::static_type());

@@ -1,13 +1,13 @@
-//! A page that tells things in order and out of order, and the yes that comes of it.
+//! Reports in and out of order, and the answers that they lead to.
 
 use super::*;
 use crate::consent::view::tests::question;
 use std::path::Path;
 
-/// All that is to be read lies in the room.
+/// Everything that must be read is in view.
 const ALL_IN_VIEW: Did = Did::LaidOut { above: 0.0, room: 400.0, height: 380.0 };
 
-/// A page, the moment that it opened at, and the number of what it tells next.
+/// A page, the time it opened, and the number of its next report.
 struct Scene {
     page: Page,
     opened: Instant,
@@ -25,7 +25,7 @@ impl Scene {
         Self { page, opened, next: 0 }
     }
 
-    /// Tells of something that happened this many milliseconds after it opened.
+    /// Reports an event at this many milliseconds after the page opened.
     fn at(&mut self, ms: u64, did: Did) -> Option<DialogResult> {
         let number = self.next;
         self.next += 1;
@@ -40,14 +40,15 @@ impl Scene {
         self.page.changing(self.opened + Duration::from_millis(ms)).hint
     }
 
-    /// All that a press of Allow needs beforehand, so that it counts 1.3 s after the page opened.
+    /// Does everything that must precede a press of Allow, so that a press counts 1.3 s after
+    /// opening.
     fn aimed(mut self) -> Self {
         assert_eq!(self.at(10, ALL_IN_VIEW), None);
         self.point(1_000);
         self
     }
 
-    /// The pointer comes to Allow and moves on it.
+    /// Moves the pointer onto Allow and moves it there.
     fn point(&mut self, ms: u64) {
         assert_eq!(self.at(ms, Did::OnAllow { x: 500, y: 500 }), None);
         assert_eq!(self.at(ms, Did::OnAllow { x: 520, y: 500 }), None);
@@ -63,7 +64,7 @@ fn no(note: Option<&str>, reach: DenialReach) -> Option<DialogResult> {
 }
 
 #[test]
-fn a_press_that_was_meant_and_is_held_is_a_yes() {
+fn a_deliberate_held_press_allows() {
     let mut scene = Scene::new().aimed();
     assert_eq!(scene.hint(1_300), "Press and hold here to allow");
     assert_eq!(scene.at(1_300, Did::Down { by: By::Pointer }), None);
@@ -79,7 +80,7 @@ fn a_press_that_was_meant_and_is_held_is_a_yes() {
 }
 
 #[test]
-fn a_press_that_lacks_any_of_it_is_none() {
+fn every_condition_of_a_press_is_required() {
     let press = |mut scene: Scene, from: u64, until: u64| {
         scene.at(from, Did::Down { by: By::Pointer });
         scene.at(until, Did::Up { by: By::Pointer })
@@ -107,7 +108,7 @@ fn a_press_that_lacks_any_of_it_is_none() {
 }
 
 #[test]
-fn a_yes_needs_that_all_was_in_view_by_measure_and_by_the_size_of_the_window() {
+fn allow_requires_that_everything_was_in_view() {
     let press = |mut scene: Scene| {
         scene.point(1_000);
         scene.at(1_300, Did::Down { by: By::Pointer });
@@ -123,7 +124,7 @@ fn a_yes_needs_that_all_was_in_view_by_measure_and_by_the_size_of_the_window() {
     assert_eq!(press(measured(0.0, 400.0, 900.0, 600.0)), None, "more lies below");
     assert_eq!(press(measured(500.0, 400.0, 900.0, 600.0)), yes(Lifetime::Once), "scrolled to its end");
     assert_eq!(press(measured(0.0, 9_000.0, 900.0, 600.0)), None, "no window is as tall as that room");
-    assert_eq!(press(measured(0.0, 400.0, 380.0, 0.0)), None, "nobody told how tall the window is");
+    assert_eq!(press(measured(0.0, 400.0, 380.0, 0.0)), None, "the window's height is unknown");
     assert_eq!(press(measured(0.0, 0.0, 0.0, 600.0)), None, "nothing is laid out");
     let mut grew = measured(0.0, 400.0, 380.0, 600.0);
     grew.at(100, Did::LaidOut { above: 0.0, room: 400.0, height: 900.0 });
@@ -137,16 +138,16 @@ fn a_yes_needs_that_all_was_in_view_by_measure_and_by_the_size_of_the_window() {
 }
 
 #[test]
-fn what_is_told_out_of_its_order_is_a_press_of_something_else() {
-    for (number, why) in [(1, "told twice"), (7, "something is missing")] {
+fn a_report_out_of_order_counts_as_another_press() {
+    for (number, why) in [(1, "a repeated report"), (7, "something is missing")] {
         let mut scene = Scene::new().aimed();
         assert_eq!(scene.numbered(1_300, number, Did::Down { by: By::Pointer }), None);
         assert_eq!(scene.numbered(2_010, number + 1, Did::Up { by: By::Pointer }), None, "{why}");
-        // It rests, and the same hand can still mean it.
+        // After a rest the same user can still allow.
         let mut again = Scene { next: number + 2, ..scene };
         assert_eq!(
             again.hint(3_000),
-            "To allow: move the pointer a little on Allow, or press Tab until you are on it"
+            "To allow: move the pointer slightly on Allow, or press Tab until you are on it"
         );
         again.point(3_000);
         again.at(3_300, Did::Down { by: By::Pointer });
@@ -158,7 +159,7 @@ fn what_is_told_out_of_its_order_is_a_press_of_something_else() {
 }
 
 #[test]
-fn the_time_that_was_chosen_is_the_one_that_is_allowed_and_what_is_not_there_is_none() {
+fn allows_the_chosen_lifetime_and_ignores_invalid_choices() {
     let mut scene = Scene::new();
     scene.at(5, Did::Choose { offer: 4, lifetime: 0 });
     scene.at(6, Did::Choose { offer: 0, lifetime: 9 });
@@ -175,13 +176,13 @@ fn the_time_that_was_chosen_is_the_one_that_is_allowed_and_what_is_not_there_is_
 }
 
 #[test]
-fn closing_and_silence_are_no_yes() {
+fn closing_and_timeout_deny() {
     let mut closed = Scene::new();
     assert_eq!(closed.page.close(), no(None, DenialReach::Call));
     assert_eq!(closed.page.close(), None);
     let mut late = Scene::new().aimed();
     assert_eq!(late.page.late(late.opened + Duration::from_millis(45_000)), None);
-    // Whoever does something has the whole time again.
+    // Activity restarts the countdown.
     late.at(45_005, Did::Down { by: By::Pointer });
     assert_eq!(late.page.late(late.opened + Duration::from_millis(90_000)), None);
     assert_eq!(late.at(92_000, Did::Up { by: By::Pointer }), Some(DialogResult::TimedOut));
@@ -189,7 +190,7 @@ fn closing_and_silence_are_no_yes() {
 }
 
 #[test]
-fn the_page_is_the_view_and_what_it_tells_is_read_or_refused() {
+fn serializes_the_view_and_validates_reports() {
     let scene = Scene::new();
     let drawn = serde_json::to_value(scene.page.drawn()).unwrap();
     assert_eq!(drawn["headline"][2], serde_json::json!({ "text": "write ", "tone": "strong" }));

@@ -1,4 +1,4 @@
-//! Everything known about a question, one fact a line, as plain text.
+//! Everything known about a question as plain text, one fact per line.
 
 use crate::consent::text;
 use ironcurtain_consent::{Piece, Question};
@@ -16,7 +16,7 @@ pub(super) fn details(question: &Question) -> String {
             .collect();
         lines.push(format!("{}: {object}", consequence.verb.word()));
         if let Some(asked) = &consequence.asked_for {
-            lines.push(format!("  asked for as: {}", value(asked)));
+            lines.push(format!("  requested as: {}", value(asked)));
         }
     }
     if let Some(tool) = &question.tool {
@@ -28,7 +28,7 @@ pub(super) fn details(question: &Question) -> String {
     lines.push(format!("server: {}", value(&question.server)));
     lines.push(format!("  command: {}", value(&question.server_command)));
     lines.push(format!("  sandboxed: {}", sandbox(question)));
-    lines.push("agent, and who started whom:".to_owned());
+    lines.push("agent and its parent processes:".to_owned());
     for process in &question.client.chain {
         let exe = process.exe.as_deref().unwrap_or("file could not be read");
         lines.push(format!("  {} {} ({})", process.pid, value(&process.name), value(exe)));
@@ -41,9 +41,9 @@ pub(super) fn details(question: &Question) -> String {
 
 fn sandbox(question: &Question) -> &'static str {
     if question.remote {
-        "no, it runs elsewhere and cannot be; it sees what it is sent"
+        "no, it is a remote server; it sees everything that is sent to it"
     } else if question.sandboxed {
-        "yes, it can reach only what was granted"
+        "yes, it can reach only what you granted"
     } else {
         "NO, it can reach everything you can reach"
     }

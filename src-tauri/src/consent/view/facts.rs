@@ -1,4 +1,4 @@
-//! Who asks, and through which tool and server.
+//! The rows about the client, and about the tool and server.
 
 use super::{Fact, Span, Tone, span};
 use crate::consent::text;
@@ -6,9 +6,9 @@ use ironcurtain_consent::{Question, Verb};
 use ironcurtain_protocol::ClientView;
 use std::path::Path;
 
-/// The number of the programs that started the client that are named; the details have all.
+/// Maximum number of parent programs to name; the details list all.
 const PARENTS: usize = 2;
-/// Longest path in a row.
+/// Maximum length of a path in a row.
 const PATH_CHARS: usize = 160;
 
 pub(super) fn facts(question: &Question, home: &Path) -> Vec<Fact> {
@@ -21,7 +21,7 @@ pub(super) fn facts(question: &Question, home: &Path) -> Vec<Fact> {
 fn who(client: &ClientView, home: &Path) -> Vec<Vec<Span>> {
     let mut proved = match &client.exe {
         Some(exe) => vec![span(short(exe, home), Tone::Plain)],
-        None => vec![span("a program that hides what it is", Tone::Danger)],
+        None => vec![span("a program whose file cannot be identified", Tone::Danger)],
     };
     let parents: Vec<String> =
         client.chain.iter().skip(1).take(PARENTS).map(|process| text::name(&process.name)).collect();
@@ -33,7 +33,7 @@ fn who(client: &ClientView, home: &Path) -> Vec<Vec<Span>> {
     }
     let mut lines = vec![proved];
     if let Some(claim) = &client.says_it_is {
-        lines.push(vec![span(format!("says it is \u{201c}{}\u{201d}", text::name(claim)), Tone::Quiet)]);
+        lines.push(vec![span(format!("claims to be \u{201c}{}\u{201d}", text::name(claim)), Tone::Quiet)]);
     }
     if let Some(label) = &client.label {
         lines.push(vec![span(format!("calls itself \u{201c}{}\u{201d}", text::name(label)), Tone::Quiet)]);
@@ -41,7 +41,8 @@ fn who(client: &ClientView, home: &Path) -> Vec<Vec<Span>> {
     lines
 }
 
-/// "git_push, a tool of the server git, sandboxed". What the headline or the band says is not said again.
+/// Returns a row such as "git_push, a tool of the server git, sandboxed", without repeating the
+/// headline or the warning.
 fn how(question: &Question) -> Vec<Span> {
     let is_named = question.consequences.iter().any(|deed| matches!(deed.verb, Verb::Use | Verb::Call));
     let tool = question.tool.as_ref().filter(|_| !is_named);

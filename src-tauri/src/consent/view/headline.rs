@@ -1,13 +1,14 @@
-//! The sentence at the top: who wants to do what, by the worst of it.
+//! The headline: the client and the worst thing that it wants to do.
 
 use super::lines::{notes, object, short_object};
-use super::room::Rest;
+use super::shorten::Rest;
 use super::{LineView, Span, Tone, span};
 use crate::consent::text;
 use ironcurtain_consent::{Consequence, Piece, Question, Verb};
 use std::path::Path;
 
-/// "Claude Code wants to ", and what: all of it where the call does one thing, else the worst, or how many of a kind.
+/// Returns "Claude Code wants to" with the whole call if it does one thing, else the worst thing or
+/// a count.
 pub(super) fn headline(question: &Question, rest: &mut Rest, home: &Path) -> Vec<Span> {
     let mut spans =
         vec![span(text::name(&question.client.name), Tone::Strong), span(" wants to ", Tone::Plain)];
@@ -22,14 +23,14 @@ pub(super) fn headline(question: &Question, rest: &mut Rest, home: &Path) -> Vec
     spans
 }
 
-/// The notes on the only thing that a call does, which stand below the headline.
+/// Returns the notes on a call's only consequence, shown below the headline.
 pub(super) fn below(question: &Question, rest: &mut Rest, home: &Path) -> Option<LineView> {
     let [only] = question.consequences.as_slice() else { return None };
     let notes = notes(only, rest, home);
     (!notes.is_empty()).then(|| LineView { words: Vec::new(), note: None, notes })
 }
 
-/// The question for those who see it from afar: no names of things.
+/// Returns the summary for notifications, without names of things.
 pub(super) fn kind(question: &Question) -> String {
     let client = text::name(&question.client.name);
     let Some(worst) = question.consequences.first() else { return text::isolated(&format!("{client} asks")) };
@@ -58,7 +59,8 @@ fn deed(deed: &Consequence, object: Vec<Span>) -> Vec<Span> {
     spans
 }
 
-/// "read 20 files in ~/Pictures/2026", where the call does one kind of thing to files or folders.
+/// Returns a text such as "read 20 files in ~/Pictures/2026" if the call does one kind of thing to
+/// files or folders.
 fn same_files(all: &[Consequence], home: &Path) -> Option<Vec<Span>> {
     let first = all.first()?;
     let path = |deed: &'_ Consequence| match deed.object.as_slice() {
@@ -80,7 +82,7 @@ fn same_files(all: &[Consequence], home: &Path) -> Option<Vec<Span>> {
     Some(spans)
 }
 
-/// The folder that all of these are in, however deep; `None` where it is the root.
+/// Returns the deepest folder that contains all paths; `None` if that is the root.
 fn common_folder(paths: &[String]) -> Option<String> {
     let mut folders = paths.iter().map(|path| Path::new(path).parent());
     let mut common = folders.next()??.to_path_buf();

@@ -1,30 +1,30 @@
-//! The lines below the headline: each thing that would be done, and each argument that no line tells.
+//! The lines below the headline: each consequence, and each argument that no line mentions.
 
-use super::room::Rest;
+use super::shorten::Rest;
 use super::{LineView, Span, Tone, span};
 use crate::consent::text;
 use ironcurtain_consent::{Consequence, Piece, Question, Verb};
 use ironcurtain_visible as visible;
 use std::path::Path;
 
-/// Longest text of the agent's in a line. A path is shown whole: the system bounds it.
+/// Maximum length of the agent's text in a line. Paths are shown whole: the system limits them.
 const TEXT_CHARS: usize = 300;
-/// Longest text of the agent's in the headline of several things.
+/// Maximum length of the agent's text in a headline of several things.
 const HEADLINE_CHARS: usize = 80;
-/// Longest argument beside the lines, in lines and characters.
+/// Maximum size of an argument beside the lines, in lines and characters.
 const ARGUMENT: (usize, usize) = (12, 400);
-/// The number of lines, and of arguments, that are drawn each by itself.
+/// Maximum number of lines, and of arguments, that get a row each.
 const MOST_LINES: usize = 200;
 const MOST_ARGUMENTS: usize = 20;
 
-/// Everything that would be done, the worst first; none where the headline has all of it.
+/// Returns all consequences, the worst first, or nothing if the headline says everything.
 pub(super) fn lines(question: &Question, rest: &mut Rest, home: &Path) -> Vec<LineView> {
     let all = &question.consequences;
     if all.len() < 2 {
         return Vec::new();
     }
     let (shown, more) = all.split_at(all.len().min(MOST_LINES));
-    // Of one kind of thing the headline has the verb.
+    // If all are of one kind, the headline has the verb.
     let is_alike = all.iter().all(|deed| {
         matches!(deed.object.as_slice(), [Piece::Path(_)])
             && all.first().is_some_and(|worst| deed.verb == worst.verb)
@@ -33,13 +33,13 @@ pub(super) fn lines(question: &Question, rest: &mut Rest, home: &Path) -> Vec<Li
     if !more.is_empty() {
         let each: Vec<String> = more.iter().map(|deed| plain_words(deed, home)).collect();
         rest.add("and", &each.join("\n"));
-        let words = vec![span(format!("and {} more, all of them below", more.len()), Tone::Strong)];
+        let words = vec![span(format!("and {} more, listed below", more.len()), Tone::Strong)];
         lines.push(LineView { words, note: None, notes: Vec::new() });
     }
     lines
 }
 
-/// One thing that would be done; `verb` says whether it is named.
+/// Returns the line of one consequence; `verb` says whether to include the verb.
 pub(super) fn line(deed: &Consequence, verb: bool, rest: &mut Rest, home: &Path) -> LineView {
     let mut words = if verb { vec![span(deed.verb.lead(), Tone::Strong)] } else { Vec::new() };
     words.extend(object(deed, rest, home));
@@ -49,7 +49,7 @@ pub(super) fn line(deed: &Consequence, verb: bool, rest: &mut Rest, home: &Path)
     LineView { words, note, notes: notes(deed, rest, home) }
 }
 
-/// The arguments that no line tells.
+/// Returns the arguments that no line mentions.
 pub(super) fn arguments(question: &Question, rest: &mut Rest) -> Vec<LineView> {
     let (shown, more) = question.with.split_at(question.with.len().min(MOST_ARGUMENTS));
     let mut lines: Vec<LineView> = shown.iter().map(|(name, value)| argument(name, value, rest)).collect();
@@ -57,13 +57,13 @@ pub(super) fn arguments(question: &Question, rest: &mut Rest) -> Vec<LineView> {
         rest.add(name, value);
     }
     if !more.is_empty() {
-        let words = vec![span(format!("with {} more, all of them below", more.len()), Tone::Strong)];
+        let words = vec![span(format!("with {} more, listed below", more.len()), Tone::Strong)];
         lines.push(LineView { words, note: None, notes: Vec::new() });
     }
     lines
 }
 
-/// The object of a line in full, or with its long texts in `rest`.
+/// Returns the object of a line, moving long texts to `rest`.
 pub(super) fn object(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Span> {
     let mut name = if deed.verb == Verb::Run { "command" } else { deed.verb.word() };
     let mut spans = Vec::new();
@@ -74,7 +74,7 @@ pub(super) fn object(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Sp
                 let shown = rest.line(name, said, TEXT_CHARS);
                 spans.push(span(visible::quoted(&shown.text), Tone::Strong));
                 spans.extend(shown.mark.map(|mark| span(mark, Tone::Plain)));
-                // A tool is called with an argument: its name goes before its value.
+                // A tool is called with an argument: put its name before its value.
                 if matches!(deed.verb, Verb::Use | Verb::Call) {
                     name = said;
                 }
@@ -91,7 +91,7 @@ pub(super) fn object(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Sp
     spans
 }
 
-/// The object in few words: a line below has all of it.
+/// Returns the object in few words, because a line below shows it in full.
 pub(super) fn short_object(deed: &Consequence, home: &Path) -> Vec<Span> {
     let piece = |piece: &Piece| match piece {
         Piece::Ours(words) => span(*words, Tone::Plain),
@@ -103,10 +103,10 @@ pub(super) fn short_object(deed: &Consequence, home: &Path) -> Vec<Span> {
     deed.object.iter().map(piece).collect()
 }
 
-/// The way that the agent named it, and a link that leads out of its folder.
+/// Returns the name that the agent used, and a link that leads out of its folder.
 pub(super) fn notes(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Span> {
     let is_path = deed.object.iter().any(|piece| matches!(piece, Piece::Path(_)));
-    let through = if is_path { "reached through" } else { "asked for as" };
+    let through = if is_path { "reached through" } else { "requested as" };
     let asked = deed.asked_for.as_ref().map(|asked| {
         let asked = if is_path { text::short_path(asked, home) } else { asked.clone() };
         span(format!("{through} {}", rest.line(through, &asked, TEXT_CHARS).text), Tone::Quiet)
@@ -121,7 +121,7 @@ pub(super) fn notes(deed: &Consequence, rest: &mut Rest, home: &Path) -> Vec<Spa
 fn argument(name: &str, value: &str, rest: &mut Rest) -> LineView {
     let shown = rest.lines(name, value, ARGUMENT);
     let line = |line: &str| format!("\n\u{2502} {}", text::line(line));
-    // Each line of several begins with our mark: none of its own can be taken for one of ours.
+    // Prefix each line of a multi-line value, so that it cannot imitate our own text.
     let value = if shown.text.contains('\n') {
         shown.text.split_terminator('\n').map(line).collect()
     } else {

@@ -1,8 +1,8 @@
-//! Bundles as they come to the page, are written as they were shown, or leave nothing.
+//! Bundles are shown, written exactly as shown, or deleted.
 
-use crate::window::adding::Draft;
+use crate::window::add_server::Draft;
+use crate::window::file_picker::Picked;
 use crate::window::open_bundle::{OpenBundle, PathWish, WantedBundle};
-use crate::window::pick::Picked;
 use ironcurtain_config::home::Home;
 use serde_json::{Value, json, to_value};
 use std::io::Write;
@@ -44,11 +44,11 @@ impl Scene {
 
     fn refused(&self, bundle: &Path) -> String {
         let refused = OpenBundle::open(&self.home, bundle).err().unwrap().to_string();
-        assert_eq!(self.unpacked(), 0, "nothing of it stays: {refused}");
+        assert_eq!(self.unpacked(), 0, "the unpacked bundle remains: {refused}");
         refused
     }
 
-    /// The folders of bundles that there are.
+    /// Returns the number of unpacked bundles.
     fn unpacked(&self) -> usize {
         std::fs::read_dir(self.home.data.join("bundles")).map_or(0, Iterator::count)
     }
@@ -81,7 +81,7 @@ fn wanted(values: &[(&str, &str)]) -> WantedBundle {
 }
 
 #[test]
-fn a_bundle_is_told_in_its_makers_words_made_visible_and_what_it_proposes_is_only_told() {
+fn shows_a_bundles_escaped_texts_and_suggestions() {
     let scene = Scene::new();
     let (_draft, view) = scene.open(&notes());
     let setting = |key: &str, title: &str, about: &str, kind: &str, more: [bool; 2], proposed: &[&str]| {
@@ -102,15 +102,15 @@ fn a_bundle_is_told_in_its_makers_words_made_visible_and_what_it_proposes_is_onl
 }
 
 #[test]
-fn a_bundle_is_written_as_it_was_shown_with_the_folder_that_was_picked_and_no_other() {
+fn writes_a_bundle_as_shown_with_the_picked_folder() {
     let scene = Scene::new();
     let (mut draft, _) = scene.open(&notes());
     let refused = draft.plan_bundle(&scene.home, wanted(&[])).unwrap_err().to_string();
-    assert!(refused.contains("Where notes are (it proposes `${HOME}`)"), "{refused}");
+    assert!(refused.contains("Where notes are (suggested: `${HOME}`)"), "{refused}");
     let refused = draft.plan_bundle(&scene.home, wanted(&[("folders", "/")])).unwrap_err().to_string();
-    assert_eq!(refused, "`folders` is picked, and not typed");
+    assert_eq!(refused, "`folders` must be picked, not typed");
     let refused = draft.bundle().unwrap().pick("level", vec!["/".into()]).unwrap_err().to_string();
-    assert_eq!(refused, "the bundle has no file or folder `level` to pick");
+    assert_eq!(refused, "the bundle has no file or folder setting `level`");
     let wish = draft.bundle().unwrap().path_wish("folders").unwrap();
     let title = "Pick folders that notes is to work with".to_owned();
     assert_eq!(wish, PathWish { title, kind: Picked::Folder, several: true });
@@ -119,14 +119,14 @@ fn a_bundle_is_written_as_it_was_shown_with_the_folder_that_was_picked_and_no_ot
     std::fs::create_dir(&folder).unwrap();
     draft.bundle().unwrap().pick("folders", vec![folder.clone()]).unwrap();
     let refused = draft.plan_bundle(&scene.home, wanted(&[("level", "7")])).unwrap_err().to_string();
-    assert_eq!(refused, "`7` is not a number from 1 to 3, as `level` has to be");
-    assert_eq!(draft.write(&scene.home).unwrap_err().to_string(), "look at what would be added again");
+    assert_eq!(refused, "`level` must be a number from 1 to 3, found `7`");
+    assert_eq!(draft.write(&scene.home).unwrap_err().to_string(), "nothing to add: review the server again");
     let planned = to_value(draft.plan_bundle(&scene.home, wanted(&[("level", "3")])).unwrap()).unwrap();
     let here = draft.bundle().unwrap().folder();
     let (main, shown) = (here.join("server/main.js"), folder.display());
     assert_eq!(planned["command"], format!("node {} {shown} --level=3", main.display()));
     assert_eq!(planned["secrets"], json!({ "key": "notes-key" }), "one that was left out is not kept");
-    let works_with = format!("Works with, once you said yes for the agent: {shown}");
+    let works_with = format!("Works with, after you allow it for an agent: {shown}");
     assert!(planned["reaches"].as_array().unwrap().contains(&json!(works_with)), "{planned}");
     assert_eq!(scene.servers(), None, "nothing is written before the yes");
 
@@ -141,32 +141,35 @@ fn a_bundle_is_written_as_it_was_shown_with_the_folder_that_was_picked_and_no_ot
     let (mut draft, _) = scene.open(&notes());
     draft.bundle().unwrap().pick("folders", vec![folder]).unwrap();
     let refused = draft.plan_bundle(&scene.home, wanted(&[])).unwrap_err().to_string();
-    assert_eq!(refused, "`notes` is there already; give this one another name");
+    assert_eq!(refused, "a server named `notes` already exists; choose another name");
     let named = WantedBundle { name: " other ".to_owned(), ..wanted(&[]) };
     draft.plan_bundle(&scene.home, named).unwrap();
     assert_eq!(scene.unpacked(), 2);
     draft.leave();
-    assert_eq!(scene.unpacked(), 1, "what was left is gone");
-    assert_eq!(draft.write(&scene.home).unwrap_err().to_string(), "look at what would be added again");
+    assert_eq!(scene.unpacked(), 1, "discarded bundles are deleted");
+    assert_eq!(draft.write(&scene.home).unwrap_err().to_string(), "nothing to add: review the server again");
 }
 
 #[test]
-fn what_is_no_bundle_is_refused_as_on_the_command_line_and_leaves_nothing() {
+fn rejects_invalid_bundles_and_deletes_them() {
     let scene = Scene::new();
     let manifest = notes().to_string();
     let no = scene.dir.path().join("no.mcpb");
     std::fs::write(&no, "no").unwrap();
-    assert!(scene.refused(&no).contains("no.mcpb` is no bundle that can be read"));
+    assert!(scene.refused(&no).contains("no.mcpb`: "));
     std::fs::File::create(&no).unwrap().set_len((256 << 20) + 1).unwrap();
     assert!(scene.refused(&no).starts_with("the bundle is larger than 256 MB packed"));
     let slip = scene.packed(&[("manifest.json", &manifest), ("../../evil", "x")]);
     let refused = scene.refused(&slip);
-    assert!(refused.starts_with("`../../evil` in the bundle would lie outside of it"), "{refused}");
+    assert!(
+        refused.starts_with("`../../evil` in the bundle is a symlink or outside its folder"),
+        "{refused}"
+    );
     assert!(!scene.home.data.join("evil").exists() && !scene.home.data.join("bundles/evil").exists());
     let without = scene.packed(&[("server/main.js", "")]);
-    assert!(scene.refused(&without).starts_with("the bundle has no `manifest.json`"));
+    assert!(scene.refused(&without).starts_with("failed to read the bundle's `manifest.json`"));
     let wrong = scene.packed(&[("manifest.json", r#"{ "name": "x", "server": "node" }"#)]);
-    assert!(scene.refused(&wrong).starts_with("the bundle's `manifest.json` is not understood"));
+    assert!(scene.refused(&wrong).starts_with("failed to parse the bundle's `manifest.json`"));
     let right = scene.packed(&[("manifest.json", &manifest)]);
     assert!(OpenBundle::open(&scene.home, &right).is_ok());
 }

@@ -1,8 +1,10 @@
-//! The engine that draws the page, in processes of its own, which end with this one.
+//! The web engine that draws the page, in processes of its own, which exit with this one.
 //!
-//! - INVARIANT: the engine is set up before it loads our page. A policy that changes during the load leaves a page that the
-//!   mouse wheel does not scroll (WebKitGTK 2.50 on X11). So a window opens empty, and [`prepare`] loads the page.
-//! - A page whose process dies is loaded again; if that happens twice within [`AGAIN`], its window is closed.
+//! - INVARIANT: the engine is set up before it loads our page. If its policy changes during the
+//!   load, the page ignores the mouse wheel (WebKitGTK 2.50 on X11). So a window opens empty, and
+//!   [`prepare`] loads the page.
+//! - A page whose process crashes is reloaded. After a second crash within [`AGAIN`] the window is
+//!   closed.
 
 use gtk::prelude::*;
 use std::cell::Cell;
@@ -10,20 +12,20 @@ use std::time::{Duration, Instant};
 use tauri::{Url, WebviewUrl, WebviewWindow};
 use webkit2gtk::{HardwareAccelerationPolicy, SettingsExt, WebViewExt};
 
-/// Minimum time between two crashes of the page's process that are both repaired.
+/// Minimum time between two crashes that both lead to a reload.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// The address that a window opens with.
+/// Returns the address of an empty window.
 pub(super) fn empty() -> tauri::Result<WebviewUrl> {
     Ok(WebviewUrl::CustomProtocol(address("about:blank")?))
 }
 
-/// Sets up the engine of an empty window, and then loads the page.
+/// Sets up the engine of an empty window and loads the page.
 pub(super) fn prepare(window: &WebviewWindow) -> tauri::Result<()> {
     let page = address("tauri://localhost")?;
     draw_plainly(window)?;
     revive(window, page.clone())?;
-    // The engine does not follow the desktop's text size by itself.
+    // The engine does not apply the desktop's text size by itself.
     window.set_zoom(text_scale())?;
     window.navigate(page)
 }
@@ -32,8 +34,9 @@ fn address(text: &str) -> tauri::Result<Url> {
     Url::parse(text).map_err(tauri::Error::InvalidUrl)
 }
 
-/// Turns compositing off on X11. The page is text that changes twice a second at most: without a graphics card, compositing takes
-/// seven times the work (26 % of a core at 10 calls a second, against 4 %). On Wayland the engine draws nothing without it.
+/// Disables compositing on X11. The page is text that changes at most twice a second: without a
+/// graphics card, compositing takes seven times the work (26 % of a core at 10 calls a second,
+/// against 4 %). On Wayland the engine draws nothing without it.
 fn draw_plainly(window: &WebviewWindow) -> tauri::Result<()> {
     window.with_webview(|view| {
         let view = view.inner();
@@ -45,7 +48,7 @@ fn draw_plainly(window: &WebviewWindow) -> tauri::Result<()> {
     })
 }
 
-/// Loads the page of a window again when its process has died.
+/// Reloads the page after its process has crashed.
 fn revive(window: &WebviewWindow, page: Url) -> tauri::Result<()> {
     let dead = window.clone();
     window.with_webview(move |view| {
@@ -53,15 +56,15 @@ fn revive(window: &WebviewWindow, page: Url) -> tauri::Result<()> {
         view.inner().connect_local("web-process-terminated", false, move |_| {
             let again = last.replace(Some(Instant::now())).is_some_and(|last| last.elapsed() < AGAIN);
             let done = if again { dead.destroy() } else { dead.navigate(page.clone()) };
-            tracing::warn!(again, ?done, "the process that draws the window died");
+            tracing::warn!(again, ?done, "the web engine's process crashed");
             None
         });
     })
 }
 
-/// The size of the person's text, as the desktop's settings have it.
+/// Returns the text scale of the desktop's settings.
 fn text_scale() -> f64 {
     let dpi = gtk::Settings::default().map_or(0, |settings| settings.property::<i32>("gtk-xft-dpi"));
-    // In 1024ths of a dot; where nothing is set it is -1.
+    // The setting is in 1024ths of a dot per inch; -1 means unset.
     if dpi <= 0 { 1.0 } else { (f64::from(dpi) / 1024.0 / 96.0).clamp(1.0, 3.0) }
 }

@@ -1,4 +1,4 @@
-//! The changes that a draft makes to existing annotations.
+//! Compares a draft with the existing annotations.
 
 use super::declared::same_arguments;
 use super::entry::{Draft, DraftTool};
@@ -6,47 +6,47 @@ use ironcurtain_policy::{Annotations, ArgumentRoles, ConditionalRoles, Role, Too
 use ironcurtain_policy_tools::propose::Proposal;
 use serde_json::Value;
 
-/// The change to one tool's annotation.
+/// Change of a tool's annotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnnotationChange {
-    /// It was not annotated.
+    /// The tool had no annotation.
     New,
-    /// It stays as it is.
+    /// The annotation stays the same.
     Same,
-    /// Its annotation is another.
+    /// The annotation changes.
     Other {
-        /// The server describes the tool's arguments differently since it was annotated.
+        /// True if the server has changed the tool's argument schema since it was annotated.
         schema_changed: bool,
-        /// In words, one for each argument.
+        /// Descriptions of the changes, by argument.
         arguments: Vec<String>,
     },
-    /// It was annotated, and cannot be any more.
+    /// The annotation is dropped, because the tool can no longer be annotated.
     LeftOut,
-    /// It was not annotated, and cannot be.
+    /// The tool had no annotation, and cannot be annotated.
     StillLeftOut,
 }
 
-/// The changes that a draft makes.
+/// Changes that a draft makes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AnnotationChanges {
-    /// For each tool of the draft, in its order.
+    /// Change of each tool, in the order of the draft.
     pub tools: Vec<(String, AnnotationChange)>,
-    /// Annotated tools that the server does not list this time, and that are kept.
+    /// Annotated tools that the server no longer lists, but whose annotations are kept.
     pub unseen: Vec<String>,
-    /// Those that are dropped.
+    /// Annotated tools that the server no longer lists, and whose annotations are dropped.
     pub gone: Vec<String>,
-    /// The server describes its tools exactly as when they were annotated; `None` if that was not kept.
+    /// True if the server describes its tools exactly as when they were annotated; `None` if the old description is unknown.
     pub unchanged: Option<bool>,
 }
 
 impl AnnotationChanges {
-    /// The change to a tool of the draft.
+    /// Returns the change of a tool.
     #[must_use]
     pub fn of(&self, tool: &str) -> Option<&AnnotationChange> {
         self.tools.iter().find(|(name, _)| name == tool).map(|(_, change)| change)
     }
 
-    /// Returns `true` if writing the draft would change nothing.
+    /// Returns whether writing the draft would change nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.gone.is_empty()
@@ -59,8 +59,8 @@ impl AnnotationChanges {
 }
 
 impl Draft {
-    /// Leaves out the tools with an argument about which nothing tells anything: for when nobody looks. One that is
-    /// annotated in just that way was looked at.
+    /// Leaves out tools with an argument of unknown meaning, for writing without confirmation. Keeps a tool that is already annotated
+    /// in exactly this way, because the user confirmed it.
     pub fn leave_out_unknown(&mut self, changes: &AnnotationChanges) {
         for tool in &mut self.tools {
             let stays = changes.of(&tool.listed.name) == Some(&AnnotationChange::Same);
@@ -119,10 +119,10 @@ fn change(
         }
     }
     let gone = known.arguments.iter().filter(|(name, _)| !new.arguments.iter().any(|(kept, _)| kept == name));
-    words.extend(gone.map(|(name, _)| format!("`{}` is gone", &**name)));
+    words.extend(gone.map(|(name, _)| format!("`{}` was removed", &**name)));
     match (known.descends, new.descends) {
-        (false, true) => words.push("a folder stands for all that is in it".to_owned()),
-        (true, false) => words.push("LOOSER, a folder stands for itself only".to_owned()),
+        (false, true) => words.push("a folder stands for everything in it".to_owned()),
+        (true, false) => words.push("LOOSER, a folder stands only for itself".to_owned()),
         (true, true) | (false, false) => {}
     }
     if words.is_empty() && !schema_changed && known.input_schema.is_some() {
@@ -143,8 +143,9 @@ fn same(one: &[Role], other: &[Role]) -> bool {
     one.iter().all(|role| other.contains(role)) && other.iter().all(|role| one.contains(role))
 }
 
-/// Returns `true` if something may no longer be judged that was, by default or under a condition. The conditions themselves are
-/// not weighed: where the new ones are not those of before, each of them counts.
+/// Returns whether a role that was checked may no longer be checked, by default or under a condition.
+///
+/// Conditions are not compared by meaning: if they differ, every old case is compared with every new one.
 fn is_looser(old: &ArgumentRoles, new: &ArgumentRoles) -> bool {
     let lost = |old: &[Role], new: &[Role]| old.iter().any(|role| *role != Role::None && !new.contains(role));
     let alike = |(old, new): (&ConditionalRoles, &ConditionalRoles)| {
@@ -156,7 +157,7 @@ fn is_looser(old: &ArgumentRoles, new: &ArgumentRoles) -> bool {
     ways(old).any(|old| ways(new).any(|new| lost(old, new)))
 }
 
-/// The roles by default, and those under each condition.
+/// Returns the default roles, followed by the roles under each condition.
 fn ways(roles: &ArgumentRoles) -> impl Iterator<Item = &[Role]> {
     std::iter::once(&*roles.default).chain(roles.when.iter().map(|guard| &*guard.roles))
 }
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_that_is_lost_under_a_condition_is_looser_too() {
+    fn losing_a_role_under_a_condition_is_looser() {
         let (read, write) = (&["read-path"][..], &["read-path", "write-path"][..]);
         let told = |old: &ArgumentRoles, new: &ArgumentRoles| other_roles("p", old, new);
         let deletes = roles(read, &[("x", &["read-path", "delete-path"])]);

@@ -1,18 +1,18 @@
-//! Comparison of the arguments that two schemas declare, whatever they say of them for people.
+//! Compares two argument schemas, ignoring texts for display.
 
 use serde_json::Value;
 
-/// Keywords that let nothing in and keep nothing out.
+/// Keywords that do not affect validation.
 const FOR_PEOPLE: [&str; 7] =
     ["$schema", "$comment", "title", "description", "default", "example", "examples"];
 
-/// Keywords below which stand schemas under names of their own.
+/// Keywords whose value maps names to schemas.
 const NAMED: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
 
-/// Keywords below which stand values, not schemas.
+/// Keywords that contain values, not schemas.
 const VALUES: [&str; 3] = ["enum", "const", "required"];
 
-/// Returns `true` if both declare the same arguments. That there are no others than those declared goes without saying.
+/// Returns whether both schemas declare the same arguments. `additionalProperties: false` counts as the default.
 pub(super) fn same_arguments(one: &Value, other: &Value) -> bool {
     bare(one) == bare(other)
 }
@@ -45,7 +45,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_said_for_people_changes_nothing_and_all_else_does() {
+    fn display_texts_are_ignored_and_everything_else_counts() {
         let field =
             |of: Value| json!({ "type": "object", "properties": { "title": of }, "required": ["title"] });
         let plain = field(json!({ "type": "string", "enum": ["default"] }));

@@ -1,39 +1,39 @@
-//! Proposed annotations of one server, as they are shown and as they are written.
+//! Proposed annotations of one server.
 
 use crate::inspect::{ListedTool, fingerprint};
 use ironcurtain_policy_tools::propose::{Confidence, Proposal, ProposalHints, Tool, propose};
 use ironcurtain_visible as visible;
 use serde_json::{Map, Value, json};
 
-/// The part of a description that is kept as a comment, in characters.
+/// Maximum length of a description kept as a comment, in characters.
 const COMMENT: usize = 200;
 
-/// The annotations proposed for one server.
+/// Annotations proposed for one server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
-    /// Its name.
+    /// Name of the server.
     pub server: String,
-    /// A hash of all it says of its tools.
+    /// Hash of the server's descriptions of its tools.
     pub input_hash: String,
-    /// Its tools, in its own order.
+    /// Tools, in the server's order.
     pub tools: Vec<DraftTool>,
-    /// Annotations of tools that it does not list this time, as they are written; they are kept.
+    /// Existing annotations to keep of tools that the server no longer lists.
     pub(super) unseen: Vec<Value>,
 }
 
-/// The annotation proposed for one tool.
+/// Annotation proposed for one tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DraftTool {
-    /// The tool as the server lists it.
+    /// Tool as listed by the server.
     pub listed: ListedTool,
-    /// The roles and hints proposed.
+    /// Proposed roles and hints.
     pub proposal: Proposal,
-    /// Set if the tool is left out because the meaning of an argument is unknown. The user can state it.
+    /// True if the tool is left out because the meaning of an argument is unknown. The user can state it.
     pub is_unclear: bool,
 }
 
 impl Draft {
-    /// Proposes roles for everything that a server lists.
+    /// Proposes roles for all tools that a server lists.
     #[must_use]
     pub fn new(server: &str, listed: Vec<ListedTool>) -> Self {
         let input_hash = fingerprint(&listed);
@@ -53,12 +53,12 @@ impl Draft {
         Self { server: server.to_owned(), input_hash, tools: tools.collect(), unseen: Vec::new() }
     }
 
-    /// Drops the annotations of tools that the server does not list this time.
+    /// Drops the annotations of tools that the server no longer lists.
     pub fn drop_unseen(&mut self) {
         self.unseen.clear();
     }
 
-    /// As the annotations file has it. Tools that are left out are not in it.
+    /// Returns the draft in the format of the annotations file, without the tools that are left out.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let listed = self.tools.iter().filter_map(|tool| tool.to_json(&self.server));
@@ -68,14 +68,14 @@ impl Draft {
 }
 
 impl DraftTool {
-    /// The first line of its description, cut and fit to be shown.
+    /// Returns the first line of the description, shortened and safe to display.
     #[must_use]
     pub fn summary(&self) -> String {
         let first = self.listed.description.trim().lines().next().unwrap_or_default();
         visible::head(&visible::line(first), COMMENT)
     }
 
-    /// The arguments about which nothing tells anything.
+    /// Returns the arguments of unknown meaning.
     pub(super) fn unknown(&self) -> impl Iterator<Item = &str> {
         let arguments = match &self.proposal {
             Proposal::Annotated { arguments, .. } => arguments.as_slice(),

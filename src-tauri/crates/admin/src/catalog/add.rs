@@ -1,7 +1,7 @@
-//! Adding a known server to a person's configuration.
+//! Adds a server to the user's configuration.
 //!
-//! - What is there stays; what would be replaced is refused, unless the person says so.
-//! - Both files are read the strict way before anything is written, as they are and as they will be.
+//! - Keeps existing entries, and replaces one only if the user asks for it.
+//! - Validates both files strictly, in their old and new form, before writing either.
 
 use super::{Addition, CatalogError, KnownServer};
 use crate::file_edit::{self, FileEditError};
@@ -13,76 +13,78 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// A known server to add, and the person's choices.
+/// Known server to add, and the user's choices.
 #[derive(Debug, Clone, Copy)]
 pub struct AddRequest<'a> {
-    /// The known server.
+    /// Known server.
     pub known: &'a KnownServer,
-    /// The name to add it under.
+    /// Name to add it under.
     pub name: &'a str,
-    /// The folder its package is installed in; without one, its entry names the package, to be installed.
+    /// Folder where its package is installed. Without it, the entry names the package, which must be installed.
     pub from: Option<&'a Path>,
-    /// The settings that the person gave.
+    /// Settings chosen by the user.
     pub settings: &'a BTreeMap<String, String>,
-    /// An entry or annotations of that name are replaced.
+    /// True to replace an existing entry and annotations of this name.
     pub replace: bool,
 }
 
-/// The files and folders of a server that was added.
+/// Files and folders of an added server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddedServer {
-    /// The file of servers.
+    /// Servers file.
     pub servers: PathBuf,
-    /// The file of annotations, when its tools are known.
+    /// Annotations file, if annotations were written.
     pub annotations: Option<PathBuf>,
-    /// The folder it keeps its data in, when it does.
+    /// Data folder, if the server has one.
     pub data: Option<PathBuf>,
 }
 
-/// Why nothing was added.
+/// Failure to add a server.
 #[derive(Debug, thiserror::Error)]
 pub enum AddError {
-    /// The entry cannot be made.
+    /// The entry could not be generated.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// The file of servers is refused, as it is or as it would be.
+    /// The old or new servers file is invalid.
     #[error(transparent)]
     Servers(#[from] ServerChangeError),
-    /// The file of annotations cannot be read.
+    /// The annotations file could not be read.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// It is refused, as it is or as it would be.
+    /// The old or new annotations file is invalid.
     #[error("{0}")]
     Load(#[from] LoadError),
-    /// A folder cannot be made.
+    /// A folder could not be created.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// There is one of this name.
-    #[error("`{file}` has `{name}` already; `--replace` replaces it, `--name` gives this one another name")]
+    /// The name is taken.
+    #[error(
+        "`{name}` already exists in `{file}`; use `--replace` to replace it, or `--name` to choose another name"
+    )]
     There {
-        /// The file.
+        /// File with the existing entry.
         file: PathBuf,
-        /// The name.
+        /// Name of the server.
         name: String,
     },
-    /// A file is not changed.
+    /// A file could not be changed.
     #[error(transparent)]
     File(#[from] FileEditError),
 }
 
-/// Adds a known server: its entry to `mcp-servers.json`, its tools to `tool-annotations.json`.
+/// Adds a known server to `mcp-servers.json`, and its annotations to `tool-annotations.json`.
 ///
 /// # Errors
-/// [`AddError`]. Where a file is refused, neither is changed.
+/// [`AddError`]. If a file is invalid, neither is changed.
 pub fn add(home: &Home, adding: AddRequest<'_>) -> Result<AddedServer, AddError> {
     let AddRequest { known, name, from, settings, replace } = adding;
     add_server(home, &Addition::known(home, known, name, from, settings)?, replace)
 }
 
-/// Adds a server: its entry to `mcp-servers.json`, its tools, where they are known, to `tool-annotations.json`.
+/// Adds a server to `mcp-servers.json`, and its annotations, if any, to `tool-annotations.json`.
 ///
 /// # Errors
-/// [`AddError`]. Where a file is refused, neither is changed.
+/// [`AddError`]. If a file is invalid, neither is changed.
 pub fn add_server(home: &Home, adding: &Addition, replace: bool) -> Result<AddedServer, AddError> {
     let (servers, after) = servers(home, adding, replace)?;
     let annotations = match &adding.annotations {
@@ -94,7 +96,7 @@ pub fn add_server(home: &Home, adding: &Addition, replace: bool) -> Result<Added
         private_dir(data)?;
     }
     private_dir(&home.policy())?;
-    // Tools without a server are of no use to anybody; a server without tools would be met first.
+    // Annotations first: annotations without a server are harmless, but a server without annotations could be used.
     if let Some(change) = &annotations {
         file_edit::replace(&change.file, &change.text)?;
     }
@@ -102,16 +104,16 @@ pub fn add_server(home: &Home, adding: &Addition, replace: bool) -> Result<Added
     Ok(AddedServer { servers: servers.file, annotations: annotations.map(|change| change.file), data })
 }
 
-/// The servers there would be with one more; nothing is written.
+/// Returns the servers as they would be after adding one, without writing anything.
 ///
 /// # Errors
-/// [`AddError`], as [`add_server`] would give.
+/// [`AddError`], as for [`add_server`].
 pub fn candidates(home: &Home, adding: &Addition, replace: bool) -> Result<Servers, AddError> {
     let (file, after) = servers(home, adding, replace)?;
     Ok(file.servers(&after)?)
 }
 
-/// The file of servers, and its text with one more.
+/// Returns the servers file, and its text with the server added.
 fn servers(home: &Home, adding: &Addition, replace: bool) -> Result<(ServersFile, String), AddError> {
     let file = ServersFile::open(home)?;
     if !replace && file.entry(&adding.name).is_ok() {
@@ -121,7 +123,7 @@ fn servers(home: &Home, adding: &Addition, replace: bool) -> Result<(ServersFile
     Ok((file, after))
 }
 
-/// The file of annotations as it will be.
+/// New annotations file.
 struct AnnotationsChange {
     file: PathBuf,
     text: String,
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_stays() {
+    fn existing_entries_are_kept() {
         let place = place();
         let home = &place.home;
         let done = added(home, "memory", "notes", false).unwrap();
@@ -195,19 +197,19 @@ mod tests {
         let nobodys = Addition::named(home, "npm:some-mcp", &AdditionChoices::default()).unwrap();
         add_server(home, &nobodys, false).unwrap();
         let after = files(home);
-        assert_eq!(before[1], after[1], "what is not known of its tools is not made up");
+        assert_eq!(before[1], after[1], "no annotations are invented for unknown tools");
         let start = before[0].as_deref().unwrap().trim_end().trim_end_matches('}').trim_end();
         assert!(after[0].as_deref().unwrap().starts_with(start));
     }
 
     #[test]
-    fn nothing_is_replaced_without_a_word() {
+    fn nothing_is_replaced_unless_requested() {
         let place = place();
         let home = &place.home;
         added(home, "time", "clock", false).unwrap();
         let before = files(home);
         let refused = added(home, "memory", "clock", false).unwrap_err();
-        assert!(refused.contains("has `clock` already; `--replace` replaces it"), "{refused}");
+        assert!(refused.contains("`clock` already exists in") && refused.contains("--replace"), "{refused}");
         assert_eq!(files(home), before);
         added(home, "memory", "clock", true).unwrap();
         let annotations = Annotations::from_json(files(home)[1].as_deref().unwrap(), "f").unwrap();
@@ -217,18 +219,18 @@ mod tests {
         let off = r#"{ "mcpServers": { "off": { "command": "x", "disabled": true } } }"#;
         std::fs::write(&file, off).unwrap();
         let refused = added(home, "memory", "off", false).unwrap_err();
-        assert!(refused.contains("has `off` already"), "one that is not to run is there, too: {refused}");
+        assert!(refused.contains("`off` already exists"), "a disabled server exists too: {refused}");
         added(home, "memory", "off", true).unwrap();
         assert_eq!(Servers::load(home).unwrap().names().collect::<Vec<_>>(), ["off"]);
         std::fs::remove_file(&file).unwrap();
         let refused = added(home, "filesystem", "filesystem", false).unwrap_err();
-        assert!(refused.contains("has `filesystem` already"), "{refused}");
+        assert!(refused.contains("`filesystem` already exists"), "{refused}");
         let refused = added(home, "memory", "no/name", false).unwrap_err();
         assert!(refused.contains("its name may have"), "{refused}");
     }
 
     #[test]
-    fn a_file_that_is_not_understood_is_left_alone() {
+    fn invalid_files_are_not_changed() {
         let place = place();
         let home = &place.home;
         for (file, text) in [

@@ -1,9 +1,9 @@
-//! A server that is to be added: of the catalog, by its package, or as its makers print it.
+//! Server to add: from the catalog, a package, an address, or a snippet from its documentation.
 //!
-//! - What the catalog does not know gets the least: no network, no file but a folder of its own, which it takes for the
-//!   person's home, and a question about each tool that nobody has annotated.
-//! - A text that the user did not write says what is started, and nothing else ([`super::foreign`]).
-//! - What runs elsewhere is reached at its address, and has nothing here: no folder, no variable, no sandbox.
+//! - A server that is not in the catalog gets minimal access: no network, no files except its own data folder, which is also its home
+//!   directory, and a question for each call of an unannotated tool.
+//! - Text that the user did not write only determines what is started ([`super::foreign`]).
+//! - A remote server gets nothing on this machine: no folder, variables or sandbox.
 
 use super::foreign::{Checked, ForeignTextError, GivenSecrets, checked, give, is_remote};
 use super::{Catalog, CatalogError, EntryValues, KnownServer, Source};
@@ -16,71 +16,71 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use url::Url;
 
-/// A server that is to be added.
+/// Server to add.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Addition {
-    /// The name to add it under.
+    /// Name to add it under.
     pub name: String,
-    /// Its entry.
+    /// Entry in the servers file.
     pub entry: Value,
-    /// The meaning of its tools, where that is known.
+    /// Annotations of its tools, if known.
     pub annotations: Option<Value>,
-    /// The folder that it keeps its data in, where it does.
+    /// Data folder, if it has one.
     pub data: Option<PathBuf>,
-    /// Keys of the text that it was made from which were left out.
+    /// Keys of the snippet that were ignored.
     pub ignored: Vec<String>,
-    /// Its id in the catalog, where that knows it.
+    /// Id in the catalog, if it is there.
     pub known: Option<String>,
 }
 
-/// The user's choices for a server that is to be added.
+/// The user's choices for a server to add.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AdditionChoices {
-    /// The name to add it under, in place of its own.
+    /// Name to add it under, instead of its own.
     pub name: Option<String>,
-    /// The folder its package is installed in.
+    /// Folder where its package is installed.
     pub from: Option<PathBuf>,
-    /// Settings of a server of the catalog.
+    /// Settings of a catalog server.
     pub settings: BTreeMap<String, String>,
-    /// Secrets that it is given.
+    /// Secrets to pass to it.
     pub secrets: GivenSecrets,
 }
 
-/// Why what was named cannot be added.
+/// Failure to build the server to add.
 #[derive(Debug, thiserror::Error)]
 pub enum AdditionError {
-    /// The catalog does not have it, or wants to be told more.
+    /// The catalog entry is invalid, or a setting is missing.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// It is neither a server of the catalog nor a package.
+    /// The name is neither in the catalog nor a package or address.
     #[error(
-        "the catalog has no `{name}`; it has `{ids}`; write a package as `npm:NAME` or `pypi:NAME`, a server that runs elsewhere as its `https://` address, and a maker's snippet as the path of its file, or `-`"
+        "unknown server `{name}`; the catalog has `{ids}`; for other servers, give a package as `npm:NAME` or `pypi:NAME`, an `https://` address, or the path of a file with client settings (`-` for standard input)"
     )]
     NotKnown {
-        /// The word.
+        /// Unknown name.
         name: String,
-        /// The ids there are.
+        /// Ids in the catalog.
         ids: String,
     },
-    /// Settings are for servers of the catalog.
-    #[error("`--set` is for servers of the catalog; `{0}` is none")]
+    /// Settings were given for a server that is not in the catalog.
+    #[error("`--set` requires a server from the catalog; `{0}` is not in it")]
     Settings(String),
-    /// A snippet is no JSON object.
-    #[error("the snippet is not understood: {0}")]
+    /// The snippet is not a JSON object.
+    #[error("failed to parse the snippet: {0}")]
     NotJson(#[from] serde_json::Error),
-    /// A snippet names no server, or several.
-    #[error("the snippet has {0} servers; cut it to the one that is to be added")]
+    /// The snippet has no server, or several.
+    #[error("expected one server in the snippet, found {0}; remove the others")]
     NotOne(usize),
-    /// The text says more than what is started.
+    /// The snippet sets more than what is started.
     #[error("{0}; nothing was added")]
     Foreign(#[from] ForeignTextError),
 }
 
 impl Addition {
-    /// A known server.
+    /// Creates the addition of a known server.
     ///
     /// # Errors
-    /// [`CatalogError`], when a setting is missing or not taken.
+    /// [`CatalogError`] if a setting is missing or unknown.
     pub fn known(
         home: &Home,
         known: &KnownServer,
@@ -96,7 +96,7 @@ impl Addition {
         Ok(Self { name, entry, annotations, data, ignored: Vec::new(), known })
     }
 
-    /// A server by what the user calls it: an id of the catalog, a package, which the catalog may know, or an address.
+    /// Creates an addition from a catalog id, a package or an address. A package that is in the catalog gets its catalog entry.
     ///
     /// # Errors
     /// [`AdditionError`].
@@ -117,10 +117,10 @@ impl Addition {
         if !settings.is_empty() {
             return Err(AdditionError::Settings(what.to_owned()));
         }
-        Self::of_stranger(home, own, entry, choices)
+        Self::from_untrusted_entry(home, own, entry, choices)
     }
 
-    /// A server by the command that its makers tell people to type, such as `npx -y @scope/package`.
+    /// Creates an addition from a command in a server's documentation, such as `npx -y @scope/package`.
     ///
     /// # Errors
     /// [`AdditionError`].
@@ -141,10 +141,10 @@ impl Addition {
         let own = named.map(|word| short_name(word)).unwrap_or_default();
         let entry = json!({ "command": words.first(), "args": words.get(1..) });
         let Value::Object(entry) = entry else { return Err(AdditionError::NotOne(0)) };
-        Self::of_stranger(home, own, entry, choices)
+        Self::from_untrusted_entry(home, own, entry, choices)
     }
 
-    /// The one server of a snippet that its makers print for agent clients.
+    /// Creates an addition from a snippet of client settings that contains one server.
     ///
     /// # Errors
     /// [`AdditionError`].
@@ -166,11 +166,11 @@ impl Addition {
         let Some(Value::Object(entry)) = servers.remove(&own) else {
             return Err(AdditionError::NotOne(count - 1));
         };
-        Self::of_stranger(home, own, entry, choices)
+        Self::from_untrusted_entry(home, own, entry, choices)
     }
 
-    /// From an entry that the user did not write.
-    fn of_stranger(
+    /// Creates an addition from an entry that the user did not write.
+    fn from_untrusted_entry(
         home: &Home,
         own: String,
         entry: Map<String, Value>,
@@ -178,11 +178,11 @@ impl Addition {
     ) -> Result<Self, AdditionError> {
         let Checked { entry, ignored } = checked(entry, &choices.secrets)?;
         let name = choices.name.clone().unwrap_or(own);
-        Ok(Self { ignored, ..Self::least(home, name, entry) })
+        Ok(Self { ignored, ..Self::with_minimal_access(home, name, entry) })
     }
 
-    /// With the least that a server can have.
-    pub(super) fn least(home: &Home, name: String, mut entry: Map<String, Value>) -> Self {
+    /// Creates an addition with minimal access.
+    pub(super) fn with_minimal_access(home: &Home, name: String, mut entry: Map<String, Value>) -> Self {
         entry.insert("unannotated".to_owned(), json!("ask"));
         if is_remote(&entry) {
             let entry = Value::Object(entry);
@@ -199,7 +199,7 @@ impl Addition {
         Self { name, entry, annotations: None, data, ignored: Vec::new(), known: None }
     }
 
-    /// Returns the entry that is there for the same address, so that it can be given a token.
+    /// Returns the existing entry for the same address, to add a token to it.
     ///
     /// # Errors
     /// [`ServerChangeError`].
@@ -214,14 +214,14 @@ impl Addition {
         Ok(Some(Self { name, entry, annotations: None, data: None, ignored: Vec::new(), known: None }))
     }
 
-    /// Gives it a secret of the user's as this variable or header.
+    /// Passes one of the user's secrets as this variable or header.
     pub fn give(&mut self, key: &str, secret: &SecretName) {
         if let Some(entry) = self.entry.as_object_mut() {
             give(entry, &GivenSecrets::from([(key.to_owned(), secret.clone())]));
         }
     }
 
-    /// Lets it reach a host.
+    /// Allows a host.
     pub fn allow_host(&mut self, host: &str) {
         let Some(sandbox) = self.entry.get_mut("sandbox").and_then(Value::as_object_mut) else { return };
         let network = sandbox.entry("network").or_insert_with(|| json!({}));
@@ -234,7 +234,7 @@ impl Addition {
 }
 
 impl Catalog {
-    /// The known server of a package, written as `npm:NAME` or `pypi:NAME`.
+    /// Returns the known server of a package, written as `npm:NAME` or `pypi:NAME`.
     fn of_package(&self, what: &str) -> Option<&KnownServer> {
         let is_it = |known: &&KnownServer| match &known.source {
             Source::Npm { package, .. } => {
@@ -255,7 +255,7 @@ impl AdditionError {
     }
 }
 
-/// The entry of a package or an address, and the name that it has by itself.
+/// Returns the default name and the entry of a package or an address.
 fn entry_of(what: &str) -> Option<(String, Map<String, Value>)> {
     let run = |command: &str, args: Value| {
         Map::from_iter([("command".to_owned(), json!(command)), ("args".to_owned(), args)])
@@ -263,7 +263,7 @@ fn entry_of(what: &str) -> Option<(String, Map<String, Value>)> {
     if what.starts_with("https://") || what.starts_with("http://") {
         return Some((host_name(what), Map::from_iter([("url".to_owned(), json!(what))])));
     }
-    // `@scope/name` is a name of the npm registry and of nothing else.
+    // `@scope/name` can only be an npm package.
     let npm = what.strip_prefix("npm:").or_else(|| Some(what).filter(|what| is_scoped(what)));
     if let Some(package) = npm {
         return Some((short_name(package), run("npx", json!(["-y", package]))));
@@ -272,19 +272,19 @@ fn entry_of(what: &str) -> Option<(String, Map<String, Value>)> {
     Some((short_name(package), run("uvx", json!([package]))))
 }
 
-/// Returns `true` for `@scope/name`, with or without a version.
+/// Returns whether a name is `@scope/name`, with or without a version.
 pub(super) fn is_scoped(what: &str) -> bool {
     let parts = what.strip_prefix('@').and_then(|rest| rest.split_once('/'));
     parts.is_some_and(|(scope, name)| !scope.is_empty() && !name.is_empty() && !name.contains('/'))
 }
 
-/// The host that an address leads to, as a name of a server. What stands before an `@` is no part of it.
+/// Returns the host of an address as a server name. User information before an `@` is not part of the host.
 fn host_name(url: &str) -> String {
     let host = Url::parse(url).ok().and_then(|url| Some(url.host_str()?.to_owned())).unwrap_or_default();
     host.trim_matches(['[', ']']).replace(':', "-")
 }
 
-/// The name of a package without its scope and its version.
+/// Returns a package name without scope and version.
 fn short_name(package: &str) -> String {
     let name = package.rsplit('/').next().unwrap_or_default();
     let end = name.find(['@', '=', '[', '<', '>']).unwrap_or(name.len());
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_that_nobody_knows_gets_the_least() {
+    fn unknown_package_gets_minimal_access() {
         let added = named("npm:@a/some-mcp@1.2.3").unwrap();
         let data = home().server_data("some-mcp");
         let expected = json!({
@@ -320,16 +320,18 @@ mod tests {
         let time = named("pypi:mcp-server-time").unwrap();
         assert_eq!((time.name.as_str(), time.annotations.is_some()), ("time", true));
         assert!(
-            named("nothing").unwrap_err().starts_with("the catalog has no `nothing`; it has `filesystem`")
+            named("nothing")
+                .unwrap_err()
+                .starts_with("unknown server `nothing`; the catalog has `filesystem`")
         );
-        assert!(named("pypi:mcp-server-sqlite").unwrap_err().contains("needs `--set folder=...`"));
+        assert!(named("pypi:mcp-server-sqlite").unwrap_err().contains("requires `--set folder=...`"));
         let mut added = added;
         added.allow_host("a.example");
         assert_eq!(added.entry["sandbox"]["network"], json!({ "allowedDomains": ["a.example"] }));
     }
 
     #[test]
-    fn what_makers_tell_people_to_type_is_taken_as_it_is() {
+    fn commands_from_documentation_are_accepted() {
         let command = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             Addition::command(&home(), &words, &AdditionChoices::default()).unwrap()
@@ -349,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_elsewhere_has_nothing_here() {
+    fn remote_server_gets_nothing_local() {
         let added = named("https://mcp.example.com/v1?key=x").unwrap();
         let expected = json!({ "url": "https://mcp.example.com/v1?key=x", "unannotated": "ask" });
         assert_eq!((added.name.as_str(), &added.entry, added.data), ("mcp.example.com", &expected, None));
@@ -363,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snippet_says_what_is_started_and_nothing_more() {
+    fn snippet_only_determines_what_is_started() {
         let entry =
             r#"{ "command": "npx", "args": ["-y", "x"], "env": { "KEY": "k" }, "alwaysAllow": ["*"] }"#;
         for text in [format!(r#"{{ "mcpServers": {{ "x": {entry} }} }}"#), format!(r#"{{ "x": {entry} }}"#)] {
@@ -379,12 +381,15 @@ mod tests {
         let called = AdditionChoices { name: Some("y".to_owned()), ..AdditionChoices::default() };
         assert_eq!(Addition::snippet(&home(), entry, &called).unwrap().name, "y");
         for (text, problem) in [
-            (r#"{ "x": { "command": "c", "sandbox": false } }"#, "it sets `sandbox`, which only you decide"),
+            (
+                r#"{ "x": { "command": "c", "sandbox": false } }"#,
+                "it sets `sandbox`, which only you may decide",
+            ),
             (r#"{ "x": { "url": "https://a.example/", "sampling": "allow" } }"#, "it sets `sampling`"),
             (r#"{ "x": { "command": "c", "env": { "K": "keyring:bank" } } }"#, "asks for your secret `bank`"),
-            (r#"{ "x": { "command": "c" }, "y": { "command": "c" } }"#, "has 2 servers"),
-            ("{}", "has 0 servers"),
-            ("[]", "not understood"),
+            (r#"{ "x": { "command": "c" }, "y": { "command": "c" } }"#, "found 2"),
+            ("{}", "found 0"),
+            ("[]", "failed to parse"),
         ] {
             assert!(snippet(text).unwrap_err().contains(problem), "{text}");
         }

@@ -1,10 +1,10 @@
-//! A bundle (`.mcpb`), in which makers pack a server for desktop clients: read as a server that is to be added.
+//! Bundle (`.mcpb`): a packaged server for desktop clients, converted to a server to add.
 //!
-//! - It gets the least, as every server that nobody knows: it reads what is in the bundle, and writes to a folder of its own.
-//! - A folder that it asks for is one that the person names, and is opened by nothing here: it is proposed to them for each agent.
-//!   What its maker proposes is said and not taken.
-//! - What is to be kept secret stands in its entry as `keyring:NAME` and nowhere else.
-//! - It is unpacked to be looked at, and gone again unless its server is added.
+//! - A bundle gets minimal access like any unknown server: it reads its own files, and writes to its own data folder.
+//! - The user names every folder that the bundle works with. Adding the bundle does not grant it; the user is asked for each agent.
+//!   Defaults suggested by the bundle are displayed, but never used for paths.
+//! - Secrets appear in its entry only as `keyring:NAME`.
+//! - The unpacked files are removed again unless the server is added.
 
 mod error;
 mod fill;
@@ -26,32 +26,32 @@ use std::fs::remove_dir_all;
 use std::mem::take;
 use std::path::{Path, PathBuf};
 
-/// The endings of bundles, the older one last.
+/// File name extensions of bundles; `dxt` is the older one.
 pub const BUNDLE_ENDINGS: [&str; 2] = ["mcpb", "dxt"];
 
-/// A bundle that is unpacked. Dropped, its folder is removed.
+/// Unpacked bundle. Dropping it removes its folder.
 #[derive(Debug)]
 pub struct Bundle {
-    /// Its description of itself.
+    /// Manifest of the bundle.
     pub manifest: BundleManifest,
     folder: UnpackedFolder,
 }
 
-/// A folder that is removed with this, unless it was taken out.
+/// Folder that is removed on drop, unless the path was taken.
 #[derive(Debug)]
 struct UnpackedFolder(PathBuf);
 
 impl Bundle {
-    /// Returns `true` if a file is named as bundles are.
+    /// Returns whether a file has the extension of a bundle.
     #[must_use]
     pub fn is_named_so(file: &Path) -> bool {
         file.extension().is_some_and(|end| BUNDLE_ENDINGS.iter().any(|known| end == *known))
     }
 
-    /// Unpacks a bundle below our data, and reads its description. Nothing of it runs.
+    /// Unpacks a bundle to IronCurtain's data folder and reads its manifest. Runs none of its code.
     ///
     /// # Errors
-    /// [`BundleError`]; then nothing of it stays.
+    /// [`BundleError`], in which case the unpacked files are removed.
     pub fn open(home: &Home, file: &Path) -> Result<Self, BundleError> {
         let name = random_name().map_err(BundleError::Folder)?;
         let folder = UnpackedFolder(home.data.join("bundles").join(name));
@@ -60,13 +60,13 @@ impl Bundle {
         Ok(Self { manifest, folder })
     }
 
-    /// The folder that it lies in.
+    /// Returns the folder with the unpacked files.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder.0
     }
 
-    /// Its server, by the person's answers; its own name unless it is given one.
+    /// Returns its server, configured with the user's answers. `name` replaces the bundle's own name.
     ///
     /// # Errors
     /// [`BundleError`].
@@ -96,13 +96,13 @@ impl Bundle {
         }
         let fill = Fill { folder: &self.folder.0, home: &home.person, values };
         let entry = fill.entry(server.mcp_config.clone())?;
-        let mut added = Addition::least(home, name, entry);
+        let mut added = Addition::with_minimal_access(home, name, entry);
         added.open(&self.folder.0, &paths);
         self.not_of_another(home, &added.name)?;
         Ok(added)
     }
 
-    /// Refuses a name under which its secrets would be those of another server.
+    /// Rejects a name for which the bundle's secrets would have the names of another server's secrets.
     fn not_of_another(&self, home: &Home, name: &str) -> Result<(), BundleError> {
         let settings = self.manifest.user_config.iter();
         let secrets = settings.filter(|(_, setting)| setting.kind() == SettingKind::Secret);
@@ -118,14 +118,14 @@ impl Bundle {
         Ok(())
     }
 
-    /// Leaves its folder where it is, for its server.
+    /// Keeps the folder for the added server.
     pub fn keep(mut self) {
         take(&mut self.folder.0);
     }
 }
 
 impl Addition {
-    /// Lets it read the bundle, and proposes the paths that the person named.
+    /// Allows reading the bundle's files, and lists the paths that the user named in `worksWith`.
     fn open(&mut self, folder: &Path, paths: &[String]) {
         if let Some(files) = self.entry.pointer_mut("/sandbox/filesystem").and_then(Value::as_object_mut) {
             files.insert("allowRead".to_owned(), json!([folder]));
@@ -139,7 +139,7 @@ impl Addition {
 impl Drop for UnpackedFolder {
     fn drop(&mut self) {
         if !self.0.as_os_str().is_empty() {
-            // What is left of it is in nobody's way.
+            // Leftovers are harmless.
             let _ = remove_dir_all(&self.0);
         }
     }

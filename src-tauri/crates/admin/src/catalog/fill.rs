@@ -1,29 +1,29 @@
-//! An entry of `mcp-servers.json` for one person's machine, from what the catalog says.
+//! Generates a `mcp-servers.json` entry for this machine from a catalog entry.
 
 use super::{CatalogError, KnownServer, Source};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The system's own Python, which every sandbox shows.
+/// System Python, available in every sandbox.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// Values of a person's machine that complete the entry of a known server.
+/// Values of this machine for the entry of a known server.
 #[derive(Debug, Clone, Copy)]
 pub struct EntryValues<'a> {
-    /// A folder of its own, which outlives sessions.
+    /// Persistent data folder of the server.
     pub data: &'a Path,
-    /// The folder its package is installed in; without one, its entry names the package, to be installed.
+    /// Folder where its package is installed. Without it, the entry names the package, which must be installed.
     pub from: Option<&'a Path>,
-    /// The settings that the person gave.
+    /// Settings chosen by the user.
     pub settings: &'a BTreeMap<String, String>,
 }
 
 impl KnownServer {
-    /// Its entry, complete.
+    /// Returns the complete entry.
     ///
     /// # Errors
-    /// [`CatalogError`], when a setting is missing or not taken.
+    /// [`CatalogError`] if a setting is missing or unknown.
     pub fn entry(&self, filling: EntryValues<'_>) -> Result<Value, CatalogError> {
         let words = self.words(&filling)?;
         let from = filling.from.map(text).transpose()?;
@@ -42,7 +42,7 @@ impl KnownServer {
         entry.insert("description".to_owned(), json!(self.about));
         let mut sandbox = self.entry.sandbox.clone();
         if let Some(from) = from {
-            // Beside what npm installs may lie something else of the person's.
+            // The folder may contain other files of the user next to `node_modules`.
             let program = match &self.source {
                 Source::Npm { .. } => format!("{from}/node_modules"),
                 Source::Pypi { .. } | Source::Own { .. } => from,
@@ -53,7 +53,7 @@ impl KnownServer {
         if let Some(writes) = &self.entry.file_writes {
             entry.insert("fileWrites".to_owned(), json!(writes));
         }
-        // Of tools that nobody has looked at, the person is asked about each call.
+        // Calls of unannotated tools require approval.
         if self.annotations("")?.is_none() {
             entry.insert("unannotated".to_owned(), json!("ask"));
         }
@@ -62,14 +62,14 @@ impl KnownServer {
         Ok(entry)
     }
 
-    /// Returns `true` if it keeps something in a folder of its own.
+    /// Returns whether the server has a data folder.
     #[must_use]
     pub fn keeps_data(&self) -> bool {
         let files = self.entry.sandbox.get("filesystem").and_then(|files| files.get("allowWrite"));
         files.and_then(Value::as_array).into_iter().flatten().any(|path| path == "{data}")
     }
 
-    /// Each placeholder with its value.
+    /// Returns each placeholder with its value.
     fn words(&self, filling: &EntryValues<'_>) -> Result<Vec<(String, String)>, CatalogError> {
         if let Some(name) = filling.settings.keys().find(|name| !self.settings.contains_key(*name)) {
             return Err(CatalogError::NoSetting { id: self.id.clone(), name: name.clone() });
@@ -84,7 +84,7 @@ impl KnownServer {
         Ok(words)
     }
 
-    /// The command, and what it needs before the arguments of the entry.
+    /// Returns the command, with its variables and the arguments that precede those of the entry.
     fn run(&self, from: Option<&str>) -> Result<Run, CatalogError> {
         let plain =
             |command: &str, args: Vec<String>| Run { command: command.into(), args, env: BTreeMap::new() };
@@ -119,14 +119,14 @@ impl KnownServer {
     }
 }
 
-/// A command line and what goes into its environment.
+/// Command line and environment variables.
 struct Run {
     command: String,
     args: Vec<String>,
     env: BTreeMap<String, String>,
 }
 
-/// Lets the sandbox show a folder.
+/// Adds a readable folder to sandbox settings.
 fn shown(sandbox: &mut Map<String, Value>, dir: String) {
     let files = sandbox.entry("filesystem").or_insert_with(|| json!({}));
     let Some(files) = files.as_object_mut() else { return };
@@ -136,7 +136,7 @@ fn shown(sandbox: &mut Map<String, Value>, dir: String) {
     }
 }
 
-/// Puts what stands for each placeholder in its place, in every text.
+/// Replaces the placeholders in all strings of a value.
 fn put(value: &mut Value, words: &[(String, String)]) {
     match value {
         Value::String(text) => {
@@ -168,9 +168,9 @@ mod tests {
     }
 
     #[test]
-    fn a_package_is_named_with_its_version_or_run_from_where_it_is() {
+    fn package_is_run_by_version_or_from_its_folder() {
         let sandbox = json!({ "view": "roots", "filesystem": { "allowWrite": ["/d"] } });
-        let about = "Remembers facts and how they hang together, in one file that it keeps.";
+        let about = "Remembers facts and their relations in a file.";
         let expected = json!({
             "command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory@2026.8.31"],
             "env": { "MEMORY_FILE_PATH": "/d/memory.jsonl" }, "description": about, "sandbox": sandbox,
@@ -185,16 +185,16 @@ mod tests {
         let expected = json!({
             "command": "/usr/bin/python3", "args": ["-m", "mcp_server_time"],
             "env": { "PYTHONPATH": "/p", "PYTHONDONTWRITEBYTECODE": "1" },
-            "description": "Tells the time and converts it between time zones.",
+            "description": "Returns the current time and converts times between time zones.",
             "sandbox": { "view": "roots", "filesystem": { "allowRead": ["/p"] } },
         });
         assert_eq!(filled("time", Some("/p"), &[]), Ok(expected));
     }
 
     #[test]
-    fn settings_are_asked_for_and_others_are_refused() {
+    fn missing_and_unknown_settings_are_rejected() {
         let unset = filled("sqlite", None, &[]).unwrap_err().to_string();
-        assert!(unset.starts_with("`sqlite` needs `--set folder=...`"), "{unset}");
+        assert!(unset.starts_with("`sqlite` requires `--set folder=...`"), "{unset}");
         let entry = filled("sqlite", None, &[("folder", "/db")]).unwrap();
         assert_eq!(
             entry["args"],
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn every_entry_is_one_that_the_configuration_takes() {
+    fn every_generated_entry_is_valid() {
         for known in Catalog::shipped().unwrap().iter() {
             let settings: Vec<_> = known.settings.keys().map(|name| (name.as_str(), "/set")).collect();
             let package = matches!(known.source, Source::Npm { .. } | Source::Pypi { .. });
@@ -220,7 +220,7 @@ mod tests {
                 let servers = Servers::parse(&text, Path::new("/c"), Path::new("/home/u")).unwrap();
                 let server = servers.find(Some("mine")).unwrap();
                 let settings = server.sandbox.settings().unwrap();
-                assert!(settings.view.is_some(), "`{}` does not say what it sees", known.id);
+                assert!(settings.view.is_some(), "`{}` has no `view`", known.id);
                 let hosts = server.allowed_domains().unwrap();
                 assert!(hosts.iter().all(|host| !host.contains('*')), "{}", known.id);
             }

@@ -1,67 +1,67 @@
-//! Text that the user did not write: a maker's snippet, an address, a bundle, the settings of an agent client.
+//! Validates text that the user did not write: a snippet from documentation, an address, a bundle, or an agent client's settings.
 //!
-//! - INVARIANT: an entry made from such text names no secret of the user's unless the user gave it one by name, since the name
-//!   may be that of another server's secret and the entry says where it is sent.
-//! - It says what is started or where a server runs, and sets no option that decides what a server may do.
+//! - INVARIANT: an entry from such text refers to a secret only if the user passed that secret by name. Otherwise it could refer to
+//!   another server's secret and send it to any address.
+//! - Such text determines what is started or connected to, and sets no option that controls what a server may do.
 
 use ironcurtain_secrets::SecretName;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// The mark of a secret's name.
+/// Prefix of a secret's name.
 const MARK: &str = "keyring:";
 
-/// The keys that say what is started, or where a server runs.
+/// Keys that determine what is started or connected to.
 const TAKEN: [&str; 8] = ["command", "args", "env", "type", "url", "serverUrl", "httpUrl", "headers"];
 
-/// Keys for people and for agent clients, which change nothing here.
+/// Keys for display and for agent clients, without effect here.
 const IGNORED: [&str; 4] = ["alwaysAllow", "autoApprove", "description", "disabled"];
 
-/// The options that only the user sets.
+/// Options that only the user may set.
 const OURS: [&str; 8] =
     ["allowedAddresses", "fileWrites", "passEnv", "sampling", "sandbox", "unannotated", "view", "worksWith"];
 
-/// Secrets that the user gives a server, by the variable or header that each is for.
+/// Secrets that the user passes to a server, by variable or header.
 pub type GivenSecrets = BTreeMap<String, SecretName>;
 
-/// Why a text that the user did not write is refused.
+/// Reason for rejecting text that the user did not write.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ForeignTextError {
-    /// A variable or header names a secret of the user's.
+    /// A variable or header refers to one of the user's secrets.
     #[error(
-        "`{place}` asks for your secret `{secret}`, which may be another server's; if this server is to have it, pass `--secret {key}={secret}` to `ironcurtain`"
+        "`{place}` asks for your secret `{secret}`, which may belong to another server; to pass it to this server, add `--secret {key}={secret}` to the `ironcurtain` command"
     )]
     Secret {
-        /// The place, as `env.API_KEY`.
+        /// Location in the entry, such as `env.API_KEY`.
         place: String,
-        /// The variable or header.
+        /// Name of the variable or header.
         key: String,
-        /// The secret.
+        /// Name of the secret.
         secret: String,
     },
-    /// A secret is named where none can be.
-    #[error("`{0}` contains `keyring:`, which stands for a secret of yours; remove it")]
+    /// Another field refers to a secret.
+    #[error("`{0}` contains `keyring:`, which refers to one of your secrets; remove it")]
     Mark(String),
-    /// It sets an option of ours.
-    #[error("it sets `{0}`, which only you decide; remove it, and set it in `mcp-servers.json` yourself")]
+    /// An option is set that only the user may set.
+    #[error("it sets `{0}`, which only you may decide; remove it, and set it in `mcp-servers.json` yourself")]
     Ours(String),
-    /// It has a key that no entry has.
+    /// The entry has an unknown key.
     #[error("unknown key `{0}`; remove it")]
     Unknown(String),
 }
 
-/// An entry from text that the user did not write, after the check.
+/// Validated entry from text that the user did not write.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Checked {
     pub(crate) entry: Map<String, Value>,
-    /// The keys that were left out.
+    /// Keys that were removed.
     pub(crate) ignored: Vec<String>,
 }
 
-/// Checks an entry, leaves out the keys that are ignored, and puts the user's secrets in.
+/// Validates an entry, removes ignored keys and adds the user's secrets.
 ///
 /// # Errors
-/// [`ForeignTextError`], naming the place.
+/// [`ForeignTextError`] with the location.
 pub(crate) fn checked(
     mut entry: Map<String, Value>,
     given: &GivenSecrets,
@@ -97,7 +97,7 @@ pub(super) fn give(entry: &mut Map<String, Value>, given: &GivenSecrets) {
     }
 }
 
-/// Returns `true` for a text with the mark of a secret in it.
+/// Returns whether a text contains the prefix of a secret's name.
 pub(super) fn mentions_secret(text: &str) -> bool {
     text.to_ascii_lowercase().contains(MARK)
 }
@@ -130,13 +130,14 @@ fn names_no_secret(place: &str, value: &Value) -> Result<(), ForeignTextError> {
     }
 }
 
-/// The place of a given secret: the holder, the key as it is written there, and the word before the secret, with its blank.
+/// Returns the location of a secret in an entry: `env` or `headers`, the key as written there, and the prefix before the secret, such as
+/// `Bearer `.
 fn place_of(entry: &Map<String, Value>, key: &str) -> (&'static str, String, String) {
     if !is_remote(entry) {
         return ("env", key.to_owned(), String::new());
     }
     let headers = entry.get("headers").and_then(Value::as_object);
-    // The name of a header has no case.
+    // Header names are case-insensitive.
     let written = headers.and_then(|all| all.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)));
     let word = written.and_then(|(_, value)| value.as_str()?.split_once(' ')).map(|(word, _)| word);
     let is_word = |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphabetic());
@@ -148,7 +149,7 @@ fn place_of(entry: &Map<String, Value>, key: &str) -> (&'static str, String, Str
     ("headers", written.map_or(key, |(name, _)| name).to_owned(), kind)
 }
 
-/// Returns `true` for an entry of a server that runs elsewhere.
+/// Returns whether an entry is for a remote server.
 pub(super) fn is_remote(entry: &Map<String, Value>) -> bool {
     ["url", "serverUrl", "httpUrl"].iter().any(|key| entry.contains_key(*key))
 }
@@ -163,17 +164,17 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_s_text_names_no_secret_anywhere_and_the_user_gives_one_by_name() {
+    fn secrets_are_used_only_if_the_user_passes_them() {
         let local = json!({ "command": "c", "env": { "KEY": "keyring:bank" } });
-        let wanted = "`env.KEY` asks for your secret `bank`, which may be another server's; if this server is to have it, pass \
-            `--secret KEY=bank` to `ironcurtain`";
+        let wanted = "`env.KEY` asks for your secret `bank`, which may belong to another server; to pass it to this server, add \
+            `--secret KEY=bank` to the `ironcurtain` command";
         assert_eq!(check(local.clone(), &[]), Err(wanted.to_owned()));
         assert!(check(local.clone(), &[("OTHER", "bank")]).is_err(), "another variable");
         let given = check(local, &[("KEY", "mine")]).unwrap();
         assert_eq!(
             given.entry["env"],
             json!({ "KEY": "keyring:mine" }),
-            "the user's choice, not the maker's"
+            "the user's choice, not the author's"
         );
         for (entry, place) in [
             (json!({ "command": "keyring:a" }), "command"),
@@ -186,13 +187,13 @@ mod tests {
             let refused = check(entry, &[]).unwrap_err();
             assert_eq!(
                 refused,
-                format!("`{place}` contains `keyring:`, which stands for a secret of yours; remove it")
+                format!("`{place}` contains `keyring:`, which refers to one of your secrets; remove it")
             );
         }
     }
 
     #[test]
-    fn a_given_secret_stands_in_its_header_once_with_the_word_before_it() {
+    fn secret_replaces_the_header_value_and_keeps_its_scheme() {
         let far = |headers: Value| json!({ "url": "https://a.example/", "headers": headers });
         let header =
             |headers: Value, key: &str| check(far(headers), &[(key, "s")]).unwrap().entry["headers"].clone();
@@ -208,12 +209,12 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_sets_no_option_of_ours() {
+    fn options_of_the_user_are_rejected() {
         for key in OURS {
             let mut entry = json!({ "command": "c" });
             entry[key] = json!(true);
             let refused = check(entry, &[]).unwrap_err();
-            assert!(refused.starts_with(&format!("it sets `{key}`, which only you decide")), "{refused}");
+            assert!(refused.starts_with(&format!("it sets `{key}`, which only you may decide")), "{refused}");
         }
         assert_eq!(
             check(json!({ "command": "c", "cwd": "/" }), &[]),

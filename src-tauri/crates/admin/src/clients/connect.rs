@@ -1,4 +1,4 @@
-//! Connecting a client, and disconnecting it.
+//! Connects and disconnects a client.
 
 use super::own_command::OwnCommand;
 use super::record::Record;
@@ -16,107 +16,107 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The name of the one entry that gives all servers.
+/// Name of the single entry that provides several servers.
 const ALL: &str = "ironcurtain";
 
-/// The entries that a client is to have.
+/// Entries to add to a client's settings.
 #[derive(Debug, Clone, Copy)]
 pub enum ConnectRequest<'a> {
-    /// One for each of our servers.
+    /// One entry for each of IronCurtain's servers.
     Each,
-    /// One for this server of ours.
+    /// One entry for this server.
     Server(&'a str),
-    /// One for all servers of ours together.
+    /// A single entry for all servers.
     AsOne,
-    /// One for the servers of a profile.
+    /// A single entry for the servers of a profile.
     Profile(&'a str),
-    /// One for each server that the client starts itself, which becomes a server of ours.
+    /// One entry for each server that the client starts directly; each of them becomes one of IronCurtain's servers.
     Move {
-        /// Their plain secrets go to the keyring.
+        /// True to move their plain secrets to the keyring.
         secrets: bool,
-        /// Only those of these names; the others stay as they are.
+        /// Only the servers with these names.
         only: Option<&'a [String]>,
-        /// Secrets that the servers which move are given.
+        /// Secrets to pass to the moved servers.
         given: &'a GivenSecrets,
     },
 }
 
-/// A change that is ready to be written.
+/// Change of a client's settings, ready to be written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientChange {
-    /// The client's name, for people.
+    /// Display name of the client.
     pub client: &'static str,
-    /// Its settings.
+    /// Settings file.
     pub file: PathBuf,
-    /// Their change.
+    /// Change of the settings file.
     pub edit: Edit,
-    /// The client's own commands that make it, in place of us; none where we edit the file.
+    /// The client's own commands that make the change; empty if the file is edited directly.
     pub commands: Vec<OwnCommand>,
-    /// The change of `mcp-servers.json`, where servers move there.
+    /// Change of `mcp-servers.json`, if servers are moved there.
     pub servers: Option<(PathBuf, Edit)>,
-    /// The secrets that go to the keyring before anything is written ([`plain_secrets::keep`]).
+    /// Secrets to store in the keyring before anything is written ([`plain_secrets::keep`]).
     pub secrets: Vec<PlainSecret>,
-    /// The entries that it writes or removes.
+    /// Entries that are written or removed.
     pub names: Vec<String>,
-    /// The entries that stay past the shield.
+    /// Entries that keep bypassing IronCurtain.
     pub left: Vec<Unmoved>,
-    /// The entries that are replaced, as they were.
+    /// Original values of the replaced entries.
     originals: BTreeMap<String, Option<Value>>,
-    /// No entry starts our shim yet.
+    /// True if no entry starts the shim yet.
     is_free: bool,
-    /// The shim goes in, and not out.
+    /// True for connecting, false for disconnecting.
     is_connecting: bool,
-    /// The secrets in what the client has, or had.
+    /// Secrets in the client's settings, to hide when displaying the change.
     hidden: Vec<Secret>,
 }
 
-/// An entry that stays as it is.
+/// Entry that is not changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unmoved {
-    /// Its name.
+    /// Name of the entry.
     pub name: String,
-    /// Why.
+    /// Reason for not changing it.
     pub why: NotConnected,
 }
 
-/// Why an entry of a client's stays as it is.
+/// Reason for not changing a client's entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotConnected {
-    /// It is no stdio server.
-    #[error("it connects to `{0}` itself")]
+    /// The entry is not a stdio server.
+    #[error("it connects directly to `{0}`")]
     Remote(String),
-    /// Only the client can fill in its words.
-    #[error("it uses `{0}`, which only the client can fill in")]
+    /// The entry contains a variable of the client.
+    #[error("it uses `{0}`, which only the client can replace")]
     Variable(String),
-    /// A server of ours has its name and starts something else.
-    #[error("a server of yours has this name already, and starts `{0}`")]
+    /// One of IronCurtain's servers has the same name and starts something else.
+    #[error("one of your servers already has this name, and starts `{0}`")]
     Taken(String),
-    /// Its form is not known.
-    #[error("its form is not known")]
+    /// The entry has an unrecognized format.
+    #[error("its format is not recognized")]
     Unknown,
-    /// It says more than what is started.
-    #[error("it is refused: {0}")]
+    /// The entry sets more than what is started.
+    #[error("it is rejected: {0}")]
     Foreign(#[from] ForeignTextError),
-    /// It starts something itself under the name of a server of ours.
-    #[error("it starts `{0}` itself; move it behind the shield with `--move`")]
+    /// The entry has the name of one of IronCurtain's servers, but starts something directly.
+    #[error("it starts `{0}` directly; to run it through IronCurtain, use `--move`")]
     Bypassing(String),
 }
 
 impl ClientChange {
-    /// The change of the settings for people, who see no secret in it.
+    /// Returns the diff of the settings, with secrets hidden.
     #[must_use]
     pub fn shown(&self) -> String {
         plain_secrets::hidden(self.edit.diff(), &self.hidden)
     }
 
-    /// The same of the change of `mcp-servers.json`.
+    /// Returns the diff of `mcp-servers.json`, with secrets hidden.
     #[must_use]
     pub fn servers_shown(&self) -> Option<String> {
         self.servers.as_ref().map(|(_, edit)| plain_secrets::hidden(edit.diff(), &self.hidden))
     }
 }
 
-/// Servers of a client, as they become ours.
+/// Servers of a client that become IronCurtain's.
 struct Moved {
     servers: (PathBuf, Edit),
     secrets: Vec<PlainSecret>,
@@ -125,7 +125,7 @@ struct Moved {
 }
 
 impl Clients {
-    /// The change that connects a client.
+    /// Plans to connect a client.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -145,7 +145,7 @@ impl Clients {
         let servers = Servers::load(&self.home)?;
         let (mut moved, mut left, mut secrets) = (None, Vec::new(), Vec::new());
         let each = |name: String| (self.shim(ShimSelection::Server(&name)), name);
-        // The entries by their names, and what each starts.
+        // Commands and names of the entries to write.
         let wanted: Vec<(StartCommand, String)> = match request {
             ConnectRequest::AsOne => vec![(self.shim(ShimSelection::All), ALL.to_owned())],
             ConnectRequest::Profile(name) if !Config::load(&self.home)?.profiles.contains_key(name) => {
@@ -187,7 +187,7 @@ impl Clients {
             }
         }
         let text = read(&file)?;
-        // An entry that starts the same already stays as its client wrote it.
+        // An entry that already starts the same command keeps its formatting.
         let is_there = |name: &str, launch: &StartCommand| {
             at(name).is_some_and(|entry| entry.launch.as_ref() == Some(launch) && !entry.is_disabled)
         };
@@ -227,7 +227,7 @@ impl Clients {
         })
     }
 
-    /// The change that gives a client back what it had: for one server, or for all.
+    /// Plans to disconnect a client, for one server or for all.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -280,10 +280,10 @@ impl Clients {
         })
     }
 
-    /// Writes a change: what was there first, then our servers, then the client's settings.
+    /// Writes a change: first the record of the original settings, then IronCurtain's servers, then the client's settings.
     ///
     /// # Errors
-    /// [`ClientError::Changed`] where a file is not as it was when the change was made, and of writing.
+    /// [`ClientError::Changed`] if a file has changed since the change was planned, or an error of writing.
     pub fn write(&self, change: &ClientChange) -> Result<(), ClientError> {
         if read(&change.file)? != change.edit.before {
             return Err(ClientError::Changed(change.file.clone()));
@@ -309,7 +309,7 @@ impl Clients {
         Ok(())
     }
 
-    /// The servers of ours that entries of a client become.
+    /// Converts entries of a client to IronCurtain's servers.
     fn moving<'a>(
         &self,
         entries: impl Iterator<Item = &'a SettingsEntry>,
@@ -343,7 +343,7 @@ impl Clients {
     }
 }
 
-/// The entry of ours for a client's; none where there is the same already.
+/// Returns IronCurtain's entry for a client's entry; `None` if the same server already exists.
 fn movable(
     entry: &SettingsEntry,
     there: &Servers,
@@ -379,7 +379,7 @@ fn starts(entry: &SettingsEntry) -> String {
     command.or_else(|| entry.url.clone()).unwrap_or_else(|| entry.value.to_string())
 }
 
-/// Each entry as it was, or gone.
+/// Restores the original entries, or removes those that did not exist.
 fn restored(
     client: &KnownClient,
     file: &Path,

@@ -1,8 +1,7 @@
-//! A client's own command that writes its settings.
+//! Client's own command for editing its settings.
 //!
-//! - Preferred where the client has one and is there: it writes its settings again and again while it runs, and would write over
-//!   what somebody else has put there meanwhile.
-//! - Only for entries that start our shim: what it is told stands on its command line, which is no place for somebody's secrets.
+//! - Preferred if available: a running client rewrites its settings file, and would overwrite direct edits.
+//! - Used only for entries that start the shim, because they contain no secrets, which must not be on a command line.
 
 use super::{ClientError, program};
 use ironcurtain_client_config::{KnownClient, StartCommand};
@@ -10,10 +9,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// The client that has such a command, and its program.
+/// Id of the client that has such a command, and the name of its program.
 const CLAUDE_CODE: (&str, &str) = ("claude-code", "claude");
 
-/// A client's own command.
+/// Client's own command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnCommand {
     program: PathBuf,
@@ -21,7 +20,7 @@ pub struct OwnCommand {
 }
 
 impl OwnCommand {
-    /// The command that adds an entry for the shim to the person's own settings, where there is one.
+    /// Returns the command that adds an entry for the shim to the user's settings, if the client has one.
     pub(super) fn adding(client: &KnownClient, name: &str, launch: &StartCommand) -> Option<Self> {
         let env = launch.env.iter().flat_map(|(key, value)| ["-e".to_owned(), format!("{key}={value}")]);
         let words = ["mcp", "add", "-s", "user", name].map(ToOwned::to_owned).into_iter().chain(env);
@@ -29,7 +28,7 @@ impl OwnCommand {
         Self::of(client, words.chain(start))
     }
 
-    /// The command that removes an entry from them.
+    /// Returns the command that removes an entry from the user's settings, if the client has one.
     pub(super) fn removing(client: &KnownClient, name: &str) -> Option<Self> {
         Self::of(client, ["mcp", "remove", "-s", "user", name].map(ToOwned::to_owned).into_iter())
     }
@@ -40,7 +39,7 @@ impl OwnCommand {
         Some(Self { program, arguments: arguments.collect() })
     }
 
-    /// Runs it to its end.
+    /// Runs the command and waits for it.
     pub(super) fn run(&self) -> Result<(), ClientError> {
         let failed = |said: String| ClientError::OwnCommand { command: self.to_string(), said };
         let output = Command::new(&self.program)
@@ -53,7 +52,7 @@ impl OwnCommand {
         }
         let said = [output.stdout, output.stderr].concat();
         let said = String::from_utf8_lossy(&said);
-        Err(failed(said.lines().last().unwrap_or("it ended without a word").trim().to_owned()))
+        Err(failed(said.lines().last().unwrap_or("it exited without output").trim().to_owned()))
     }
 }
 

@@ -1,7 +1,7 @@
-//! The record of what was written into clients' settings, and the settings as they were before.
+//! Record of changes to clients' settings, with copies of the original files.
 //!
-//! - Lies in the state folder, which no agent reaches: settings hold secrets.
-//! - Written before the settings are, so that nothing is changed of which nobody knows how it was.
+//! - Stored in the state folder, which no agent can reach, because settings may contain secrets.
+//! - Written before the settings, so that the original of every change is known.
 
 use super::ClientError;
 use crate::file_edit::{self, FileEditError};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The clients whose settings were written, by file.
+/// Changed settings files.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Record {
@@ -25,17 +25,17 @@ pub(super) struct Record {
     folder: PathBuf,
 }
 
-/// The changes of one file.
+/// Changes of one settings file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Written {
-    /// The name of the copy of the file as it was; none where there was no file.
+    /// Name of the copy of the original file; `None` if there was no file.
     pub before: Option<String>,
-    /// The copy is what disconnecting gives back: no entry of it started our shim.
+    /// True if disconnecting may restore the copy, because none of its entries starts the shim.
     pub is_whole: bool,
     /// SHA-256 of the text that was written.
     pub after: String,
-    /// The entries that were written, with what they were before.
+    /// Written entries, with their original values.
     pub entries: BTreeMap<String, Option<Value>>,
 }
 
@@ -55,12 +55,12 @@ impl Record {
         Ok(Self { folder, ..record })
     }
 
-    /// The changes of a file.
+    /// Returns the changes of a file.
     pub(super) fn of(&self, file: &Path) -> Option<&Written> {
         self.files.get(file)
     }
 
-    /// The text of a file as it was before the first change, if nobody but us has changed it since.
+    /// Returns the original text of a file, if only IronCurtain has changed it since.
     pub(super) fn untouched(
         &self,
         file: &Path,
@@ -76,8 +76,8 @@ impl Record {
         }
     }
 
-    /// Notes what is about to be written into a file, and keeps its text. `entries` are those that are replaced, as they were;
-    /// `is_free` says that no entry starts our shim yet.
+    /// Records a change before it is written, and saves a copy of the file. `entries` are the original values of the replaced entries;
+    /// `is_free` is true if no entry starts the shim yet.
     pub(super) fn note(
         &mut self,
         file: &Path,
@@ -92,7 +92,7 @@ impl Record {
         let known = self.files.remove(file);
         let mut old_copy = None;
         let mut written = match known {
-            // The oldest copy is still what disconnecting gives back.
+            // Disconnecting still restores the oldest copy.
             Some(written) if is_ours(&written) => written,
             known => {
                 let (copy, entries) = known.map(|known| (known.before, known.entries)).unwrap_or_default();
@@ -108,11 +108,11 @@ impl Record {
         Ok(self.discard(old_copy)?)
     }
 
-    /// Forgets entries of a file, and the file with its last one.
+    /// Removes entries of a file from the record, and the file with its last entry.
     pub(super) fn forget(&mut self, file: &Path, names: &[String], edit: &Edit) -> Result<(), ClientError> {
         let mut old_copy = None;
         if let Some(written) = self.files.get_mut(file) {
-            // Somebody else's changes are not given up for the copy.
+            // Restoring the copy would discard changes made by others.
             written.is_whole &= edit.before.as_deref().map(digest).as_ref() == Some(&written.after);
             written.entries.retain(|name, _| !names.contains(name));
             written.after = digest(edit.after.as_deref().unwrap_or_default());
@@ -130,7 +130,7 @@ impl Record {
         Ok(name)
     }
 
-    /// Removes the copy of a file that nothing leads to any more: settings hold secrets.
+    /// Deletes a copy that is no longer needed, because it may contain secrets.
     fn discard(&self, copy: Option<String>) -> Result<(), FileEditError> {
         let Some(copy) = copy.map(|name| self.folder.join(name)) else { return Ok(()) };
         match std::fs::remove_file(&copy) {

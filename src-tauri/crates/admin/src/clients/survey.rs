@@ -1,4 +1,4 @@
-//! The clients as they are: which are there, and what each starts.
+//! Lists agent clients and the servers that each starts.
 
 use super::{ClientError, ClientTarget, Clients};
 use ironcurtain_client_config::{
@@ -8,89 +8,89 @@ use ironcurtain_config::read;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// One client.
+/// State of a client and its entries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientReport {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub id: &'static str,
-    /// Its name for people.
+    /// Display name.
     pub name: &'static str,
-    /// The file of its settings, as it is or would be.
+    /// Settings file, which may not exist.
     pub file: PathBuf,
-    /// Its state.
+    /// State of the client.
     pub state: ClientState,
-    /// Its entries.
+    /// Server entries in its settings.
     pub entries: Vec<EntryReport>,
-    /// Why its settings cannot be read.
+    /// Error of reading its settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// The state of a client, the worst of its entries.
+/// State of a client: that of its worst entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClientState {
-    /// Nothing of it is on this machine.
+    /// Not installed.
     Missing,
-    /// It is there, and no entry of it starts our shim.
+    /// Installed, but no entry starts the shim.
     NotConnected,
-    /// Every server that it starts is behind the shield.
+    /// All its servers run through IronCurtain.
     Connected,
-    /// It starts our shim, and servers past it as well.
+    /// Some of its servers run through IronCurtain, and others bypass it.
     Bypassing,
-    /// It starts a shim that is not there, or not this one.
+    /// An entry starts a shim that does not exist, or that of another installation.
     Drifted,
-    /// Its settings cannot be read.
+    /// Its settings could not be read.
     Unreadable,
 }
 
-/// One entry of a client.
+/// Entry of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EntryReport {
-    /// Its name.
+    /// Name of the entry.
     pub name: String,
-    /// Its way.
+    /// Program or address that the entry uses.
     #[serde(flatten)]
     pub way: EntryUse,
 }
 
-/// The way that an entry leads.
+/// Use of an entry: the program it starts or the address it connects to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "use")]
 pub enum EntryUse {
-    /// It starts our shim.
+    /// Starts the shim.
     Shield {
-        /// The server that it gives; none for several of them.
+        /// Server that it provides; `None` for several.
         server: Option<String>,
-        /// The profile whose servers it gives; without one and without a server, all of them.
+        /// Profile whose servers it provides. Without a server and a profile, it provides all servers.
         #[serde(skip_serializing_if = "Option::is_none")]
         profile: Option<String>,
     },
-    /// It starts a shim that is not there, or another one.
+    /// Starts a shim that does not exist, or that of another installation.
     OtherShim {
-        /// The path.
+        /// Path of the shim.
         path: String,
     },
-    /// It starts a server itself.
+    /// Starts a server directly.
     Server {
-        /// The command line.
+        /// Command line.
         command: String,
     },
-    /// It connects to an address itself.
+    /// Connects to a remote server directly.
     Remote {
-        /// The address.
+        /// Address of the server.
         url: String,
     },
-    /// The client does not use it.
+    /// Disabled in the client.
     Disabled,
-    /// Nothing is known of it.
+    /// Unrecognized format.
     Unknown,
 }
 
 impl Clients {
-    /// All clients of the table, those that are not there among them.
+    /// Returns all supported clients, including those that are not installed.
     #[must_use]
     pub fn survey(&self) -> Vec<ClientReport> {
         let found = |client: &'static KnownClient| {
@@ -100,7 +100,7 @@ impl Clients {
         CLIENTS.iter().filter_map(found).collect()
     }
 
-    /// One client.
+    /// Returns the state of one client.
     ///
     /// # Errors
     /// [`ClientError::Unknown`], [`ClientError::NoProject`], [`ClientError::Missing`].
@@ -149,7 +149,7 @@ impl Clients {
     }
 }
 
-/// The entries of a client's settings.
+/// Returns the entries in a client's settings.
 pub(super) fn entries(client: &KnownClient, file: &Path) -> Result<Vec<SettingsEntry>, ClientError> {
     let text = read(file)?;
     client
@@ -157,7 +157,7 @@ pub(super) fn entries(client: &KnownClient, file: &Path) -> Result<Vec<SettingsE
         .map_err(|problem| ClientError::Document { file: file.to_path_buf(), problem })
 }
 
-/// The words of a command, for people.
+/// Formats a command for display.
 pub(super) fn command_line(launch: &StartCommand) -> String {
     let words = std::iter::once(&launch.command).chain(&launch.args);
     words.map(String::as_str).collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! A client in a home of its own: connected, moved behind the shield, given back.
+//! Connects, moves and disconnects a client in its own home folder.
 
 use super::*;
 use crate::catalog::GivenSecrets;
@@ -69,7 +69,7 @@ impl Desk {
 }
 
 #[test]
-fn a_client_is_connected_and_given_back_as_it_was() {
+fn disconnecting_restores_the_original_settings() {
     for before in [None, Some(BEFORE)] {
         let desk = desk(before);
         assert_eq!(desk.state(), ClientState::NotConnected);
@@ -90,7 +90,7 @@ fn a_client_is_connected_and_given_back_as_it_was() {
 }
 
 #[test]
-fn servers_move_behind_the_shield_and_back() {
+fn servers_are_moved_to_ironcurtain_and_back() {
     let desk = desk(Some(BEFORE));
     let change =
         desk.connect(ConnectRequest::Move { secrets: false, only: None, given: &NO_SECRETS }).unwrap();
@@ -99,13 +99,13 @@ fn servers_move_behind_the_shield_and_back() {
     assert_eq!(
         left,
         [
-            "far: it connects to `https://mcp.example/mcp` itself",
-            "here: it uses `${workspaceFolder}/server.js`, which only the client can fill in"
+            "far: it connects directly to `https://mcp.example/mcp`",
+            "here: it uses `${workspaceFolder}/server.js`, which only the client can replace"
         ]
     );
     let expected = json!({ "command": "npx", "args": ["-y", "notes-mcp@1.2.3"], "unannotated": "ask", "env": { "TOKEN": "t0ken" } });
     assert_eq!(desk.servers()["notes"], expected);
-    assert!(desk.servers()["filesystem"].is_object(), "the server that is there without a file stays");
+    assert!(desk.servers()["filesystem"].is_object(), "the default server is kept");
     let shim = desk.clients.shim.display().to_string();
     let text = desk.text().unwrap();
     assert!(text.contains(&shim) && !text.contains("t0ken") && text.contains("// mine"), "{text}");
@@ -113,7 +113,7 @@ fn servers_move_behind_the_shield_and_back() {
         desk.connect(ConnectRequest::Move { secrets: false, only: None, given: &NO_SECRETS }).unwrap().names,
         [""; 0]
     );
-    // Somebody else changes the file meanwhile: the entry comes back, and what they wrote stays.
+    // The file is changed meanwhile: the entry is restored, and the other changes are kept.
     std::fs::write(desk.file(), text.replace("// mine", "// theirs")).unwrap();
     desk.disconnect(None).unwrap();
     let text = desk.text().unwrap();
@@ -121,7 +121,7 @@ fn servers_move_behind_the_shield_and_back() {
 }
 
 #[test]
-fn servers_move_one_by_one_and_the_others_stay_as_they_are() {
+fn only_the_named_servers_are_moved() {
     let desk =
         desk(Some(&BEFORE.replace("\"far\"", "\"more\": { \"command\": \"more-mcp\" },\n    \"far\"")));
     let before: Value = serde_json::from_str(&desk.text().unwrap().replace("// mine", "")).unwrap();
@@ -133,12 +133,15 @@ fn servers_move_one_by_one_and_the_others_stay_as_they_are() {
     let now: Value = serde_json::from_str(&desk.text().unwrap().replace("// mine", "")).unwrap();
     assert_eq!(now["mcpServers"]["notes"], before["mcpServers"]["notes"]);
     assert_eq!(desk.state(), ClientState::Bypassing);
-    // It has moved already, and `none` was never there.
+    // `more` has already been moved, and `none` never existed.
     for name in ["more", "none"] {
         let only = [name.to_owned()];
         let request = ConnectRequest::Move { secrets: false, only: Some(&only), given: &NO_SECRETS };
         let refused = desk.clients.connect(CURSOR, request).unwrap_err().to_string();
-        assert_eq!(refused, format!("Cursor starts no server `{name}` itself that could be moved"));
+        assert_eq!(
+            refused,
+            format!("Cursor does not start a server `{name}` directly, so there is nothing to move")
+        );
     }
     desk.disconnect(None).unwrap();
     let back: Value = serde_json::from_str(&desk.text().unwrap().replace("// mine", "")).unwrap();
@@ -146,10 +149,10 @@ fn servers_move_one_by_one_and_the_others_stay_as_they_are() {
 }
 
 #[test]
-fn a_client_is_given_the_servers_of_a_profile() {
+fn client_can_be_connected_to_a_profile() {
     let desk = desk(None);
     let refused = desk.clients.connect(CURSOR, ConnectRequest::Profile("work")).unwrap_err().to_string();
-    assert_eq!(refused, "no profile is called `work`; `ironcurtain profiles` names them");
+    assert_eq!(refused, "unknown profile `work`; run `ironcurtain profiles` to list them");
     let config = desk.clients.home.config.join("config.json");
     std::fs::write(config, r#"{ "profiles": { "work": ["filesystem"] } }"#).unwrap();
     desk.connect(ConnectRequest::AsOne).unwrap();
@@ -174,7 +177,7 @@ fn one_server_of_several_is_disconnected() {
 }
 
 #[test]
-fn what_somebody_else_wrote_between_two_disconnects_stays() {
+fn changes_between_two_disconnects_are_kept() {
     let desk = desk(Some(BEFORE));
     desk.connect(ConnectRequest::Each).unwrap();
     desk.connect(ConnectRequest::Move { secrets: false, only: None, given: &NO_SECRETS }).unwrap();
@@ -189,25 +192,25 @@ fn what_somebody_else_wrote_between_two_disconnects_stays() {
 }
 
 #[test]
-fn no_copy_of_settings_outlives_its_use() {
+fn copies_of_settings_are_deleted_after_use() {
     let desk = desk(Some(BEFORE));
     let copies = || std::fs::read_dir(desk.clients.home.state.join("clients")).unwrap().count() - 1;
     desk.connect(ConnectRequest::Each).unwrap();
     assert_eq!(copies(), 1);
     std::fs::write(desk.file(), desk.text().unwrap().replace("// mine", "// theirs")).unwrap();
     desk.connect(ConnectRequest::AsOne).unwrap();
-    assert_eq!(copies(), 1, "the older one is of no use any more");
+    assert_eq!(copies(), 1, "the older copy is no longer needed");
     desk.disconnect(None).unwrap();
     assert_eq!(copies(), 0);
 }
 
 #[test]
-fn what_is_taken_changed_or_not_understood_is_refused() {
+fn taken_changed_and_invalid_settings_are_rejected() {
     let desk = desk(Some(BEFORE));
     let refused = |request| desk.clients.connect(CURSOR, request).unwrap_err().to_string();
     assert_eq!(
         refused(ConnectRequest::Server("x")),
-        "no server is called `x`; `ironcurtain servers list` names them"
+        "unknown server `x`; run `ironcurtain servers list` to list them"
     );
     std::fs::write(
         desk.clients.home.config.join("mcp-servers.json"),
@@ -216,7 +219,7 @@ fn what_is_taken_changed_or_not_understood_is_refused() {
     .unwrap();
     assert_eq!(
         refused(ConnectRequest::Server("notes")),
-        "Cursor has an entry `notes` already, which starts `npx -y notes-mcp@1.2.3`; move it behind the shield with `--move`"
+        "Cursor already has an entry `notes`, which starts `npx -y notes-mcp@1.2.3`; to run it through IronCurtain, use `--move`"
     );
     let each = desk.clients.connect(CURSOR, ConnectRequest::Each).unwrap();
     assert_eq!((each.names.as_slice(), each.left[0].name.as_str()), (&["time".to_owned()][..], "notes"));
@@ -224,10 +227,13 @@ fn what_is_taken_changed_or_not_understood_is_refused() {
         .clients
         .connect(CURSOR, ConnectRequest::Move { secrets: false, only: None, given: &NO_SECRETS })
         .unwrap();
-    assert_eq!(moved.left[0].why.to_string(), "a server of yours has this name already, and starts `other`");
+    assert_eq!(
+        moved.left[0].why.to_string(),
+        "one of your servers already has this name, and starts `other`"
+    );
     std::fs::write(desk.file(), BEFORE.replace("mine", "theirs")).unwrap();
     let stale = desk.clients.write(&each).unwrap_err();
-    assert!(stale.to_string().ends_with("was changed meanwhile; nothing was written: try again"), "{stale}");
+    assert!(stale.to_string().ends_with("was changed meanwhile; nothing was written; try again"), "{stale}");
     assert_eq!(desk.text().unwrap(), BEFORE.replace("mine", "theirs"));
     std::fs::write(desk.file(), "{\n  oops\n").unwrap();
     let bad = desk.clients.connect(CURSOR, ConnectRequest::Each).unwrap_err().to_string();
@@ -235,14 +241,17 @@ fn what_is_taken_changed_or_not_understood_is_refused() {
     assert_eq!(desk.state(), ClientState::Unreadable);
     let unknown = ClientTarget { id: "emacs", project: None };
     let unknown = desk.clients.look(unknown).unwrap_err().to_string();
-    assert_eq!(unknown, "no client is called `emacs`; `ironcurtain clients list` names them");
+    assert_eq!(
+        unknown,
+        "unknown client `emacs`; run `ironcurtain clients list --all` to list the supported ones"
+    );
     let nowhere = ClientTarget { id: "kiro", project: None };
     let nowhere = desk.clients.connect(nowhere, ConnectRequest::Each).unwrap_err().to_string();
-    assert!(nowhere.starts_with("Kiro was not found; it would have `"), "{nowhere}");
+    assert!(nowhere.starts_with("Kiro is not installed; its settings file would be `"), "{nowhere}");
 }
 
 #[test]
-fn a_shim_that_is_gone_is_drift_and_connecting_mends_it() {
+fn connecting_again_fixes_a_missing_shim() {
     let desk = desk(Some(
         r#"{ "mcpServers": { "filesystem": { "command": "/old/ironcurtain-shim", "args": ["--server", "filesystem"] } } }"#,
     ));
@@ -252,7 +261,7 @@ fn a_shim_that_is_gone_is_drift_and_connecting_mends_it() {
 }
 
 #[test]
-fn a_link_and_the_mode_of_settings_stay_and_copies_are_private() {
+fn symlink_and_mode_of_settings_are_kept_and_copies_are_private() {
     let desk = desk(None);
     let real = desk.dir.path().join("dotfiles.json");
     std::fs::write(&real, BEFORE).unwrap();
@@ -272,11 +281,11 @@ fn a_link_and_the_mode_of_settings_stay_and_copies_are_private() {
     desk.clients.write(&desk.clients.connect(target, ConnectRequest::Each).unwrap()).unwrap();
     assert!(project.join(".vscode/mcp.json").is_file());
     let none = ClientTarget { id: "codex", project: Some(&project) };
-    assert_eq!(desk.clients.look(none).unwrap_err().to_string(), "Codex has no settings of a project");
+    assert_eq!(desk.clients.look(none).unwrap_err().to_string(), "Codex does not support project settings");
 }
 
 #[test]
-fn settings_of_a_project_that_are_a_link_out_of_it_are_refused_and_one_within_it_is_followed() {
+fn project_settings_may_only_be_a_symlink_within_the_project() {
     let desk = desk(Some(BEFORE));
     let project = desk.dir.path().join("project");
     std::fs::create_dir_all(project.join("shared")).unwrap();
@@ -286,7 +295,7 @@ fn settings_of_a_project_that_are_a_link_out_of_it_are_refused_and_one_within_it
         Err(ClientError::LeavesProject { file, .. }) => file,
         other => panic!("{other:?}"),
     };
-    // To the user's own settings, to nothing, and by a folder.
+    // To the user's settings, to a missing file, and through a folder.
     link(&desk.file(), ".mcp.json");
     assert_eq!(refused("claude-code"), project.join(".mcp.json"));
     link(&desk.dir.path().join("missing"), "opencode.json");
@@ -295,7 +304,7 @@ fn settings_of_a_project_that_are_a_link_out_of_it_are_refused_and_one_within_it
     assert_eq!(refused("cursor"), project.join(".cursor"));
     assert_eq!(desk.text().unwrap(), BEFORE);
     assert!(!desk.dir.path().join("missing").exists());
-    // A link within the project is the project's own business.
+    // A symlink within the project is allowed.
     std::fs::write(project.join("shared/mcp.json"), "{}").unwrap();
     link(Path::new("shared"), ".vscode");
     desk.clients.write(&desk.clients.connect(target("vscode"), ConnectRequest::Each).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! The single checks.
+//! The individual checks.
 
 use super::{Diagnosis, Doctor, Running};
 use crate::clients::{ClientReport, ClientState};
@@ -11,31 +11,30 @@ use ironcurtain_secrets::{Keyring, SecretPlace, SecretStore, Shelf, in_time};
 use std::fs;
 use std::path::Path;
 
-/// The programs without which nothing works.
+/// Required programs.
 const NEEDED: [&str; 3] = ["ironcurtain-shim", "ironcurtain-sandbox", "ironcurtain-filesystem"];
 
-/// The app.
 const APP: &str = "ironcurtain-desktop";
 
-/// Less room than this in the state folder is worth a warning, in bytes: some files of the record.
+/// Free bytes in the state folder below which to warn; enough for some files of the audit log.
 const LITTLE_ROOM: u64 = 1 << 30;
 
-/// With less than this the record soon takes no entry, and every call is denied.
+/// Free bytes below which the audit log soon cannot be written, so that every call is denied.
 const NO_ROOM: u64 = 64 << 20;
 
-/// The number of inodes below which sessions cannot begin.
+/// Number of free inodes below which sessions cannot start.
 const FEW_INODES: u64 = 16;
 
-/// Watches that one folder of a large project takes up; the kernel's own default was 8,192 for long.
+/// Number of inotify watches that one folder of a large project needs; the kernel's default was 8,192 for a long time.
 const FEW_WATCHES: u64 = 65_536;
 
 pub(super) fn programs(folder: &Path) -> Vec<Diagnosis> {
     let missing: Vec<&str> = NEEDED.into_iter().filter(|name| !folder.join(name).is_file()).collect();
     vec![if missing.is_empty() {
-        Diagnosis::ok("programs", format!("all are in `{}`", folder.display()))
+        Diagnosis::ok("programs", format!("all installed in `{}`", folder.display()))
     } else {
-        Diagnosis::problem("programs", format!("`{}` has no {}", folder.display(), missing.join(", ")))
-            .mended_by("install IronCurtain whole; in a checkout, `cargo xtask run`")
+        Diagnosis::problem("programs", format!("missing in `{}`: {}", folder.display(), missing.join(", ")))
+            .with_fix("reinstall IronCurtain; in a source checkout, run `cargo xtask run`")
     }]
 }
 
@@ -44,14 +43,17 @@ pub(super) fn sandbox(doctor: &Doctor) -> Diagnosis {
     let state = doctor.home.sandboxes();
     let found = ironcurtain_sandbox::check(&program, &state.to_string_lossy(), doctor.allow_root);
     let diagnosis = if !found.usable {
-        Diagnosis::problem("sandbox", format!("this machine cannot make one: {}", found.missing.join("; ")))
+        Diagnosis::problem(
+            "sandbox",
+            format!("cannot be created on this machine: {}", found.missing.join("; ")),
+        )
     } else if found.warnings.is_empty() {
-        Diagnosis::ok("sandbox", "one was made just now")
+        Diagnosis::ok("sandbox", "works")
     } else {
-        Diagnosis::warning("sandbox", format!("one was made just now; {}", found.warnings.join("; ")))
+        Diagnosis::warning("sandbox", format!("works; {}", found.warnings.join("; ")))
     };
     match found.fix_command {
-        Some(command) => diagnosis.mended_by(command),
+        Some(command) => diagnosis.with_fix(command),
         None => diagnosis,
     }
 }
@@ -59,56 +61,55 @@ pub(super) fn sandbox(doctor: &Doctor) -> Diagnosis {
 pub(super) fn running(running: &Running) -> Diagnosis {
     let about = "IronCurtain";
     match running {
-        Running::No => Diagnosis::ok(about, "it does not run; a client that starts the shim starts it"),
+        Running::No => Diagnosis::ok(about, "not running; it starts when a connected client starts a server"),
         Running::Yes { pid, troubles, .. } if troubles.is_empty() => {
-            Diagnosis::ok(about, format!("it runs (process {pid})"))
+            Diagnosis::ok(about, format!("running (process {pid})"))
         }
         Running::Yes { pid, troubles, .. } => Diagnosis::problem(
             about,
-            format!("it runs (process {pid}), and is in trouble: {}", troubles.join("; ")),
+            format!("running (process {pid}) with problems: {}", troubles.join("; ")),
         ),
-        Running::Silent(why) => Diagnosis::problem(about, format!("it does not answer: {why}"))
-            .mended_by("`ironcurtain stop`, or end its process"),
+        Running::Silent(why) => Diagnosis::problem(about, format!("not responding: {why}"))
+            .with_fix("run `ironcurtain stop`, or kill its process"),
     }
 }
 
-/// The place that secrets are in.
+/// Checks where secrets are stored.
 pub(super) async fn secrets(store: &SecretStore, servers: &Servers, running: &Running) -> Diagnosis {
     let about = "secrets";
     let looked = store.clone();
     let file = store.path().display();
     let needed = servers.iter().any(|server| !server.secret_names().is_empty());
     match in_time(move || looked.place()).await {
-        Ok(SecretPlace::Keyring) => Diagnosis::ok(about, "they are in the keyring of the desktop"),
+        Ok(SecretPlace::Keyring) => Diagnosis::ok(about, "stored in the desktop's keyring"),
         Ok(SecretPlace::File { .. }) => {
             let is_open = matches!(running, Running::Yes { has_secrets: true, .. });
             let beside = if in_time(|| Keyring::open(Shelf::Secrets).map(drop)).await.is_ok() {
-                "; a keyring answers too and is not used: to use it, move that file away and keep each secret again"
+                "; a keyring is available but not used; to use it, move this file away and store each secret again"
             } else {
                 ""
             };
             if is_open {
                 Diagnosis::ok(
                     about,
-                    format!("no keyring is used: they are in the encrypted file `{file}`, unlocked{beside}"),
+                    format!("stored in the encrypted file `{file}`, which is unlocked{beside}"),
                 )
             } else {
-                let says =
-                    format!("no keyring is used: they are in the encrypted file `{file}`, locked{beside}");
+                let says = format!("stored in the encrypted file `{file}`, which is locked{beside}");
                 Diagnosis::warning(about, says)
-                    .mended_by("`ironcurtain secrets unlock`, while IronCurtain runs")
+                    .with_fix("run `ironcurtain secrets unlock` while IronCurtain is running")
             }
         }
         Ok(SecretPlace::Nowhere(_)) => {
             let says = "there is no keyring here, and no encrypted file yet";
             let found = if needed { Diagnosis::problem(about, says) } else { Diagnosis::ok(about, says) };
-            found.mended_by("`ironcurtain secrets set NAME` offers to make the file")
+            found.with_fix("`ironcurtain secrets set NAME` offers to create the file")
         }
         Err(problem) => Diagnosis::problem(about, problem.to_string()),
     }
 }
 
-/// Reports who asks the user: the trusted process that runs, or the one that a client would start.
+/// Checks where the running trusted process asks the user, or where one started by a client would.
 pub(super) fn questions(doctor: &Doctor, running: &Running) -> Diagnosis {
     let about = "questions";
     let terminal = "`ironcurtain daemon --ask terminal` asks on a terminal";
@@ -117,9 +118,10 @@ pub(super) fn questions(doctor: &Doctor, running: &Running) -> Diagnosis {
             AskedOn::Terminal => Diagnosis::ok(about, format!("asked on the terminal of process {pid}")),
             AskedOn::App => Diagnosis::ok(about, format!("asked in a dialog of the app (process {pid})")),
             AskedOn::Nobody => {
-                let says = format!("process {pid} can ask nobody, so what needs your approval is denied");
+                let says =
+                    format!("process {pid} cannot ask you, so everything that needs your approval is denied");
                 Diagnosis::warning(about, says)
-                    .mended_by(format!("start the app; or end that process, then {terminal}"))
+                    .with_fix(format!("start the app; or stop this process, then {terminal}"))
             }
         };
     }
@@ -127,12 +129,12 @@ pub(super) fn questions(doctor: &Doctor, running: &Running) -> Diagnosis {
     match (has_app, doctor.has_display) {
         (true, true) => Diagnosis::ok(about, "the app can ask you here"),
         (true, false) => {
-            let says = "there is no display here: you are asked in your desktop session, if there is one; without one, what needs your approval is denied";
-            Diagnosis::warning(about, says).mended_by(terminal)
+            let says = "there is no display here; you are asked in your desktop session, and without one, everything that needs your approval is denied";
+            Diagnosis::warning(about, says).with_fix(terminal)
         }
         (false, _) => {
-            let says = format!("the app `{APP}` is not installed, so nobody can be asked");
-            Diagnosis::warning(about, says).mended_by(terminal)
+            let says = format!("the app `{APP}` is not installed, so you cannot be asked");
+            Diagnosis::warning(about, says).with_fix(terminal)
         }
     }
 }
@@ -141,10 +143,10 @@ pub(super) fn clients(reports: &[ClientReport]) -> Vec<Diagnosis> {
     let there: Vec<&ClientReport> =
         reports.iter().filter(|report| report.state != ClientState::Missing).collect();
     if there.is_empty() {
-        let says = "none was found on this machine";
+        let says = "none found on this machine";
         return vec![
             Diagnosis::warning("clients", says)
-                .mended_by("`ironcurtain clients list --all` names those that are known"),
+                .with_fix("run `ironcurtain clients list --all` to list the supported ones"),
         ];
     }
     there.into_iter().map(client).collect()
@@ -156,21 +158,22 @@ fn client(report: &ClientReport) -> Diagnosis {
         ClientState::Connected => Diagnosis::ok(&about, format!("{} is connected", report.name)),
         ClientState::NotConnected => Diagnosis::warning(
             &about,
-            format!("{} is not connected: nothing that it starts is judged", report.name),
+            format!("{} is not connected, so its servers are not protected", report.name),
         )
-        .mended_by(format!("`ironcurtain clients connect {id}`")),
+        .with_fix(format!("`ironcurtain clients connect {id}`")),
         ClientState::Bypassing => {
-            Diagnosis::warning(&about, format!("some servers of {} go past the shield", report.name))
-                .mended_by(format!("`ironcurtain clients connect {id} --move`"))
+            Diagnosis::warning(&about, format!("some servers of {} bypass IronCurtain", report.name))
+                .with_fix(format!("`ironcurtain clients connect {id} --move`"))
         }
-        ClientState::Drifted => {
-            Diagnosis::problem(&about, format!("{} starts a shim that is gone, or another one", report.name))
-                .mended_by(format!("`ironcurtain clients connect {id}`"))
-        }
-        ClientState::Missing => Diagnosis::ok(&about, format!("{} is not on this machine", report.name)),
+        ClientState::Drifted => Diagnosis::problem(
+            &about,
+            format!("{} starts a missing or other installation of IronCurtain", report.name),
+        )
+        .with_fix(format!("`ironcurtain clients connect {id}`")),
+        ClientState::Missing => Diagnosis::ok(&about, format!("{} is not installed", report.name)),
         ClientState::Unreadable => Diagnosis::problem(
             &about,
-            report.problem.clone().unwrap_or_else(|| "its settings cannot be read".to_owned()),
+            report.problem.clone().unwrap_or_else(|| "failed to read its settings".to_owned()),
         ),
     }
 }
@@ -183,31 +186,31 @@ pub(super) fn record(home: &Home) -> Diagnosis {
     };
     match checked {
         Ok(Checked { problem: Some(problem), .. }) => {
-            Diagnosis::problem("record", format!("it was changed: {problem}"))
-                .mended_by(format!("find out why, then move the folder `{}` away", home.audit().display()))
+            Diagnosis::problem("record", format!("was changed: {problem}"))
+                .with_fix(format!("find out why, then move the folder `{}` away", home.audit().display()))
         }
         Ok(Checked { entries, .. }) => match head.problem().filter(|_| entries > 0) {
-            None => Diagnosis::ok("record", format!("it is whole: {entries} entries")),
+            None => Diagnosis::ok("record", format!("intact: {entries} entries")),
             Some(problem) => {
                 let says = format!(
-                    "entries may be missing from its end: the head file `{}` {problem}; the {entries} entries before are whole",
+                    "entries may be missing from its end: the head file `{}` {problem}; its {entries} entries are intact",
                     file.display()
                 );
                 Diagnosis::problem("record", says)
-                    .mended_by("`ironcurtain daemon`, or the app, writes a new head file when it starts")
+                    .with_fix("start the app or `ironcurtain daemon`, which writes a new head file")
             }
         },
-        Err(problem) => Diagnosis::problem("record", format!("it cannot be read: {problem}")),
+        Err(problem) => Diagnosis::problem("record", format!("failed to read it: {problem}")),
     }
 }
 
-/// The database of grants.
+/// Checks the grants database.
 pub(super) fn grants(home: &Home) -> Diagnosis {
     let about = "grants";
     match StandingGrant::on_disk(&home.database()) {
-        Ok(grants) => Diagnosis::ok(about, format!("{} outlive their session", grants.len())),
+        Ok(grants) => Diagnosis::ok(about, format!("{} permanent or timed", grants.len())),
         Err(problem) if problem.is_damaged() => {
-            Diagnosis::problem(about, problem.to_string()).mended_by(format!(
+            Diagnosis::problem(about, problem.to_string()).with_fix(format!(
                 "stop IronCurtain and move `{}*` away; then allow again what you need",
                 home.database().display()
             ))
@@ -222,16 +225,17 @@ pub(super) fn disk(home: &Home) -> Diagnosis {
         Err(problem) => return Diagnosis::warning("disk", format!("`{}`: {problem}", home.state.display())),
     };
     let free = found.f_bavail.saturating_mul(found.f_frsize);
-    // Some file systems have no table of inodes, and count none.
+    // Some file systems have no fixed number of inodes, and report 0.
     if found.f_files > 0 && found.f_favail < FEW_INODES {
-        let says = format!("no inodes are left at `{}`: no session can begin", home.state.display());
-        return Diagnosis::problem("disk", says).mended_by("remove files that you do not need");
+        let says = format!("no inodes left at `{}`, so no session can start", home.state.display());
+        return Diagnosis::problem("disk", says).with_fix("remove files that you do not need");
     }
-    let says = format!("{} MiB are free at `{}`", free >> 20, home.state.display());
+    let says = format!("{} MiB free at `{}`", free >> 20, home.state.display());
     match free {
-        free if free < NO_ROOM => {
-            Diagnosis::problem("disk", format!("{says}: without a record every call is denied"))
-        }
+        free if free < NO_ROOM => Diagnosis::problem(
+            "disk",
+            format!("{says}; when the audit log cannot be written, every call is denied"),
+        ),
         free if free < LITTLE_ROOM => Diagnosis::warning("disk", says),
         _ => Diagnosis::ok("disk", says),
     }
@@ -243,8 +247,11 @@ pub(super) fn limits() -> Option<Diagnosis> {
     let watches: u64 = text.trim().parse().ok()?;
     let says = format!("`{name}` is {watches}");
     Some(if watches < FEW_WATCHES {
-        Diagnosis::warning("limits", format!("{says}: a large folder may not open for writing"))
-            .mended_by(format!("`sudo sysctl {name}=524288`"))
+        Diagnosis::warning(
+            "limits",
+            format!("{says}, which may be too few for write access to a large folder"),
+        )
+        .with_fix(format!("`sudo sysctl {name}=524288`"))
     } else {
         Diagnosis::ok("limits", says)
     })
@@ -268,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn each_state_of_a_client_has_its_command() {
+    fn each_client_state_suggests_its_command() {
         let told = |state| {
             let found = clients(&[report(state)]).remove(0);
             (found.condition, found.mend.unwrap_or_default())
@@ -284,12 +291,12 @@ mod tests {
     }
 
     #[test]
-    fn a_record_whose_end_is_unknown_is_a_problem_that_names_the_head_file_and_a_remedy() {
+    fn unknown_end_of_the_log_names_the_head_file_and_a_fix() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::under(dir.path(), dir.path());
         let found = |head: Option<&str>| {
             let file = home.audit_head();
-            // There may be none yet.
+            // The file may not exist yet.
             let _ = fs::remove_file(&file);
             head.iter().for_each(|text| fs::write(&file, text).unwrap());
             record(&home)
@@ -314,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_database_of_grants_is_named_with_a_remedy_and_without_a_statement() {
+    fn damaged_grants_database_is_named_with_a_fix_and_without_sql() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::under(dir.path(), dir.path());
         assert_eq!(grants(&home).condition, Condition::Ok, "there is none yet");
@@ -331,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_asked_is_what_the_trusted_process_says() {
+    fn place_of_questions_comes_from_the_trusted_process() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::under(dir.path(), dir.path());
         let doctor = Doctor { home, programs: dir.path().into(), allow_root: false, has_display: false };
@@ -344,11 +351,11 @@ mod tests {
         assert_eq!(told(asks(AskedOn::Terminal)), (Condition::Ok, terminal));
         assert_eq!(told(asks(AskedOn::App)).0, Condition::Ok);
         assert_eq!(told(asks(AskedOn::Nobody)).0, Condition::Warning);
-        assert!(told(Running::No).1.contains("is not installed, so nobody can be asked"));
+        assert!(told(Running::No).1.contains("is not installed, so you cannot be asked"));
     }
 
     #[test]
-    fn what_is_missing_or_silent_is_a_problem() {
+    fn missing_programs_and_unresponsive_daemon_are_problems() {
         let dir = tempfile::tempdir().unwrap();
         let found = programs(dir.path()).remove(0);
         assert_eq!(found.condition, Condition::Problem);
@@ -362,7 +369,7 @@ mod tests {
         assert!(
             running(&Running::Yes { pid: 7, troubles, asked_on: AskedOn::App, has_secrets: false })
                 .says
-                .ends_with("in trouble: the disk is full")
+                .ends_with("with problems: the disk is full")
         );
         assert_eq!(running(&Running::No).condition, Condition::Ok);
         let home = Home::under(dir.path(), dir.path());

@@ -1,4 +1,4 @@
-//! Putting aside what is kept under a server's name. Nothing of it is deleted.
+//! Sets everything stored under a server's name aside, without deleting it.
 
 use super::{IdentityChangeError, SuspendedServer};
 use crate::file_edit;
@@ -12,7 +12,7 @@ use ironcurtain_secrets::{named, named_in_header};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
-/// Adds what is put aside to the file of such notes, and returns its path.
+/// Adds a note of everything to set aside to `put-aside.json`, and returns its path.
 pub(super) fn note(server: &SuspendedServer) -> Result<PathBuf, IdentityChangeError> {
     let home = &server.home;
     let file = home.config.join("put-aside.json");
@@ -36,7 +36,7 @@ pub(super) fn note(server: &SuspendedServer) -> Result<PathBuf, IdentityChangeEr
     Ok(file)
 }
 
-/// Takes the annotations and the names of secrets out of their files, and moves the data folder.
+/// Removes the annotations and the references to secrets from their files, and moves the data folder.
 pub(super) fn put_aside(server: &SuspendedServer) -> Result<(), IdentityChangeError> {
     let (home, name) = (&server.home, server.name.as_str());
     if annotations(home, name)?.is_some() {
@@ -77,7 +77,7 @@ fn annotations(home: &Home, name: &str) -> Result<Option<Value>, IdentityChangeE
     Ok(all.get("servers").and_then(|servers| servers.get(name)).cloned())
 }
 
-/// The variables and headers of a server's entry that name secrets, as they are written. None, where it has no entry.
+/// Returns the variables and headers of a server's entry that refer to secrets; none if it has no entry.
 fn secrets(home: &Home, name: &str) -> Result<Map<String, Value>, IdentityChangeError> {
     let entry = match ServersFile::open(home)?.entry(name) {
         Ok((_, entry)) => entry,

@@ -1,4 +1,4 @@
-//! The conversation with a server that is only asked for its tools.
+//! MCP conversation with a server that is being inspected.
 
 use super::fault::{MESSAGE, MOST_BYTES, ServerFault};
 use ironcurtain_daemon::server::process::{Process, ProcessHold, ServerStderr};
@@ -14,13 +14,13 @@ use tokio::io::AsyncWriteExt;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-/// The number of lines that are no messages that are passed over.
+/// Maximum number of lines to skip that are not messages.
 const NOISE: usize = 100;
 
-/// The time that its end may take.
+/// Timeout for the server to exit.
 const END: Duration = Duration::from_secs(5);
 
-/// The part of its standard error that is kept.
+/// Maximum number of bytes kept of its standard error.
 const KEPT: usize = 2000;
 
 pub(super) struct Conversation {
@@ -32,9 +32,9 @@ pub(super) struct Conversation {
     next: u64,
     heard: u64,
     noise: usize,
-    /// It said that its tools have changed.
+    /// True if the server has announced that its tools changed.
     changed: bool,
-    /// The first line that was no message.
+    /// First line that was not a message.
     odd: Option<String>,
 }
 
@@ -54,7 +54,7 @@ impl Conversation {
         }
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request and waits for its response.
     pub(super) async fn ask(
         &mut self,
         method: &str,
@@ -77,7 +77,7 @@ impl Conversation {
         }
     }
 
-    /// An error in the place of an answer: the server's, or ours about a remote server that gave none.
+    /// Converts an error response, which comes from the server or, if a remote server did not answer, from our transport.
     fn refused(&self, method: &str, error: &RawValue) -> ServerFault {
         let error: serde_json::Value = serde_json::from_str(error.get()).unwrap_or_default();
         let message = error.get("message").and_then(serde_json::Value::as_str).unwrap_or("(no message)");
@@ -88,7 +88,7 @@ impl Conversation {
         ServerFault::Refused { method: method.to_owned(), message }
     }
 
-    /// Hears it out until it says that its tools have changed; `false` if it does not within this time.
+    /// Waits until the server announces that its tools changed. Returns `false` if it does not within this time.
     pub(super) async fn changes(&mut self, within: Duration) -> Result<bool, ServerFault> {
         let deadline = Instant::now() + within;
         while !self.changed {
@@ -99,7 +99,7 @@ impl Conversation {
         Ok(true)
     }
 
-    /// Takes what is no answer to us.
+    /// Handles a message that is not the awaited response.
     async fn take(&mut self, message: Option<Incoming>) -> Result<(), ServerFault> {
         match message {
             Some(Incoming::Request { id, method, .. }) => self.serve(&id, &method).await,
@@ -111,30 +111,30 @@ impl Conversation {
         }
     }
 
-    /// Tells something that has no answer.
-    pub(super) async fn tell(&mut self, method: &str) -> Result<(), ServerFault> {
+    /// Sends a notification.
+    pub(super) async fn notify(&mut self, method: &str) -> Result<(), ServerFault> {
         self.write(&notification_line(method, None)).await
     }
 
-    /// Kills the server, waits until it is gone, and gives what it said besides: a line that is no message, and what came
-    /// last on standard error.
+    /// Kills the server, waits until it has exited, and returns a text with the first line that was not a message and the end of its
+    /// standard error.
     pub(super) async fn end(self) -> String {
         let Self { stdin, mut stdout, stderr, hold, odd, .. } = self;
         drop((stdin, hold));
         let gone = async { while let Ok(Some(_)) = stdout.next().await {} };
-        // One that holds its output open longer is not waited for.
+        // A process that keeps the pipe open longer is ignored.
         let _ = tokio::time::timeout(END, gone).await;
         let last = tokio::time::timeout(END, stderr).await;
         let last = last.ok().and_then(Result::ok).unwrap_or_default();
         let last = visible::head(&visible::lines(last.trim()), KEPT);
-        // Whoever shows several lines sets them off from their own.
+        // Several lines start on a line of their own, where the caller marks them.
         let apart = if last.contains('\n') { "\n" } else { " " };
-        let odd = odd.map(|line| format!("; it printed what is no message of the protocol: `{line}`"));
+        let odd = odd.map(|line| format!("; it printed a line that is not a protocol message: `{line}`"));
         let last = if last.is_empty() { last } else { format!("; it said:{apart}{last}") };
         odd.unwrap_or_default() + &last
     }
 
-    /// The next message, if the next line is one.
+    /// Reads the next line. Returns `None` if it is not a message.
     async fn hear(&mut self, waiting_for: &str) -> Result<Option<Incoming>, ServerFault> {
         let ended = || ServerFault::Ended(waiting_for.to_owned());
         let line = match self.stdout.next().await {
@@ -142,7 +142,7 @@ impl Conversation {
             Ok(Some(Line::TooLong { length, .. })) => {
                 return Err(ServerFault::LongMessage(length));
             }
-            // Nobody else has a part in its memory.
+            // `NoRoom` cannot occur, because this buffer is not shared.
             Ok(None | Some(Line::NoRoom { .. })) | Err(_) => return Err(ended()),
         };
         self.heard = self.heard.saturating_add(line.len() as u64 + 1);
@@ -165,7 +165,7 @@ impl Conversation {
         Err(ServerFault::Noise(text()))
     }
 
-    /// Answers the server's own requests. Nobody is there to be asked, and no model.
+    /// Answers the server's own requests. There is no user to ask and no model.
     async fn serve(&mut self, id: &Id, method: &str) -> Result<(), ServerFault> {
         let line = match (method, &self.root) {
             ("ping", _) => result_line(id, &json!({})),
@@ -173,7 +173,7 @@ impl Conversation {
                 result_line(id, &json!({ "roots": [{ "uri": root, "name": "sandbox" }] }))
             }
             ("elicitation/create", _) => result_line(id, &json!({ "action": "decline" })),
-            _ => error_line(Some(id), ErrorCode::METHOD_NOT_FOUND.0, "nobody is there to answer"),
+            _ => error_line(Some(id), ErrorCode::METHOD_NOT_FOUND.0, "not available during inspection"),
         };
         self.write(&line).await
     }
@@ -183,7 +183,7 @@ impl Conversation {
     }
 }
 
-/// Reads to the end and keeps the last of it.
+/// Reads until EOF and returns the last [`KEPT`] bytes.
 async fn end_of(mut stderr: ServerStderr) -> String {
     let mut kept = Vec::new();
     while let Some(text) = stderr.next().await {

@@ -1,67 +1,67 @@
-//! Faults of a server that is asked for its tools, and the bounds beyond which it is one.
+//! Protocol and limit violations of a server that is being inspected.
 
-/// The longest message: 8 MiB.
+/// Maximum message size in bytes.
 pub(super) const MESSAGE: usize = 8 * 1024 * 1024;
-/// The amount that it may say in all: 32 MiB.
+/// Maximum total size of all messages in bytes.
 pub(super) const MOST_BYTES: u64 = 32 * 1024 * 1024;
-/// The most pages that are asked for.
+/// Maximum number of pages of the tool list.
 pub(super) const MOST_PAGES: usize = 100;
-/// The most tools a server may have.
+/// Maximum number of tools.
 pub(super) const MOST_TOOLS: usize = 1000;
 
-/// Why a server's list of tools is not taken, as the words after its name.
+/// Reason for rejecting a server's list of tools. The message continues a sentence that starts with the server's name.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerFault {
-    /// A request cannot be written.
+    /// A request could not be serialized.
     #[error(transparent)]
     Request(#[from] serde_json::Error),
-    /// It takes nothing any more.
-    #[error("ended, or takes no input")]
+    /// The server does not read its input.
+    #[error("exited, or does not read its input")]
     NoInput,
-    /// It says nothing any more.
-    #[error("ended before it answered `{0}`")]
+    /// The server closed its output.
+    #[error("exited before it answered `{0}`")]
     Ended(String),
-    /// It refuses to answer.
+    /// The server answered with an error.
     #[error("answered `{method}` with an error: {message}")]
     Refused {
-        /// The method.
+        /// Method of the request.
         method: String,
-        /// Its words, to be shown.
+        /// Message of the error, safe to display.
         message: String,
     },
-    /// A remote server did not answer, in our own words.
+    /// A remote server did not answer; the message is IronCurtain's.
     #[error("did not answer: {0}")]
     Unanswered(String),
-    /// One message is too long.
+    /// A message is too large.
     #[error("sent a message larger than {n} MB; IronCurtain takes at most {most} MB here", n = .0 >> 20, most = MESSAGE >> 20)]
     LongMessage(u64),
-    /// All of it is too long.
+    /// All messages together are too large.
     #[error("sent more than {MOST_BYTES} bytes")]
     TooMuch,
-    /// It does not speak the protocol.
-    #[error("prints lines that are no messages of the protocol, such as `{0}`")]
+    /// The server does not speak the protocol.
+    #[error("printed lines that are not protocol messages, such as `{0}`")]
     Noise(String),
-    /// Its list is not as the protocol has it.
-    #[error("lists its tools in a way that is not understood: {0}")]
+    /// The list of tools is invalid.
+    #[error("returned an invalid list of tools: {0}")]
     NotUnderstood(String),
-    /// It has too many tools.
+    /// The server has too many tools.
     #[error("lists more than {MOST_TOOLS} tools")]
     ManyTools,
-    /// Its list does not end.
+    /// The list has too many pages.
     #[error("lists its tools on more than {MOST_PAGES} pages")]
     ManyPages,
-    /// Two of its tools have one name.
+    /// Two tools have the same name.
     #[error("lists the tool `{0}` twice")]
     Twice(String),
-    /// The arguments of a tool are not described.
-    #[error("does not say what arguments the tool `{0}` takes")]
+    /// A tool has no argument schema.
+    #[error("has no valid input schema for the tool `{0}`")]
     NoSchema(String),
-    /// The name of a tool or an argument could be taken for another one.
-    #[error("has a name for a {of} that cannot be shown as it is: `{shown}`")]
+    /// A tool or argument has a name that could be confused with another.
+    #[error("has a {of} whose name cannot be displayed safely: `{shown}`")]
     Name {
-        /// The tool or argument of which tool.
+        /// Tool, or argument of a tool.
         of: String,
-        /// The name, to be shown.
+        /// Name, safe to display.
         shown: String,
     },
 }

@@ -1,4 +1,4 @@
-//! A session sandbox directory for a server that has no session. Gone when dropped.
+//! Temporary scratch folder for a server without a session. Removed on drop.
 
 use ironcurtain_config::home::private_dir;
 use ironcurtain_paths::CanonicalPath;
@@ -15,7 +15,7 @@ impl Scratch {
     pub(super) fn new(sessions: &Path) -> io::Result<Self> {
         let all = sessions.canonicalize()?.join(format!("annotate-{}", random_name()?));
         let folder = all.join("sandbox");
-        let text = folder.to_str().ok_or_else(|| io::Error::other("its path is not UTF-8"))?;
+        let text = folder.to_str().ok_or_else(|| io::Error::other("the path is not valid UTF-8"))?;
         let folder = CanonicalPath::assume_canonical(text).map_err(io::Error::other)?;
         let scratch = Self { all, folder };
         for dir in [&scratch.all, scratch.folder.as_path()] {
@@ -32,7 +32,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         if let Err(problem) = std::fs::remove_dir_all(&self.all) {
-            tracing::warn!(%problem, "a folder could not be removed: {}", self.all.display());
+            tracing::warn!(%problem, "failed to remove `{}`", self.all.display());
         }
     }
 }

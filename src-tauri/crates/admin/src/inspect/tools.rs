@@ -1,4 +1,4 @@
-//! The handshake, and the list of tools over all its pages.
+//! Performs the handshake and reads all pages of the tool list.
 
 use super::conversation::Conversation;
 use super::fault::{MOST_PAGES, MOST_TOOLS, ServerFault};
@@ -12,32 +12,32 @@ use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// The longest name, in characters.
+/// Maximum length of a name in characters.
 const NAME: usize = 128;
 
-/// One tool, as its server describes it.
+/// Tool as described by its server.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListedTool {
-    /// Its name.
+    /// Name of the tool.
     pub name: String,
-    /// Its description by the server.
+    /// Description by the server.
     #[serde(default, deserialize_with = "or_default")]
     pub description: String,
-    /// The shape of its arguments.
+    /// JSON schema of its arguments.
     pub input_schema: Value,
-    /// Its hints.
+    /// Hints about its effects.
     #[serde(default, deserialize_with = "or_default")]
     pub annotations: ToolHints,
 }
 
-/// The hints of a tool that are heard.
+/// Supported hints of a tool. Unverified claims of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ToolHints {
-    /// The tool is said to change nothing.
+    /// True if the tool claims to change nothing.
     pub read_only_hint: Option<bool>,
-    /// The tool is said to be able to destroy.
+    /// True if the tool may destroy data.
     pub destructive_hint: Option<bool>,
 }
 
@@ -49,17 +49,16 @@ struct Page {
     next_cursor: Option<String>,
 }
 
-/// The time in which a server that announces changes of its tools may say that there are others: some add those that need a
-/// capability of the client's a moment after the greeting.
+/// Time to wait for a server to announce more tools. Some servers add tools that need a client capability shortly after the handshake.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// The most times that a list is asked for anew.
+/// Maximum number of times to list the tools again.
 const MOST_LISTS: usize = 10;
 
-/// Greets a server, with everything that a client can be capable of, and lists its tools.
+/// Initializes a server with all client capabilities, and lists its tools.
 pub(super) async fn list(conversation: &mut Conversation) -> Result<Vec<ListedTool>, ServerFault> {
     let of_tasks = json!({ "sampling": { "createMessage": {} }, "elicitation": { "create": {} } });
-    let greeting = json!({
+    let params = json!({
         "protocolVersion": ProtocolVersion::V_2025_06_18.as_str(),
         "capabilities": {
             "roots": { "listChanged": true },
@@ -69,10 +68,10 @@ pub(super) async fn list(conversation: &mut Conversation) -> Result<Vec<ListedTo
         },
         "clientInfo": { "name": "ironcurtain", "version": env!("CARGO_PKG_VERSION") },
     });
-    let greeted = conversation.ask("initialize", &greeting).await?;
-    conversation.tell("notifications/initialized").await?;
+    let initialized = conversation.ask("initialize", &params).await?;
+    conversation.notify("notifications/initialized").await?;
     let mut tools = pages(conversation).await?;
-    if announces_changes(&greeted) {
+    if announces_changes(&initialized) {
         for _ in 0..MOST_LISTS {
             if !conversation.changes(SETTLED).await? {
                 break;
@@ -83,13 +82,13 @@ pub(super) async fn list(conversation: &mut Conversation) -> Result<Vec<ListedTo
     check(&tools).map(|()| tools)
 }
 
-/// Returns `true` if a server says that it tells when its tools change.
-fn announces_changes(greeted: &RawValue) -> bool {
-    let greeted: Value = serde_json::from_str(greeted.get()).unwrap_or_default();
-    greeted.pointer("/capabilities/tools/listChanged") == Some(&Value::Bool(true))
+/// Returns whether the server announces changes of its tools.
+fn announces_changes(initialized: &RawValue) -> bool {
+    let initialized: Value = serde_json::from_str(initialized.get()).unwrap_or_default();
+    initialized.pointer("/capabilities/tools/listChanged") == Some(&Value::Bool(true))
 }
 
-/// All pages of the list.
+/// Reads all pages of the tool list.
 async fn pages(conversation: &mut Conversation) -> Result<Vec<ListedTool>, ServerFault> {
     let mut tools = Vec::new();
     let mut cursor = None;
@@ -114,7 +113,7 @@ fn page(raw: &RawValue) -> Result<Page, ServerFault> {
     serde_json::from_value(page).map_err(not_understood)
 }
 
-/// Names that two readers could take for different ones, or for one another, are refused.
+/// Rejects ambiguous names and invalid schemas.
 fn check(tools: &[ListedTool]) -> Result<(), ServerFault> {
     let mut seen = HashSet::new();
     for tool in tools {
@@ -148,7 +147,7 @@ impl ListedTool {
     }
 }
 
-/// A hash of all that a server says of its tools, whatever their order.
+/// Returns a hash of the descriptions of all tools, independent of their order.
 #[must_use]
 pub fn fingerprint(tools: &[ListedTool]) -> String {
     let line = |tool: &ListedTool| {
@@ -162,7 +161,7 @@ pub fn fingerprint(tools: &[ListedTool]) -> String {
     format!("sha256:{hex}")
 }
 
-/// `null` stands for what is not there.
+/// Deserializes `null` as the default value.
 fn or_default<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: Default + Deserialize<'de>,
@@ -182,15 +181,15 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_shown_or_told_apart_is_refused() {
+    fn ambiguous_names_and_invalid_schemas_are_rejected() {
         let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
         assert_eq!(tools(json!([tool("a"), tool("b")])).unwrap().len(), 2);
         let problem = |list| tools(list).unwrap_err();
         assert!(problem(json!([tool("a"), tool("a")])).contains("lists the tool `a` twice"));
-        assert!(problem(json!([tool("a\u{202e}b")])).contains("cannot be shown as it is: `a\\u{202e}b`"));
-        assert!(problem(json!([tool("")])).contains("cannot be shown"));
-        assert!(problem(json!([tool(&"x".repeat(129))])).contains("cannot be shown"));
-        assert!(problem(json!([{ "name": "a", "inputSchema": 3 }])).contains("what arguments"));
+        assert!(problem(json!([tool("a\u{202e}b")])).contains("cannot be displayed safely: `a\\u{202e}b`"));
+        assert!(problem(json!([tool("")])).contains("cannot be displayed"));
+        assert!(problem(json!([tool(&"x".repeat(129))])).contains("cannot be displayed"));
+        assert!(problem(json!([{ "name": "a", "inputSchema": 3 }])).contains("no valid input schema"));
         assert!(problem(json!([{ "name": "a" }])).contains("missing field `inputSchema`"));
         let argument = json!([{ "name": "a", "inputSchema": { "properties": { "x\u{1b}[1m": {} } } }]);
         assert!(problem(argument).contains("argument of the tool `a`"));
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fingerprint_is_of_what_is_said_and_not_of_its_order() {
+    fn fingerprint_does_not_depend_on_order() {
         let tool = |name: &str, text: &str| json!({ "name": name, "description": text, "inputSchema": { "type": "object" } });
         let print = |list| fingerprint(&tools(list).unwrap());
         let one = print(json!([tool("a", "x"), tool("b", "y")]));

@@ -1,7 +1,7 @@
-//! Things that a server reached for while it was looked at, and did not get.
+//! Hosts and files that a server tried to reach during inspection and was refused.
 //!
-//! - Hosts are those that it called and that its entry does not open. Files are those that it complained about in the words
-//!   of an operating system: a guess, made for a person to look at, that opens nothing by itself.
+//! - Hosts are those that it called and that its entry does not allow.
+//! - Files come from operating system errors in its output. This is a guess for display, and allows nothing.
 
 use ironcurtain_daemon::network::{ServesNetwork, Serving};
 use ironcurtain_egress::{
@@ -15,10 +15,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
-/// The most things of each kind that are told.
+/// Maximum number of hosts and of files to report.
 const MOST: usize = 20;
 
-/// Words with which programs say that they could not have a file.
+/// Messages by which programs report that they could not access a file.
 const REFUSALS: [&str; 9] = [
     "EROFS",
     "EACCES",
@@ -31,25 +31,25 @@ const REFUSALS: [&str; 9] = [
     "permission denied",
 ];
 
-/// Things that a server wanted and did not get.
+/// Hosts and files that a server was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wants {
     /// Hosts with their ports.
     pub hosts: BTreeSet<String>,
     /// Files and folders.
     pub files: BTreeSet<String>,
-    /// Files that it left where other programs run them, a sentence each.
+    /// Sentences about autostart files that it left behind.
     pub left: Vec<String>,
 }
 
 impl Wants {
-    /// Returns `true` if there are none.
+    /// Returns whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.hosts.is_empty() && self.files.is_empty() && self.left.is_empty()
     }
 
-    /// In words, a sentence each.
+    /// Describes each of them in a sentence.
     #[must_use]
     pub fn in_words(&self, home: &Path) -> Vec<String> {
         let home = home.to_str().unwrap_or_default();
@@ -66,7 +66,7 @@ impl Wants {
     }
 }
 
-/// The files that a program complains about.
+/// Extracts the files that a program reports errors about.
 pub(super) fn files(said: &str) -> BTreeSet<String> {
     let refused = said.lines().filter(|line| REFUSALS.iter().any(|words| line.contains(words)));
     refused
@@ -81,7 +81,7 @@ fn is_file(word: &str) -> bool {
     word.len() > 1 && word.len() < 1000 && word.starts_with('/') && !word.contains(['\n', '\0'])
 }
 
-/// The network of a server that is looked at: what its entry opens, and a list of what it called besides.
+/// Network of a server that is being inspected: allows the hosts in its entry, and records the others that it calls.
 pub(super) struct TrialNetwork {
     server: String,
     rules: watch::Receiver<Arc<HostRules>>,
@@ -95,7 +95,7 @@ impl TrialNetwork {
         Self { server: server.to_owned(), rules, _keep: keep, refused: Arc::default() }
     }
 
-    /// The hosts that were called and are not open.
+    /// Returns the hosts that were called and refused.
     pub(super) fn refused(&self) -> BTreeSet<String> {
         self.refused.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_those_that_a_program_says_it_could_not_have() {
+    fn files_come_from_error_messages() {
         let said = "listening\nError: EROFS: read-only file system, mkdir '/home/u/.cache/x'\n\
             PermissionError: [Errno 13] Permission denied: '/var/y'\nread \"/etc/hosts\"\nENOENT: 'relative'";
         let wants = Wants { files: files(said), ..Wants::default() };

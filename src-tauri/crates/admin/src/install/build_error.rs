@@ -1,4 +1,4 @@
-//! Why a package is not built.
+//! Errors of building a package.
 
 use ironcurtain_daemon::containment::{ProgramError, ViewError};
 use ironcurtain_daemon::server::SupervisorError;
@@ -9,109 +9,109 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::task::JoinError;
 
-/// Why a package is not built.
+/// Failure to build a package.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// The package manager is not there.
+    /// The package manager is not installed.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// The sandbox cannot show what it should.
+    /// The sandbox's files could not be set up.
     #[error(transparent)]
     View(#[from] ViewError),
-    /// The sandbox cannot be launched.
+    /// The sandbox could not be launched.
     #[error(transparent)]
     Launch(#[from] SandboxLaunchError),
-    /// The sandbox did not come up.
+    /// The sandbox did not start.
     #[error(transparent)]
     Supervisor(#[from] SupervisorError),
-    /// The sandbox was gone before it said how its program ended.
-    #[error("its sandbox ended without a word")]
+    /// The sandbox exited before it reported the program's exit status.
+    #[error("the sandbox exited without reporting an error")]
     NoStatus,
-    /// The program takes too long.
-    #[error("it did not end within {n} s", n = .0.as_secs())]
+    /// The program timed out.
+    #[error("timed out after {n} s", n = .0.as_secs())]
     Slow(Duration),
     /// The program failed.
-    #[error("it ended with status {status}{refused}; {said}")]
+    #[error("it exited with status {status}{refused}; {said}")]
     Ended {
-        /// Its exit status.
+        /// Exit status.
         status: i32,
-        /// The connections it was refused, in words.
+        /// Refused connections, in words.
         refused: String,
-        /// The last of its output.
+        /// End of its output.
         said: String,
     },
     /// Every version of the package needs a newer Python.
     #[error("it needs Python {needed} or newer; this computer has {here}")]
     OldPython {
-        /// The version that it needs.
+        /// Required version.
         needed: String,
-        /// The system's version.
+        /// Version of the system's Python.
         here: String,
     },
-    /// There are no wheels of it.
+    /// The package has no wheels.
     #[error(
-        "pip found no wheels for `{0}`, only source code or nothing; IronCurtain runs nothing while installing, and building source code would"
+        "pip found no wheels for `{0}`; IronCurtain does not install from source code, because building it would run its code"
     )]
     NoWheel(String),
-    /// The proxy is gone.
-    #[error("its proxy ended: {0}")]
+    /// The proxy stopped.
+    #[error("the proxy stopped: {0}")]
     ProxyEnded(io::Error),
-    /// A registry that is configured cannot be one.
-    #[error("the configured registry is refused: {0}")]
+    /// A configured registry is invalid.
+    #[error("invalid registry in the configuration: {0}")]
     Registry(#[from] RuleError),
-    /// The package manager does not tell its configuration.
+    /// The package manager's configuration could not be read.
     #[error("{0}")]
     Configuration(String),
-    /// A file cannot be read, or is not understood.
+    /// A file could not be read or parsed.
     #[error("`{path}`: {source}")]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The operating system's answer, or what is not understood.
+        /// Error of the operating system or of the parser.
         source: io::Error,
     },
-    /// A file cannot be written.
-    #[error("`{path}` cannot be written: {source}")]
+    /// A file could not be written.
+    #[error("failed to write `{path}`: {source}")]
     Write {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The operating system's answer.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The package manager's report is not understood.
-    #[error("what {manager} reports is not understood: {problem}")]
+    /// The package manager's report could not be parsed.
+    #[error("failed to parse the report of {manager}: {problem}")]
     Report {
-        /// The package manager.
+        /// Name of the package manager.
         manager: &'static str,
-        /// The part that is not understood.
+        /// Error of the parser.
         problem: String,
     },
-    /// The package manager installed other things.
+    /// The package manager did not install the package.
     #[error("npm did not install `{0}`")]
     NotInstalled(String),
-    /// The package has no program that could be started.
+    /// The package has no suitable program.
     #[error("{0}")]
     NoProgram(String),
-    /// The program cannot be run by its interpreter.
+    /// The program is not a script for the interpreter.
     #[error("`{path}` cannot be run: {problem}")]
     NotRunnable {
-        /// The program.
+        /// Path of the program.
         path: PathBuf,
-        /// Why not.
+        /// Reason for the failure.
         problem: String,
     },
-    /// A path cannot be handed over.
-    #[error("`{0}` is not UTF-8")]
+    /// A path is not valid UTF-8.
+    #[error("`{0}` is not valid UTF-8")]
     NotUtf8(PathBuf),
-    /// The built package cannot be moved to its final folder.
+    /// The built package could not be moved to its final folder.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// The thread that does it is gone.
+    /// A background thread panicked.
     #[error(transparent)]
     Thread(#[from] JoinError),
 }
 
-/// The path as text.
+/// Converts a path to text.
 pub(super) fn text(path: &Path) -> Result<String, BuildError> {
     path.to_str().map(str::to_owned).ok_or_else(|| BuildError::NotUtf8(path.to_path_buf()))
 }

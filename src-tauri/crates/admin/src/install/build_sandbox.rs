@@ -1,5 +1,4 @@
-//! The sandbox that a package is built in: its one writable folder lies beside all packages, and is gone afterwards whatever
-//! happens.
+//! Sandbox for building a package. Its only writable folder is next to the installed packages, and is removed afterwards in any case.
 
 use super::build_error::{BuildError, text};
 use super::registry;
@@ -19,13 +18,13 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Prefix of the names of such folders; no registry's name begins so.
+/// Prefix of the names of build folders; no registry's name starts with it.
 pub(super) const STAGING: &str = ".staging-";
 
-/// A folder to work in. Gone when dropped.
+/// Build folder. Removed on drop.
 pub(super) struct BuildSandbox {
     all: PathBuf,
-    /// The folder that becomes the package's.
+    /// Folder that becomes the installed package.
     pub(super) tree: PathBuf,
     programs: PathBuf,
     allow_root: bool,
@@ -41,7 +40,7 @@ impl BuildSandbox {
         let all = files.join(format!("{STAGING}{}", random_name().map_err(folder)?));
         let session_dir = all.to_str().and_then(|text| CanonicalPath::assume_canonical(text).ok());
         let session_dir =
-            session_dir.ok_or_else(|| folder(std::io::Error::other("its path is not UTF-8")))?;
+            session_dir.ok_or_else(|| folder(std::io::Error::other("the path is not valid UTF-8")))?;
         let person = canonical_home(&installer.home)?;
         let protected = protection(&installer.home, &person)?;
         let around = Surroundings::new(&installer.home, &person, &protected, &session_dir).map_err(folder)?;
@@ -59,12 +58,12 @@ impl BuildSandbox {
         Ok(sandbox)
     }
 
-    /// Something of the folder that does not become part of the package.
+    /// Returns the path of a temporary file that does not become part of the package.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.all.join(name)
     }
 
-    /// Runs a program in the sandbox. `env` is what it needs beside what every one has.
+    /// Runs a program in the sandbox, with `env` in addition to the common variables.
     pub(super) async fn run(
         &self,
         argv: &[&OsStr],
@@ -108,16 +107,16 @@ impl BuildSandbox {
 impl Drop for BuildSandbox {
     fn drop(&mut self) {
         if let Err(problem) = tree::remove(&self.all) {
-            tracing::warn!(%problem, "a folder could not be removed: {}", self.all.display());
+            tracing::warn!(%problem, "failed to remove `{}`", self.all.display());
         }
     }
 }
 
-/// The error for a run that failed: its last words, and the connections it was refused.
+/// Returns the error of a failed run, with the end of its output and the refused connections.
 fn complaint(finished: &RunOutput) -> BuildError {
-    let refused: String = finished.refused.iter().map(|why| format!("; it was refused: {why}")).collect();
+    let refused: String = finished.refused.iter().map(|why| format!("; refused connection: {why}")).collect();
     let said = finished.said.lines().map(str::trim).filter(|line| !line.is_empty());
     let said = visible::head(&visible::line(&said.collect::<Vec<_>>().join(" / ")), 2000);
-    let said = if said.is_empty() { "it said nothing".to_owned() } else { format!("it said: {said}") };
+    let said = if said.is_empty() { "no output".to_owned() } else { format!("it said: {said}") };
     BuildError::Ended { status: finished.status, refused, said }
 }

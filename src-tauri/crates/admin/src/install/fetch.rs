@@ -1,4 +1,4 @@
-//! Installing a server's package.
+//! Installs a server's package.
 
 use super::build_error::BuildError;
 use super::build_sandbox::BuildSandbox;
@@ -11,31 +11,31 @@ use ironcurtain_daemon::packages::{PackageRecord, Registry, RequestedPackage, Ru
 use ironcurtain_daemon::server_identity::{Digests, ServerIdentity};
 use std::path::PathBuf;
 
-/// A package that is there now.
+/// Installed package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
-    /// The server.
+    /// Name of the server.
     pub server: String,
-    /// The record of its package.
+    /// Record of the package.
     pub record: PackageRecord,
-    /// Its folder.
+    /// Folder of the package.
     pub folder: PathBuf,
-    /// It was there already, and is still what it was.
+    /// True if the package was already installed and is unchanged.
     pub already: bool,
 }
 
-/// Installs the package of a server, unless it is there; the version that its entry names, or else the newest.
+/// Installs the package of a server, unless it is already installed: the version in its entry, or the newest.
 ///
 /// # Errors
-/// [`InstallError`]. What was there before is there as it was.
+/// [`InstallError`], in which case a previously installed version is unchanged.
 pub async fn install(installer: &Installer, name: &str) -> Result<Installed, InstallError> {
     install_among(installer, &Servers::load(&installer.home)?, name).await
 }
 
-/// The same for a server among these, which may not be written down yet.
+/// Installs the package of one of these servers, which may not be in the configuration yet.
 ///
 /// # Errors
-/// As [`install`].
+/// As for [`install`].
 pub async fn install_among(
     installer: &Installer,
     servers: &Servers,
@@ -62,12 +62,12 @@ pub async fn install_among(
         };
         identity::carry_over(&installer.home, &of(&before)?.identity, &of(&record)?.identity)?;
     }
-    // What was installed before it is of no use any more.
+    // Removes the previous version.
     store.sweep(servers)?;
     Ok(installed(record, false))
 }
 
-/// Returns `true` if two records are of the same archive: installed again, a package has other paths in its files.
+/// Returns whether two records are for the same archive. Their hashes may differ, because installed files contain paths.
 fn is_the_same(before: &PackageRecord, now: &PackageRecord) -> bool {
     let archive = |record: &PackageRecord| {
         let RequestedPackage { registry, package, .. } = record.requested.clone();
@@ -76,8 +76,8 @@ fn is_the_same(before: &PackageRecord, now: &PackageRecord) -> bool {
     archive(before).is_some() && archive(before) == archive(now)
 }
 
-/// Removes packages that no server's entry names, such as one of a server that was not added after all. Where another
-/// installation runs, that does it.
+/// Removes packages that no server uses, for example of a server that was not added after all. Does nothing while another installation is
+/// running, which does it itself.
 ///
 /// # Errors
 /// [`InstallError`].
@@ -88,13 +88,13 @@ pub fn sweep(installer: &Installer) -> Result<(), InstallError> {
     }
 }
 
-/// Returns `true` if a server is started by a package runner.
+/// Returns whether a server is started by a package runner.
 #[must_use]
 pub fn is_packaged(servers: &Servers, name: &str) -> bool {
     servers.find(Some(name)).is_some_and(|server| !matches!(RunnerCommand::of(server), Ok(None)))
 }
 
-/// A server, and the package that its entry names.
+/// Returns a server, and the package in its entry.
 pub(super) fn find<'a>(
     servers: &'a Servers,
     name: &str,
@@ -105,7 +105,7 @@ pub(super) fn find<'a>(
     Ok((server, command.ok_or_else(|| InstallError::NoPackage(name.to_owned()))?))
 }
 
-/// Builds a package and moves it to where packages are, unrecorded.
+/// Builds a package and moves it to the packages folder, without writing a record.
 pub(super) async fn fetch(
     installer: &Installer,
     store: &PackageStore,

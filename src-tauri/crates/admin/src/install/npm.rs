@@ -1,7 +1,7 @@
-//! A package of npm: installed without running anything of it.
+//! Installs npm packages without running their code.
 //!
-//! - Install scripts never run (`--ignore-scripts`), here as little as later.
-//! - What is started is a script for node in the package itself.
+//! - Install scripts never run (`--ignore-scripts`), neither here nor later.
+//! - Only a script for node in the package itself is started.
 
 use super::build_error::{BuildError, text};
 use super::build_sandbox::BuildSandbox;
@@ -15,10 +15,10 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Component, Path};
 
-/// The longest first line that is looked at.
+/// Maximum number of bytes to read of a script's first line.
 const FIRST_LINE: u64 = 300;
 
-/// Installs a package into the sandbox's folder.
+/// Installs a package to the sandbox's folder.
 pub(super) async fn build(
     sandbox: &BuildSandbox,
     requested: &RequestedPackage,
@@ -40,7 +40,7 @@ pub(super) async fn build(
         "--no-fund",
         "--no-update-notifier",
         "--no-progress",
-        // Whoever reads of one finds it gone.
+        // Log files would be deleted with the sandbox.
         "--logs-max=0",
         "--loglevel=error",
     ];
@@ -56,13 +56,13 @@ pub(super) async fn build(
     Ok(PackageRecord::new(requested.clone(), locked.version, locked.integrity, entry_point))
 }
 
-/// Node and npm, as files.
+/// Returns the paths of node and npm.
 fn programs() -> Result<(std::path::PathBuf, std::path::PathBuf), BuildError> {
     let nowhere = Path::new("/nonexistent");
     Ok((find_program("node", nowhere)?, find_program("npm", nowhere)?))
 }
 
-/// The package's part of npm's lockfile.
+/// Package entry in npm's lockfile.
 #[derive(Deserialize)]
 struct Locked {
     version: String,
@@ -83,7 +83,7 @@ fn locked(tree: &Path, package: &str) -> Result<Locked, BuildError> {
     })
 }
 
-/// The script that is meant, below the tree.
+/// Returns the script to start, relative to the tree.
 fn program(tree: &Path, requested: &RequestedPackage) -> Result<String, BuildError> {
     #[derive(Deserialize)]
     struct Package {
@@ -118,7 +118,7 @@ fn program(tree: &Path, requested: &RequestedPackage) -> Result<String, BuildErr
     Ok(script)
 }
 
-/// As `npx` chooses: the one that is named, the only one there is, or the one that is called like the package.
+/// Selects a script like `npx`: the named one, the only one, or the one with the package's name.
 fn chosen(
     scripts: BTreeMap<String, String>,
     name: Option<&str>,
@@ -144,7 +144,7 @@ fn chosen(
     })
 }
 
-/// Refuses what node would not run.
+/// Rejects a file that is not a script for node.
 fn for_node(script: &Path) -> Result<(), BuildError> {
     let bad = |problem: String| BuildError::NotRunnable { path: script.to_path_buf(), problem };
     let file = std::fs::File::open(script).map_err(|e| bad(e.to_string()))?;

@@ -1,7 +1,7 @@
-//! A package of `PyPI`: installed into a virtual environment, from wheels only.
+//! Installs `PyPI` packages to a virtual environment, from wheels only.
 //!
-//! - Nothing is built (`--only-binary :all:`), so nothing of a package runs here.
-//! - The environment is of the system's own Python, which every sandbox shows.
+//! - Builds nothing from source (`--only-binary :all:`), so no code of a package runs.
+//! - The environment uses the system's Python, which is available in every sandbox.
 
 use super::build_error::{BuildError, text};
 use super::build_sandbox::BuildSandbox;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Installs a package into the sandbox's folder.
+/// Installs a package to the sandbox's folder.
 pub(super) async fn build(
     sandbox: &BuildSandbox,
     requested: &RequestedPackage,
@@ -48,7 +48,7 @@ pub(super) async fn build(
     ];
     argv.extend(requested.with.iter().map(OsStr::new));
     let mut env = source.settings;
-    // Whatever else is configured stays outside.
+    // Ignore all other configuration.
     env.insert("PIP_CONFIG_FILE".to_owned(), "/dev/null".to_owned());
     let python = std::fs::read_dir(venv.join("lib")).into_iter().flatten().flatten().next();
     let here =
@@ -61,7 +61,7 @@ pub(super) async fn build(
     Ok(PackageRecord::new(requested.clone(), installed.version, installed.integrity, entry_point))
 }
 
-/// The plain cause in what pip says, where there is one.
+/// Converts pip's output to a specific error, if it is recognized.
 fn plain(problem: BuildError, here: &str) -> BuildError {
     let BuildError::Ended { said, .. } = &problem else { return problem };
     let after = |mark: &str| said.split(mark).nth(1).and_then(|rest| rest.split_whitespace().next());
@@ -84,7 +84,7 @@ struct Installed {
     integrity: Option<String>,
 }
 
-/// The package itself, by pip's report of the installation.
+/// Finds the requested package in pip's installation report.
 fn installed(report: &Path, package: &str) -> Result<Installed, BuildError> {
     #[derive(Deserialize)]
     struct Report {
@@ -116,20 +116,20 @@ fn installed(report: &Path, package: &str) -> Result<Installed, BuildError> {
     let own = one_spelling(package.split('[').next().unwrap_or_default());
     let is_it = |item: &Item| item.requested && one_spelling(&item.metadata.name) == own;
     let item = report.install.into_iter().find(is_it);
-    let item = item.ok_or_else(|| bad("it names no package that was asked for".to_owned()))?;
+    let item = item.ok_or_else(|| bad("the requested package is missing".to_owned()))?;
     let hashes = item.download_info.archive_info.map(|archive| archive.hashes).unwrap_or_default();
     let integrity = hashes.into_iter().next().map(|(kind, hash)| format!("{kind}:{hash}"));
     Ok(Installed { version: item.metadata.version, integrity })
 }
 
-/// The name of a package as the registry compares it.
+/// Normalizes a package name like the registry.
 fn one_spelling(name: &str) -> String {
     let mut words = name.split(['-', '_', '.']).filter(|word| !word.is_empty());
     let first = words.next().unwrap_or_default().to_ascii_lowercase();
     words.fold(first, |name, word| name + "-" + &word.to_ascii_lowercase())
 }
 
-/// The script that is meant, below the tree; called like the package unless the entry names it.
+/// Returns the script to start, relative to the tree: the one named by the entry, or the one with the package's name.
 fn program(tree: &Path, requested: &RequestedPackage) -> Result<String, BuildError> {
     let package = requested.package.split('[').next().unwrap_or_default();
     let name = requested.program.as_deref().unwrap_or(package);
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_pip_says_is_told_in_a_sentence() {
+    fn pip_output_is_converted_to_errors() {
         let told = |said: &str| {
             let ended = BuildError::Ended { status: 1, refused: String::new(), said: said.to_owned() };
             plain(ended, "3.11").to_string()
@@ -158,6 +158,6 @@ mod tests {
         let source = "ERROR: Could not find a version that satisfies the requirement pandoc (from mcp-pandoc) (from versions: none)\n\
             ERROR: No matching distribution found for pandoc\n";
         assert!(told(source).starts_with("pip found no wheels for `pandoc`"), "{}", told(source));
-        assert_eq!(told("disk full"), "it ended with status 1; disk full");
+        assert_eq!(told("disk full"), "it exited with status 1; disk full");
     }
 }

@@ -1,7 +1,7 @@
-//! The registries that this person has configured for npm and pip. No host is named here.
+//! Finds the registries that the user has configured for npm and pip. Contains no host names itself.
 //!
-//! - npm and pip themselves are asked, outside of any sandbox, with the person's configuration; they are the person's programs.
-//! - Whoever is configured counts as spelled out, so a registry in a private network, or on this machine, is reached.
+//! - Asks npm and pip outside any sandbox, with the user's configuration, because they are the user's own programs.
+//! - A configured host counts as explicitly allowed, so a registry in a private network or on this machine can be reached.
 
 use super::build_error::BuildError;
 use ironcurtain_daemon::packages::Registry;
@@ -16,22 +16,22 @@ use std::time::Duration;
 use tokio::process::Command;
 use url::Url;
 
-/// The time that npm or pip may take to tell their configuration.
+/// Timeout for npm or pip to print their configuration.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Variables of ours that say whom to trust.
+/// Environment variables with trusted certificates.
 const TRUST: [&str; 4] = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"];
 
-/// The source from which one package manager gets its packages.
+/// Package source of one package manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Source {
-    /// The hosts that it may reach.
+    /// Hosts that it may reach.
     pub(super) rules: HostRules,
-    /// The part of its configuration that goes along, as it wants it: lines of an `npmrc`, or variables.
+    /// Configuration to pass on: lines of an `npmrc`, or environment variables.
     pub(super) settings: BTreeMap<String, String>,
 }
 
-/// Asks npm. `npm` is its command line.
+/// Reads npm's configuration. `npm` is its command line.
 pub(super) async fn npm(npm: &[&OsStr]) -> Result<Source, BuildError> {
     let said = ask(npm, &["config", "list", "--json"]).await?;
     let all: Map<String, Value> =
@@ -40,7 +40,7 @@ pub(super) async fn npm(npm: &[&OsStr]) -> Result<Source, BuildError> {
     Ok(Source { rules: rules(&urls).await?, settings })
 }
 
-/// Asks pip. `python` is the command line of the Python that has it.
+/// Reads pip's configuration. `python` is the command line of its Python.
 pub(super) async fn pip(python: &[&OsStr]) -> Result<Source, BuildError> {
     let said = ask(python, &["-c", PIP])
         .await
@@ -50,8 +50,7 @@ pub(super) async fn pip(python: &[&OsStr]) -> Result<Source, BuildError> {
     Ok(Source { rules: rules(&urls).await?, settings })
 }
 
-/// Has pip itself work out its options, from its defaults, files and variables; and tell where the files are that its
-/// default index tells of.
+/// Script that lets pip evaluate its defaults, files and variables, and prints the result with the file hosts of its default index.
 const PIP: &str = "
 import json
 from pip._internal.commands import create_command
@@ -63,7 +62,7 @@ told['file_hosts'] = [PyPI.file_storage_domain] if told['index_url'] == PyPI.sim
 print(json.dumps(told))
 ";
 
-/// The part of pip's configuration that is used.
+/// Used part of pip's configuration.
 #[derive(Deserialize)]
 struct Pip {
     index_url: Option<String>,
@@ -97,7 +96,7 @@ impl Pip {
     }
 }
 
-/// The registries, and what of the configuration goes along.
+/// Returns the registries and the configuration to pass on.
 fn npm_settings(all: &Map<String, Value>) -> (Vec<String>, BTreeMap<String, String>) {
     let mut urls = Vec::new();
     let mut settings = BTreeMap::new();
@@ -118,11 +117,11 @@ fn npm_settings(all: &Map<String, Value>) -> (Vec<String>, BTreeMap<String, Stri
     (urls, settings)
 }
 
-/// The rules that let these addresses be reached: their hosts, and where they are if that is not public.
+/// Returns rules that allow the hosts of these URLs, and the addresses of those that are not public.
 async fn rules(urls: &[String]) -> Result<HostRules, BuildError> {
     let mut allowed = Vec::new();
     for text in urls {
-        // pip takes folders, too.
+        // pip also accepts folders.
         let Some((host, port)) = host(text) else { continue };
         allowed.push(format!("{host}:{port}"));
         for address in SystemResolver.resolve(host.trim_matches(['[', ']'])).await.unwrap_or_default() {
@@ -138,7 +137,8 @@ fn host(url: &str) -> Option<(String, u16)> {
     matches!(url.scheme(), "http" | "https").then_some((url.host_str()?.to_owned(), port))
 }
 
-/// An address that no name may lead to unless it is spelled out. What hands out this machine's credentials never is.
+/// Returns an address as a rule if it must be allowed explicitly. Never allows a metadata service, which would reveal this machine's
+/// credentials.
 fn spelled_out(address: IpAddr) -> Option<String> {
     let place = address::scope(address).or_else(|| address::is_own(address).then_some(AddressScope::Own))?;
     match place {
@@ -155,15 +155,15 @@ fn spelled_out(address: IpAddr) -> Option<String> {
     }
 }
 
-/// The variables that say whom the installing person trusts, beside the configuration of the package manager.
+/// Returns the user's variables with trusted certificates.
 pub(super) fn trust() -> impl Iterator<Item = (String, String)> {
     TRUST.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)))
 }
 
-/// Asks a program of the person's, in no project of the person's.
+/// Runs one of the user's programs outside any project, and returns its output.
 async fn ask(program: &[&OsStr], args: &[&str]) -> Result<String, BuildError> {
     let told = BuildError::Configuration;
-    let no_program = || told("there is no program to ask".to_owned());
+    let no_program = || told("no program to ask".to_owned());
     let (name, before) = program.split_first().ok_or_else(no_program)?;
     let shown = name.to_string_lossy();
     let mut command = Command::new(name);
@@ -172,13 +172,13 @@ async fn ask(program: &[&OsStr], args: &[&str]) -> Result<String, BuildError> {
     let output = output
         .await
         .map_err(|_| {
-            told(format!("`{shown}` did not tell its configuration within {} s", PATIENCE.as_secs()))
+            told(format!("`{shown}` did not print its configuration within {} s", PATIENCE.as_secs()))
         })?
-        .map_err(|e| told(format!("`{shown}` cannot be started: {e}")))?;
+        .map_err(|e| told(format!("failed to start `{shown}`: {e}")))?;
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr);
-        let why = why.trim().lines().last().unwrap_or("it says nothing");
-        return Err(told(format!("`{shown}` does not tell its configuration: {why}")));
+        let why = why.trim().lines().last().unwrap_or("no output");
+        return Err(told(format!("`{shown}` failed to print its configuration: {why}")));
     }
     String::from_utf8(output.stdout).map_err(|e| told(e.to_string()))
 }
@@ -188,7 +188,7 @@ fn not_understood(registry: Registry, problem: &serde_json::Error) -> BuildError
         Registry::Npm => "npm",
         Registry::Pypi => "pip",
     };
-    BuildError::Configuration(format!("what {who} tells of its configuration is not understood: {problem}"))
+    BuildError::Configuration(format!("failed to parse the configuration of {who}: {problem}"))
 }
 
 #[cfg(test)]
@@ -198,7 +198,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn registries_and_trust_go_along_and_secrets_stay() {
+    fn registries_and_certificates_are_passed_on_but_secrets_are_not() {
         let Value::Object(all) = json!({
             "registry": "https://npm.example/", "@a:registry": "http://127.0.0.1:4873/", "cafile": "/ca.pem",
             "strict-ssl": true, "//npm.example/:_authToken": "secret", "cache": "/c", "ca": null,
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_is_not_used_is_not_reached() {
+    fn unused_index_is_not_allowed() {
         let told = |no_index| Pip {
             index_url: Some("https://pypi.example/simple".into()),
             extra_index_urls: vec!["https://more.example/simple".into()],
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_configured_is_reached_where_it_is_and_nothing_beside_it() {
+    async fn only_configured_registries_are_allowed() {
         let urls = ["http://localhost:4873/npm/", "https://u:p@a.invalid/x", "/opt"].map(str::to_owned);
         let rules = rules(&urls).await.unwrap();
         let allows = |target: &str| {

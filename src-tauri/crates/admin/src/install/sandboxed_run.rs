@@ -1,7 +1,7 @@
-//! One run of a package manager: in a sandbox that may write to one folder and reach one registry.
+//! Runs a package manager in a sandbox that may write to one folder and reach one registry.
 //!
-//! - The proxy is served here, for as long as the run takes, and by nobody else.
-//! - When this returns, nothing of the run is left.
+//! - Serves the sandbox's proxy for the duration of the run.
+//! - All processes of the run have exited when the function returns.
 
 use super::build_error::{BuildError, text};
 use ironcurtain_config::{FileView, LimitSettings};
@@ -21,48 +21,48 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::sync::{oneshot, watch};
 
-/// The part of what it says that is kept.
+/// Maximum number of bytes kept of each output stream.
 const KEPT: usize = 4000;
 
-/// The time that the end of a sandbox may take.
+/// Timeout for the sandbox to exit.
 const END: Duration = Duration::from_secs(10);
 
-/// A program to run.
+/// Program to run.
 pub(super) struct SandboxedProgram<'a> {
-    /// The program, as a whole path, and its arguments.
+    /// Absolute path of the program, and its arguments.
     pub(super) argv: Vec<String>,
-    /// Its whole environment.
+    /// Complete environment.
     pub(super) env: BTreeMap<String, String>,
-    /// The directory it starts in.
+    /// Working directory.
     pub(super) cwd: &'a Path,
-    /// The hosts that it may reach.
+    /// Hosts that it may reach.
     pub(super) rules: &'a HostRules,
-    /// The time that it may take.
+    /// Timeout for the run.
     pub(super) patience: Duration,
 }
 
-/// The sandbox for a run.
+/// Sandbox for a run.
 pub(super) struct RunSandbox<'a> {
-    /// The directory that has `ironcurtain-sandbox`.
+    /// Directory with `ironcurtain-sandbox`.
     pub(super) programs: &'a Path,
-    /// A sandbox may be made by uid 0.
+    /// True to create the sandbox even as root.
     pub(super) allow_root: bool,
-    /// The surroundings of the sandbox; the session's folder is the one that may be written.
+    /// Surroundings of the sandbox; only the session's folder is writable.
     pub(super) around: &'a Surroundings,
 }
 
-/// The outcome.
+/// Outcome of a run.
 #[derive(Debug)]
 pub(super) struct RunOutput {
-    /// Its exit status.
+    /// Exit status.
     pub(super) status: i32,
-    /// The last of what it said, both streams.
+    /// End of both output streams.
     pub(super) said: String,
-    /// The connections it was refused, each with the reason.
+    /// Reasons of refused and failed connections.
     pub(super) refused: BTreeSet<String>,
 }
 
-/// Runs it to its end.
+/// Runs the program and waits for it.
 pub(super) async fn run(
     sandbox: &RunSandbox<'_>,
     program: SandboxedProgram<'_>,
@@ -73,14 +73,14 @@ pub(super) async fn run(
     let (tell, ended) = oneshot::channel();
     let launched = tokio::task::spawn_blocking(move || {
         launch(&spec, &supervisor, move |_| {
-            // Nobody waits for it after an error.
+            // Fails if the receiver was dropped after an error.
             let _ = tell.send(());
         })
     });
     let launched = launched.await??;
     let kill = launched.kill.clone();
     let done = tokio::time::timeout(patience, attend(launched, rules)).await;
-    // The control conversation is over, so the sandbox ends by itself; and if it does not, it is ended.
+    // The sandbox exits when its control connection closes; otherwise it is killed.
     let end = tokio::time::timeout(END, ended).await;
     if end.is_err() {
         KillHandle::kill(&kill);
@@ -89,7 +89,7 @@ pub(super) async fn run(
 }
 
 impl RunSandbox<'_> {
-    /// The whole sandbox as a plain value.
+    /// Returns the specification of the sandbox.
     fn spec(&self, program: &SandboxedProgram<'_>) -> Result<Spec, BuildError> {
         let executable = program.argv.first().map(String::as_str).unwrap_or_default();
         Ok(Spec {
@@ -100,7 +100,7 @@ impl RunSandbox<'_> {
             mounts: vec![],
             network: if program.rules.is_closed() { NetworkAccess::None } else { NetworkAccess::Proxied },
             unix_sockets: UnixSockets::None,
-            // What lies in a package is in no folder of the person's.
+            // A package is not in any of the user's folders.
             closed: vec![],
             kept: vec![],
             limits: limits(&LimitSettings::default()),
@@ -110,7 +110,7 @@ impl RunSandbox<'_> {
     }
 }
 
-/// From the start of the sandbox to the end of what runs in it.
+/// Serves the sandbox from its start until the program exits.
 async fn attend(launched: LaunchedSandbox, rules: HostRules) -> Result<RunOutput, BuildError> {
     let LaunchedSandbox { stdin, stdout, stderr, control, egress, .. } = launched;
     drop(stdin);
@@ -149,7 +149,7 @@ async fn attend(launched: LaunchedSandbox, rules: HostRules) -> Result<RunOutput
     Ok(RunOutput { status, said: words, refused })
 }
 
-/// Reads to the end and keeps the last of it.
+/// Reads until EOF and returns the last [`KEPT`] bytes.
 async fn output_tail(mut stream: Input) -> String {
     let mut kept = Vec::new();
     let mut piece = vec![0; 8192];
@@ -161,7 +161,7 @@ async fn output_tail(mut stream: Input) -> String {
     String::from_utf8_lossy(&kept).into_owned()
 }
 
-/// The connections refused so far.
+/// Refused and failed connections.
 #[derive(Default)]
 struct Seen(Mutex<BTreeSet<String>>);
 

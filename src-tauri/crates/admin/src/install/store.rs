@@ -1,4 +1,4 @@
-//! The folders of all packages, changed by one installer at a time.
+//! Package folders and records, changed by one installer at a time.
 
 use super::build_sandbox::{BuildSandbox, STAGING};
 use super::{InstallError, Installer};
@@ -14,28 +14,28 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The part of the hash that is in a folder's name.
+/// Number of characters of the hash in a folder's name.
 const SHORT: usize = 12;
 
-/// The longest name of a server that is read from the lock file, in bytes.
+/// Maximum length of the server name in the lock file, in bytes.
 const LONGEST_NAME: u64 = 200;
 
-/// Packages that another installation holds.
+/// Lock held by another installation.
 pub(super) struct Busy {
-    /// The server that it is for.
+    /// Server that is being installed.
     pub(super) holder: String,
     lock: File,
     packages: Packages,
 }
 
-/// The folders and records of packages. Nobody else installs or removes while one is there.
+/// Locked package folders and records. No other process installs or removes packages while this value exists.
 pub(super) struct PackageStore {
     pub(super) packages: Packages,
     _lock: File,
 }
 
 impl PackageStore {
-    /// Locks the packages for a server. Waits for another installation where the installer says so, as long as its patience.
+    /// Locks the packages for a server. If the installer has a `waiting` callback, waits for another installation up to its timeout.
     pub(super) async fn lock(installer: &Installer, server: &str) -> Result<Self, InstallError> {
         let busy = match Self::try_lock(&installer.home, server)? {
             Ok(store) => return Ok(store),
@@ -56,7 +56,7 @@ impl PackageStore {
         Self::held(packages, lock, server)
     }
 
-    /// Locks the packages, unless another installation has them.
+    /// Locks the packages, unless another installation holds the lock.
     pub(super) fn try_lock(home: &Home, server: &str) -> Result<Result<Self, Busy>, InstallError> {
         let packages = Packages::of(home);
         private_dir(&packages.records)?;
@@ -77,7 +77,7 @@ impl PackageStore {
         }
     }
 
-    /// Writes down for whom the packages are locked.
+    /// Writes the name of the server to the lock file.
     fn held(packages: Packages, lock: File, server: &str) -> Result<Self, InstallError> {
         let written = lock.set_len(0).and_then(|()| lock.write_all_at(server.as_bytes(), 0));
         let path = packages.records.join("lock");
@@ -85,7 +85,7 @@ impl PackageStore {
         Ok(Self { packages, _lock: lock })
     }
 
-    /// Moves what was built to where packages are, closed for writing, and completes its record.
+    /// Moves a built package to the packages folder, makes it read-only, and completes its record.
     pub(super) fn take(&self, built: &BuildSandbox, mut record: PackageRecord) -> io::Result<PackageRecord> {
         tree::close(&built.tree)?;
         let hash = tree::hash(&built.tree)?;
@@ -96,11 +96,11 @@ impl PackageStore {
         if let Some(above) = path.parent() {
             private_dir(above).map_err(io::Error::other)?;
         }
-        // The very same may be there already, with servers running from it.
+        // An identical package may already exist, with servers running from it.
         if !path.exists() || tree::hash(&path)? != hash {
             if in_use(&path)? {
                 return Err(io::Error::other(
-                    "a server runs from what was changed there; end its session first",
+                    "its installed files were changed, and a server is running from them; close its session first",
                 ));
             }
             tree::remove(&path)?;
@@ -111,7 +111,7 @@ impl PackageStore {
         Ok(record)
     }
 
-    /// Writes a server's record, in one step.
+    /// Writes a server's record atomically.
     pub(super) fn write(&self, server: &str, record: &PackageRecord) -> Result<(), InstallError> {
         let file = self.packages.record_file(server);
         let written = serde_json::to_string_pretty(record)
@@ -120,8 +120,8 @@ impl PackageStore {
         written.map_err(|source| InstallError::Write { file, source })
     }
 
-    /// Removes what no server's entry asks for any more: leftovers of what was broken off, and what was replaced. What a
-    /// server was started from stays until the next time.
+    /// Removes leftovers of cancelled installations, and packages that no server uses. A package that a running server was started from
+    /// is kept until the next call.
     pub(super) fn sweep(&self, servers: &Servers) -> Result<(), InstallError> {
         self.sweep_folders(servers)
             .map_err(|source| InstallError::Folder { path: self.packages.files.clone(), source })
@@ -140,14 +140,14 @@ impl PackageStore {
                         tree::remove(&version)?;
                     }
                 }
-                // Whatever is still in it keeps it.
+                // Fails if it still contains versions.
                 let _ = std::fs::remove_dir(&package);
             }
         }
         Ok(())
     }
 
-    /// The folders that servers' entries ask for; records that no entry asks for are removed.
+    /// Returns the package folders in use, and removes records that no server uses.
     fn kept(&self, servers: &Servers) -> io::Result<BTreeSet<PathBuf>> {
         let mut kept = BTreeSet::new();
         for name in self.recorded() {
@@ -156,14 +156,14 @@ impl PackageStore {
             match self.packages.record(&name) {
                 Ok(Some(record)) if is_asked_for => drop(kept.insert(self.packages.folder(&record))),
                 Ok(Some(_)) => std::fs::remove_file(self.packages.record_file(&name))?,
-                // What is not understood keeps its file; its folder nobody knows.
+                // An invalid record is kept; its folder is unknown.
                 Ok(None) | Err(_) => {}
             }
         }
         Ok(kept)
     }
 
-    /// The servers that have a record.
+    /// Returns the servers that have a record.
     fn recorded(&self) -> Vec<String> {
         let files = std::fs::read_dir(&self.packages.records).into_iter().flatten().flatten();
         files.filter_map(|file| Some(file.file_name().to_str()?.strip_suffix(".json")?.to_owned())).collect()
@@ -174,7 +174,7 @@ fn is_staging(path: &Path) -> bool {
     path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(STAGING))
 }
 
-/// Tells that a server was started from a folder and has not ended.
+/// Returns whether a running server was started from a folder.
 fn in_use(folder: &Path) -> io::Result<bool> {
     let folder = match File::open(folder) {
         Ok(folder) => folder,
@@ -188,7 +188,7 @@ fn in_use(folder: &Path) -> io::Result<bool> {
     }
 }
 
-/// The folders in a folder; links are not followed.
+/// Returns the subfolders of a folder, without following symlinks.
 fn folders(of: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for child in std::fs::read_dir(of)? {

@@ -1,7 +1,6 @@
-//! Another version of a server's package: installed beside the one that is there, compared by the tools of both, and put
-//! in its place only by an explicit word.
+//! Updates a server's package: installs another version next to the current one, compares their tools, and switches on request.
 //!
-//! - Until that word nothing changes; servers that run go on with what they were started from.
+//! - Changes nothing before the switch. Running servers continue with the version they were started from.
 
 use super::fetch::{fetch, find};
 use super::store::PackageStore;
@@ -14,72 +13,74 @@ use ironcurtain_daemon::packages::{PackageRecord, RequestedPackage, RunnerComman
 use ironcurtain_daemon::server_identity::ServerIdentity;
 use std::collections::BTreeMap;
 
-/// A version that could take the place of the one that is there. Dropped, it is forgotten.
+/// Other version of an installed package. Dropping it without switching discards it.
 pub struct Update {
     store: PackageStore,
     installer: Installer,
     server: Server,
     command: RunnerCommand,
     record: PackageRecord,
-    /// The identity of the server before.
+    /// Identity of the server with the current version.
     was: ServerIdentity,
-    /// The version that is there.
+    /// Current version.
     pub from: String,
-    /// The version that could be.
+    /// New version.
     pub to: String,
-    /// Why the two could not be compared: then every tool counts as new.
+    /// Reason why the versions could not be compared. Every tool counts as new in this case.
     pub not_compared: Option<InstallError>,
-    /// The differences between the tools of the two.
+    /// Differences between the tools of both versions.
     pub tools: Vec<ToolChange>,
 }
 
-/// The outcome of looking for another version.
-pub enum Updated {
-    /// Nothing: this is the newest version.
+/// Outcome of checking for another version.
+pub enum UpdateCheck {
+    /// The current version, which is the newest.
     Newest(String),
     /// Another version.
     Found(Box<Update>),
 }
 
-/// One difference between what two versions say of their tools.
+/// Difference between the tools of two versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToolChange {
-    /// The new version has it.
+    /// Tool was added.
     New {
-        /// Its name.
+        /// Name of the tool.
         name: String,
-        /// Its description by the server.
+        /// Description by the server.
         description: String,
     },
-    /// The new version does not have it.
+    /// Tool was removed.
     Gone {
-        /// Its name.
+        /// Name of the tool.
         name: String,
     },
-    /// The new version says something else of it.
+    /// Tool was changed.
     Other {
-        /// Its name.
+        /// Name of the tool.
         name: String,
-        /// The description before and after, when it is another.
+        /// Old and new description, if they differ.
         description: Option<(String, String)>,
-        /// Its arguments changed.
+        /// True if its argument schema changed.
         arguments: bool,
-        /// Its hints changed.
+        /// True if its hints changed.
         hints: bool,
     },
 }
 
-/// Installs another version of a server's package beside the one that is there, and starts both without the user's secrets, to
-/// compare their tools. `version` is the newest when it is not named. A version that is there and does not start is no reason to
-/// keep it. A new one that does not start is none to take it, unless it may need a secret to start: then it is not compared.
+/// Installs another version of a server's package next to the current one, and starts both without the user's secrets to compare their
+/// tools.
+///
+/// `version` defaults to the newest. If the current version does not start, every tool counts as new. If the new version does not start,
+/// the update fails, unless the server needs secrets: then the versions are not compared.
 ///
 /// # Errors
 /// [`InstallError`].
-pub async fn look_for_update(
+pub async fn check_for_update(
     installer: &Installer,
     name: &str,
     version: Option<&str>,
-) -> Result<Updated, InstallError> {
+) -> Result<UpdateCheck, InstallError> {
     installer.home.prepare()?;
     let servers = Servers::load(&installer.home)?;
     let (server, command) = find(&servers, name)?;
@@ -88,7 +89,7 @@ pub async fn look_for_update(
         return Err(not_understood(format!("`{}` is not a version", version.escape_default())));
     }
     if command.requested.version.is_some() && command.position.is_none() {
-        return Err(not_understood("its entry names the version with `=`; change it there".to_owned()));
+        return Err(not_understood("its entry sets the version with `=`; change it there".to_owned()));
     }
     let store = PackageStore::lock(installer, name).await?;
     let not_ready = |problem| InstallError::NotReady { server: name.to_owned(), problem };
@@ -100,9 +101,9 @@ pub async fn look_for_update(
     let mut record = fetch(installer, &store, &command.requested, version).await?;
     if record.version == old.version {
         store.sweep(&servers)?;
-        return Ok(Updated::Newest(old.version));
+        return Ok(UpdateCheck::Newest(old.version));
     }
-    // An entry that names a version names the one that runs.
+    // An entry with a version must have the installed one.
     record.requested.version = command.requested.version.as_ref().map(|_| record.version.clone());
     let new = store.packages.ready_with(server, &command, &record).map_err(not_ready)?;
     let before = tools(installer, &there.server, &old.version).await;
@@ -115,7 +116,7 @@ pub async fn look_for_update(
     };
     drop((there, new));
     let was = identity::now(&installer.home, &installer.programs, server)?;
-    Ok(Updated::Found(Box::new(Update {
+    Ok(UpdateCheck::Found(Box::new(Update {
         store,
         installer: installer.clone(),
         server: server.clone(),
@@ -130,19 +131,18 @@ pub async fn look_for_update(
 }
 
 impl Update {
-    /// Returns `true` if the entry in `mcp-servers.json` names the version, and is changed with it.
+    /// Returns whether the entry in `mcp-servers.json` contains the version, and must be changed.
     #[must_use]
     pub fn changes_entry(&self) -> bool {
         self.command.requested.version.is_some()
     }
 
-    /// Replaces the old version with the new one. Processes that start from now on run the new version, and what is kept under the
-    /// server's name belongs to it.
+    /// Switches to the new version. New processes run it, and the state stored under the server's name is transferred to it.
     ///
     /// # Errors
     /// [`InstallError`].
     pub fn switch(&self) -> Result<(), InstallError> {
-        // Between the two the server is refused, since its entry and its record do not agree.
+        // Between these two writes, the server cannot start, because its entry and its record differ.
         if self.changes_entry() {
             self.rewrite()?;
         }
@@ -172,13 +172,13 @@ impl Update {
 
 impl Drop for Update {
     fn drop(&mut self) {
-        // What is left is removed the next time.
+        // Leftovers are removed the next time.
         let servers = Servers::load(&self.installer.home).ok();
         let _ = servers.map(|servers| self.store.sweep(&servers));
     }
 }
 
-/// The package with its version, in the way the person wrote it.
+/// Formats the package with its version in the notation that the user wrote.
 fn spelled(written: &str, requested: &RequestedPackage) -> String {
     let version = requested.version.as_deref();
     if written.contains("==") || !written.contains('@') {

@@ -1,7 +1,6 @@
-//! The calls of an audit log.
+//! Extracts the calls from an audit log.
 //!
-//! - A call that was asked about stands where the question was put: what the policy said is what counts, not what the
-//!   person answered.
+//! - A call that required approval counts as an escalation, at the entry of its question. The user's answer does not count.
 
 use ironcurtain_audit::{self as audit, Entry, EscalationResult, Event, PolicyDecision, Status};
 use ironcurtain_policy::Decision;
@@ -11,10 +10,10 @@ use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 
-/// The calls in the entries of a log up to the one of this number that were judged at `since_ms` or later, in order.
+/// Returns the calls in the first `entries` entries of a log that were decided at `since_ms` or later, in order.
 ///
 /// # Errors
-/// When the log cannot be read, or a line of it is not understood.
+/// Fails if the log cannot be read or a line cannot be parsed.
 pub(super) fn read(log: &Path, entries: u64, since_ms: u64) -> io::Result<Vec<Recorded>> {
     let mut calls = Calls::default();
     for entry in audit::all(log, entries)? {
@@ -26,7 +25,7 @@ pub(super) fn read(log: &Path, entries: u64, since_ms: u64) -> io::Result<Vec<Re
 
 #[derive(Default)]
 struct Calls {
-    /// Calls that were asked about and not decided yet, by session and request.
+    /// Pending questions, by session and request.
     asked: HashSet<(Option<String>, Option<String>)>,
     found: Vec<Recorded>,
 }
@@ -35,9 +34,9 @@ impl Calls {
     fn take(&mut self, entry: Entry) {
         let call = (entry.session.clone(), entry.request_id.clone());
         match (entry.event, &entry.escalation_result) {
-            // A request of another kind, which the policy does not judge.
+            // Another kind of request, which the policy does not decide.
             (Event::Decision, _) if entry.tool_name.is_none() => {}
-            // Asked about again, because what it names had changed.
+            // Asked again, because the resources in the call had changed.
             (Event::Question, _) if !self.asked.insert(call.clone()) => {}
             (Event::Question, _) => self.found.extend(recorded(entry)),
             (Event::Answer, Some(EscalationResult::Approved | EscalationResult::Settled)) => {}
@@ -70,7 +69,7 @@ impl Calls {
     }
 }
 
-/// The call that an entry is about, where it says what was decided.
+/// Returns the call of an entry that contains a decision.
 fn recorded(entry: Entry) -> Option<Recorded> {
     let arguments = entry.arguments.unwrap_or_default();
     let redacted = arguments.iter().filter(|(_, value)| audit::is_marked(value));
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_was_asked_about_counts_once_and_as_that() {
+    fn escalated_call_counts_once() {
         let answered = |word: &str| {
             vec![
                 entry(1, Event::Decision, "1", "allow"),
@@ -138,14 +137,14 @@ mod tests {
         let once = [(1, Decision::Allow), (2, Decision::Escalate), (3, Decision::Deny)];
         assert_eq!(found(answered("approved")), once);
         assert_eq!(found(answered("settled")), once);
-        // After a no, the same number is another call.
+        // After a denial, the same request id is a new call.
         let again = [&once[..], &[(6, Decision::Allow)]].concat();
         assert_eq!(found(answered("denied")), again);
         assert_eq!(found(answered("timeout")), again);
     }
 
     #[test]
-    fn the_calls_of_a_version_without_grounds_are_found() {
+    fn logs_without_grounds_are_supported() {
         let log = Path::new(env!("CARGO_MANIFEST_DIR")).join("../audit/fixtures/without-grounds.jsonl");
         let dir = tempfile::tempdir().unwrap();
         std::fs::copy(log, dir.path().join(ironcurtain_audit::LOG_NAME)).unwrap();
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_says_nothing_of_a_decision_is_no_call() {
+    fn entries_without_a_valid_decision_are_skipped() {
         let mut silent = entry(1, Event::Decision, "1", "allow");
         silent.policy_decision = None;
         assert_eq!(found(vec![silent, entry(2, Event::Decision, "2", "perhaps")]), []);

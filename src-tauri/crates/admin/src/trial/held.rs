@@ -1,4 +1,4 @@
-//! The standing grants of one client, read from the database beside the trusted process.
+//! Reads the permanent grants of one client from the database, independently of the trusted process.
 
 use super::TrialError;
 use ironcurtain_config::home::Home;
@@ -6,24 +6,24 @@ use ironcurtain_grants::StandingGrant;
 use ironcurtain_policy::{HostGrant, PathGrant, ToolGrant};
 use std::collections::BTreeSet;
 
-/// Several clients have that name.
+/// Error for an ambiguous client name.
 #[derive(Debug, thiserror::Error)]
-#[error("several clients are called `{name}`: name {}", .keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" or "))]
+#[error("several clients are named `{name}`; use {}", .keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(" or "))]
 pub struct SeveralClients {
     name: String,
     keys: BTreeSet<String>,
 }
 
-/// The standing grants that a client holds with one server.
+/// Permanent grants of a client for one server.
 pub struct HeldGrants {
-    /// The client's executable, else what it was called.
+    /// Executable of the client, or the given name if it is unknown.
     pub client: String,
-    /// Its grants.
+    /// Grants of the client.
     pub grants: Vec<StandingGrant>,
 }
 
 impl HeldGrants {
-    /// Reads the grants of a client that is named by its executable or, where only one has it, by its name.
+    /// Reads the grants of a client, given by its executable or by a unique name.
     ///
     /// # Errors
     /// [`TrialError::Grants`], [`TrialError::Client`].
@@ -48,7 +48,7 @@ impl HeldGrants {
     }
 }
 
-/// The executable, which grants are tied to. A client that holds nothing is taken at its word.
+/// Returns the executable that identifies the client in grants, or the given name if there are no grants for it.
 fn key_of(client: &str, all: &[StandingGrant]) -> Result<String, SeveralClients> {
     let subjects = || all.iter().map(|grant| &grant.subject);
     if subjects().any(|subject| subject.client == client) {

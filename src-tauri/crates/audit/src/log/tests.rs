@@ -1,4 +1,4 @@
-//! The writer's task: what is on disk when, and who is told.
+//! The writer's task: what is written when, and which task gets the result.
 
 use super::*;
 use crate::testing::old_log;
@@ -8,7 +8,7 @@ use crate::{
 use std::path::PathBuf;
 
 #[tokio::test]
-async fn entries_are_chained_across_restarts_and_a_torn_line_is_mended() {
+async fn entries_are_chained_across_restarts_and_a_torn_line_is_cut_off() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(LOG_NAME);
     for _ in 0..2 {
@@ -27,7 +27,7 @@ async fn entries_are_chained_across_restarts_and_a_torn_line_is_mended() {
 }
 
 #[tokio::test]
-async fn any_edit_shows_and_is_named() {
+async fn any_edit_is_detected_and_named() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(LOG_NAME);
     let audit = Audit::open(dir.path(), |_| ()).unwrap();
@@ -49,7 +49,7 @@ async fn any_edit_shows_and_is_named() {
 }
 
 #[tokio::test]
-async fn the_log_of_an_earlier_version_is_whole_and_is_gone_on_with() {
+async fn a_log_of_an_earlier_version_is_valid_and_continued() {
     let dir = old_log();
     let checked = check(dir.path()).unwrap();
     assert_eq!((checked.problem, checked.entries), (None, 20));
@@ -66,7 +66,7 @@ async fn the_log_of_an_earlier_version_is_whole_and_is_gone_on_with() {
 }
 
 #[tokio::test]
-async fn a_chain_that_holds_is_not_the_one_that_was_written_if_it_ends_early_or_was_made_anew() {
+async fn a_valid_chain_that_is_truncated_or_recreated_is_detected() {
     let log_of = async |words: &[&str]| {
         let dir = tempfile::tempdir().unwrap();
         let audit = Audit::open(dir.path(), |_| ()).unwrap();
@@ -80,13 +80,13 @@ async fn a_chain_that_holds_is_not_the_one_that_was_written_if_it_ends_early_or_
     let problem = |dir: &tempfile::TempDir, written| check_written(dir.path(), written).unwrap().problem;
     assert_eq!(problem(&dir, &written), None);
     assert_eq!(problem(&short, &written), Some("it ends after 2 of 3 entries".into()));
-    assert_eq!(problem(&other, &written), Some("line 3: it is not the one that was written".into()));
-    // More may have been written meanwhile.
+    assert_eq!(problem(&other, &written), Some("line 3: it is not the entry that was written".into()));
+    // More entries may have been written since.
     assert_eq!(problem(&dir, &Written { entries: 0, ..log_of(&[]).await.1 }), None);
 }
 
 #[tokio::test]
-async fn what_cannot_be_written_is_an_error() {
+async fn a_failed_write_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     assert!(Audit::open(&dir.path().join("missing"), |_| ()).is_err());
     let mut writer = Writer::open(Keeping::new(dir.path())).unwrap();
@@ -96,7 +96,7 @@ async fn what_cannot_be_written_is_an_error() {
     assert!(error.to_string().contains("No space left"), "{error}");
 }
 
-/// A log whose newest entry is known beside it, with these entries in it.
+/// Creates a log with this many entries and a head file.
 async fn known_log(all: &Path, entries: usize) -> Keeping {
     let keeping = Keeping { head: Some(all.join("head.json")), ..Keeping::new(&all.join("audit")) };
     std::fs::create_dir_all(&keeping.dir).unwrap();
@@ -115,7 +115,7 @@ fn problem(keeping: &Keeping) -> Option<String> {
 }
 
 #[tokio::test]
-async fn lines_that_were_cut_off_and_an_older_copy_show_without_who_wrote_them() {
+async fn truncation_and_an_older_copy_are_detected_at_the_next_start() {
     let all = tempfile::tempdir().unwrap();
     let keeping = known_log(all.path(), 3).await;
     let log = keeping.dir.join(LOG_NAME);
@@ -130,9 +130,9 @@ async fn lines_that_were_cut_off_and_an_older_copy_show_without_who_wrote_them()
         let ends = format!("it ends after {shown} of 5 entries");
         assert_eq!(problem(&keeping), Some(ends.clone()));
         let refused = Audit::keep(keeping.clone(), |_| ()).unwrap_err().to_string();
-        assert!(refused.contains(&ends) && refused.ends_with("/audit` away to begin a new log"), "{refused}");
+        assert!(refused.contains(&ends) && refused.ends_with("/audit` away to start a new log"), "{refused}");
     }
-    // As the message says, and as it was before.
+    // As the message advises: first moved away, then back in place.
     std::fs::rename(&keeping.dir, all.path().join("aside")).unwrap();
     std::fs::create_dir(&keeping.dir).unwrap();
     let head = std::fs::read(keeping.head.as_ref().unwrap()).unwrap();
@@ -141,7 +141,7 @@ async fn lines_that_were_cut_off_and_an_older_copy_show_without_who_wrote_them()
     std::fs::write(keeping.head.as_ref().unwrap(), head).unwrap();
     std::fs::remove_dir_all(&keeping.dir).unwrap();
     std::fs::rename(all.path().join("aside"), &keeping.dir).unwrap();
-    // The twin: as it was, it is gone on with; moved away, it is begun anew, and that is on record.
+    // Counterpart: the intact log is continued. If it is moved away, a new log is started and this is recorded.
     std::fs::write(&log, &newest).unwrap();
     drop(Audit::keep(keeping.clone(), |_| ()).unwrap());
     std::fs::remove_file(&log).unwrap();
@@ -150,18 +150,18 @@ async fn lines_that_were_cut_off_and_an_older_copy_show_without_who_wrote_them()
     let known = std::fs::read(&head).unwrap();
     drop(Audit::keep(keeping.clone(), |_| ()).unwrap());
     assert_eq!(problem(&keeping), None);
-    // Killed between that entry and the head.
+    // A kill between that entry and the head.
     std::fs::write(&head, known).unwrap();
     let audit = Audit::keep(keeping.clone(), |_| ()).unwrap();
     assert_eq!(audit.record(Entry::new(Event::Session, "x")).await, Ok(2));
     drop(audit);
     assert_eq!(problem(&keeping), None);
     let said = std::fs::read_to_string(&log).unwrap();
-    assert!(said.contains("the log was begun anew: the one before, of 5 entries up to "), "{said}");
+    assert!(said.contains("a new log was started: the previous one, with 5 entries up to "), "{said}");
 }
 
 #[tokio::test]
-async fn a_kill_before_the_newest_entry_is_known_is_no_false_alarm() {
+async fn a_kill_before_the_head_is_written_causes_no_false_alarm() {
     let all = tempfile::tempdir().unwrap();
     let keeping = known_log(all.path(), 3).await;
     let head = std::fs::read(keeping.head.as_ref().unwrap()).unwrap();
@@ -174,7 +174,7 @@ async fn a_kill_before_the_newest_entry_is_known_is_no_false_alarm() {
 }
 
 #[tokio::test]
-async fn entries_that_wait_together_are_written_in_the_order_they_came() {
+async fn pending_entries_are_written_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let audit = Audit::open(dir.path(), |_| ()).unwrap();
     let writers = (0..8).map(|writer| {
@@ -197,7 +197,7 @@ async fn entries_that_wait_together_are_written_in_the_order_they_came() {
 }
 
 #[tokio::test]
-async fn an_allowed_call_costs_at_most_600_bytes_and_nothing_of_it_is_lost() {
+async fn an_allowed_call_takes_at_most_600_bytes_and_loses_no_field() {
     let dir = tempfile::tempdir().unwrap();
     let audit = Audit::open(dir.path(), |_| ()).unwrap();
     let path = "/home/person/projects/application/src/main.rs";
@@ -241,12 +241,12 @@ async fn an_allowed_call_costs_at_most_600_bytes_and_nothing_of_it_is_lost() {
     assert_eq!(facts(&allowed), facts(&expected));
     assert_eq!(allowed.policy_decision, expected.policy_decision);
     assert_eq!((allowed.arguments, allowed.grant_id), (expected.arguments, expected.grant_id));
-    // Once in a file, and again when it changes.
+    // Once per file, and again when it changes.
     let text = std::fs::read_to_string(dir.path().join(LOG_NAME)).unwrap();
     assert_eq!(text.matches("policyHash").count(), 1);
 }
 
-/// A log of small files with 40 entries in it.
+/// Creates a log of small files with 40 entries.
 async fn small_files(dir: &Path) -> (Keeping, Vec<PathBuf>) {
     let keeping = Keeping { file_bytes: 1000, ..Keeping::new(dir) };
     let audit = Audit::keep(keeping.clone(), |_| ()).unwrap();
@@ -258,7 +258,7 @@ async fn small_files(dir: &Path) -> (Keeping, Vec<PathBuf>) {
 }
 
 #[tokio::test]
-async fn the_chain_goes_on_across_files_and_a_missing_one_is_a_finding() {
+async fn the_chain_spans_files_and_a_missing_file_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let (keeping, closed) = small_files(dir.path()).await;
     assert!(closed.len() > 3, "{closed:?}");
@@ -290,7 +290,7 @@ async fn the_chain_goes_on_across_files_and_a_missing_one_is_a_finding() {
 }
 
 #[tokio::test]
-async fn what_is_removed_by_age_is_on_record_as_such() {
+async fn removal_by_age_is_recorded() {
     let dir = tempfile::tempdir().unwrap();
     let (keeping, closed) = small_files(dir.path()).await;
     let audit = Audit::keep(keeping.clone(), |_| ()).unwrap();
@@ -309,7 +309,7 @@ async fn what_is_removed_by_age_is_on_record_as_such() {
 }
 
 #[tokio::test]
-async fn a_start_after_a_kill_between_any_two_steps_of_beginning_another_file_loses_nothing() {
+async fn a_kill_at_any_step_of_a_rotation_loses_nothing() {
     for step in 0..4 {
         let dir = tempfile::tempdir().unwrap();
         let (keeping, _) = small_files(dir.path()).await;
@@ -342,7 +342,7 @@ async fn a_start_after_a_kill_between_any_two_steps_of_beginning_another_file_lo
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_index_for_searching_follows_when_little_is_written() {
+async fn the_search_index_is_updated_when_few_entries_are_written() {
     let dir = tempfile::tempdir().unwrap();
     let audit = Audit::open(dir.path(), |_| ()).unwrap();
     let write = async |count: u64| {
@@ -357,10 +357,10 @@ async fn the_index_for_searching_follows_when_little_is_written() {
     for _ in 0..3 {
         write(BUSY).await;
         while_passes(5).await;
-        assert!(!index.exists(), "it takes time from the calls that come");
+        assert!(!index.exists(), "it would slow down the calls");
     }
     while_passes(6).await;
-    assert!(index.exists(), "it does not follow");
+    assert!(index.exists(), "it was not updated");
 }
 
 #[tokio::test]
@@ -381,7 +381,7 @@ async fn entries_that_are_recorded_together_have_numbers_in_a_row_and_fail_toget
 }
 
 #[tokio::test]
-async fn what_is_noted_is_written_soon_by_itself_and_at_once_with_what_must_be_on_record() {
+async fn noted_entries_are_written_soon_or_with_the_next_recorded_one() {
     let dir = tempfile::tempdir().unwrap();
     let audit = Audit::open(dir.path(), |_| ()).unwrap();
     let lines = || std::fs::read_to_string(dir.path().join(LOG_NAME)).unwrap().lines().count();
@@ -394,7 +394,7 @@ async fn what_is_noted_is_written_soon_by_itself_and_at_once_with_what_must_be_o
         assert!(std::time::Instant::now() < end);
         tokio::task::yield_now().await;
     }
-    // Whoever looks at where the log stands sees all of it, and so does the next who opens it.
+    // `standing` includes it, and so does the next `open`.
     audit.note(Entry::new(Event::Outcome, "five")).unwrap();
     assert_eq!(audit.standing().0.entries, 5);
     audit.note(Entry::new(Event::Outcome, "six")).unwrap();
@@ -403,13 +403,13 @@ async fn what_is_noted_is_written_soon_by_itself_and_at_once_with_what_must_be_o
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_head_is_one_entry_and_never_an_older_one_however_many_write_it_at_once() {
+async fn concurrent_writes_never_damage_the_head_or_make_it_older() {
     let all = tempfile::tempdir().unwrap();
     let keeping = known_log(all.path(), 1).await;
     let head = keeping.head.clone().unwrap();
     let audit = Audit::keep(keeping, |_| ()).unwrap();
     for round in 0..200_u64 {
-        // What the end of the process and the flush after an entry do, in the same instant.
+        // Simulates the shutdown and the flush after an entry at the same instant.
         let ends = (0..4).map(|_| {
             let audit = audit.clone();
             tokio::spawn(async move {
@@ -446,7 +446,7 @@ async fn a_log_whose_head_cannot_be_understood_is_continued_and_its_end_is_repor
             Some(content) => std::fs::write(&head, content).unwrap(),
             None => std::fs::remove_file(&head).unwrap(),
         }
-        // An attacker cuts the log and damages what would show it.
+        // An attacker truncates the log and damages the evidence.
         let whole = std::fs::read_to_string(&log).unwrap();
         let cut: Vec<&str> = whole.split_inclusive('\n').collect();
         std::fs::write(&log, cut[..cut.len() - 1].concat()).unwrap();
@@ -460,14 +460,14 @@ async fn a_log_whose_head_cannot_be_understood_is_continued_and_its_end_is_repor
         assert_eq!(audit.record(Entry::new(Event::Session, "x")).await, Ok(entries + 2));
         assert_eq!(audit.opened_at().entries, entries);
         drop(audit);
-        // The head is one again.
+        // The head is valid again.
         let audit = Audit::keep(keeping.clone(), |_| ()).unwrap();
         assert_eq!((audit.unknown_end(), audit.opened_at().entries), (None, entries + 2));
     }
 }
 
 #[tokio::test]
-async fn what_is_known_elsewhere_decides_when_the_head_file_is_damaged() {
+async fn the_entry_known_elsewhere_decides_if_the_head_file_is_damaged() {
     let all = tempfile::tempdir().unwrap();
     let keeping = known_log(all.path(), 3).await;
     let (head, log) = (keeping.head.clone().unwrap(), keeping.dir.join(LOG_NAME));
@@ -479,7 +479,7 @@ async fn what_is_known_elsewhere_decides_when_the_head_file_is_damaged() {
     std::fs::write(&log, cut[..2].concat()).unwrap();
     let refused = Audit::keep(keeping.clone(), |_| ()).unwrap_err().to_string();
     assert!(refused.contains("it ends after 2 of 3 entries; move the folder `"), "{refused}");
-    // The twin: a whole log is continued, and nothing is unknown.
+    // Counterpart: an intact log is continued, and its end is known.
     std::fs::write(&log, &whole).unwrap();
     let audit = Audit::keep(keeping, |_| ()).unwrap();
     assert_eq!(audit.unknown_end(), None);
@@ -488,7 +488,7 @@ async fn what_is_known_elsewhere_decides_when_the_head_file_is_damaged() {
 }
 
 #[tokio::test]
-async fn a_head_that_cannot_be_written_keeps_nothing_from_starting() {
+async fn an_unwritable_head_does_not_prevent_a_start() {
     let all = tempfile::tempdir().unwrap();
     let keeping = known_log(all.path(), 2).await;
     let head = keeping.head.clone().unwrap();

@@ -1,4 +1,4 @@
-//! The entries a person looks for.
+//! Search conditions for entries.
 
 use crate::{Entry, FileFinding, Status};
 use serde_json::Value;
@@ -6,32 +6,32 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The number of characters of a text in which words are looked for.
+/// Number of characters of a text that are searched for words.
 const LONGEST: usize = 2000;
 
-/// A part of the log. Every condition that is there must hold.
+/// Search conditions; an entry must meet all that are set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Words that are all in it, whole; one that ends in `*` is the beginning of a word.
+    /// Words that must all occur; `*` at the end of a word makes it a prefix.
     pub text: Option<String>,
-    /// Its server.
+    /// Server name.
     pub server: Option<String>,
-    /// Its tool.
+    /// Tool name.
     pub tool: Option<String>,
-    /// Its session.
+    /// Session id.
     pub session: Option<String>,
-    /// A path that it concerns, or a folder that such a path lies in.
+    /// An affected path, or a folder that contains one.
     pub path: Option<String>,
-    /// The policy's decision.
+    /// Policy decision.
     pub decision: Option<Status>,
-    /// The earliest moment, in milliseconds since the Unix epoch.
+    /// Earliest time, in milliseconds since the Unix epoch.
     pub since_ms: Option<u64>,
-    /// The latest moment.
+    /// Latest time, in milliseconds since the Unix epoch.
     pub until_ms: Option<u64>,
 }
 
 impl Filter {
-    /// Returns `true` if an entry is what is looked for.
+    /// Returns `true` if an entry meets the conditions.
     #[must_use]
     pub fn takes(&self, entry: &Entry) -> bool {
         let is = |wanted: &Option<String>, is: &Option<String>| wanted.is_none() || wanted == is;
@@ -56,9 +56,9 @@ impl Filter {
     }
 }
 
-/// A filter as the index knows it: what it lets through is what may match.
+/// A filter for the index; it selects every entry that may match.
 pub(super) struct Narrow {
-    /// A full-text query; nothing, where every line may match.
+    /// Full-text query; `None` if every line may match.
     pub(super) query: Option<String>,
     pub(super) since: u64,
     pub(super) until: u64,
@@ -74,7 +74,7 @@ impl Narrow {
             ("decision", filter.decision.as_ref().map(Status::as_str)),
         ];
         let keys = fields.into_iter().filter_map(|(field, value)| Some(key(field, value?)));
-        // Of letters and digits alone.
+        // Words of letters and digits only.
         let words = filter.text.iter().flat_map(|text| search_words(text));
         let words = words.map(|(word, begins)| format!("\"{word}\"{}", if begins { " *" } else { "" }));
         let terms: Vec<String> = keys.chain(words).collect();
@@ -86,7 +86,7 @@ impl Narrow {
     }
 }
 
-/// Everything of an entry that the index knows, as one text.
+/// Returns everything that the index stores about an entry, as one text.
 pub(super) fn indexed(entry: &Entry) -> String {
     let status = entry.policy_decision.as_ref().map(|decision| decision.status.as_str());
     let fields = [
@@ -101,7 +101,7 @@ pub(super) fn indexed(entry: &Entry) -> String {
     keys.chain(folders).chain(words_of(entry)).collect::<Vec<_>>().join(" ")
 }
 
-/// A word that stands for the value of a field.
+/// Returns a word that represents the value of a field.
 fn key(field: &str, value: &str) -> String {
     let digest = Sha256::new().chain_update(field).chain_update("\n").chain_update(value).finalize();
     let digits: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
@@ -113,7 +113,7 @@ fn without_slash(path: &str) -> &str {
     if shorter.is_empty() { path } else { shorter }
 }
 
-/// The words that a person looks for, and of which only the beginning is given.
+/// Splits a query into words, each with whether it is a prefix.
 fn search_words(text: &str) -> Vec<(String, bool)> {
     let each = text.split_whitespace().flat_map(|given| {
         let begins = given.ends_with('*');
@@ -164,7 +164,7 @@ fn texts(value: &Value, take: &mut impl FnMut(&str)) {
     }
 }
 
-/// The paths of an entry.
+/// Returns the affected paths of an entry.
 fn concerned(entry: &Entry) -> impl Iterator<Item = &str> {
     let found = entry.finding.as_ref().and_then(|finding| match finding {
         FileFinding::Quarantined { path, .. }

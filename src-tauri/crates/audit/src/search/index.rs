@@ -1,4 +1,4 @@
-//! The index of one file of the log: which words are in which line, and where that line is.
+//! Index of one log file: the words of each line and the line's position.
 
 use super::filter::{Narrow, indexed};
 use crate::chain::{self, Written};
@@ -11,13 +11,13 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The form of the tables; an index of another form is made anew.
+/// Version of the tables; an index of another version is rebuilt.
 const FORM: i64 = 1;
 
-/// The time for which another one that writes the index is waited for.
+/// Time to wait for another writer of the index.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The number of entries that are written at once.
+/// Number of entries per transaction.
 const BATCH: usize = 20_000;
 
 const TABLES: &str = "
@@ -28,24 +28,24 @@ const TABLES: &str = "
         tokenize='unicode61 remove_diacritics 0');
     PRAGMA user_version = 1;";
 
-/// The index's file, by the first entry of the log's file.
+/// Returns the path of the index, named after the first entry of the log file.
 pub(super) fn path(dir: &Path, first: u64) -> PathBuf {
     dir.join(format!("search-{first:012}.db"))
 }
 
-/// Removes an index, and what SQLite may have left beside it.
+/// Removes an index and SQLite's auxiliary files.
 pub(super) fn remove(path: &Path) {
     for more in ["", "-journal"] {
         let mut name = path.as_os_str().to_owned();
         name.push(more);
-        // One that stays is found to be damaged again, and every line is read.
+        // If one stays, it is found to be damaged again, and every line is read.
         let _ = std::fs::remove_file(PathBuf::from(name));
     }
 }
 
 pub(super) struct Index(Connection);
 
-/// A line, where it is.
+/// Position of a line.
 struct Place {
     begin: u64,
     length: u64,
@@ -56,9 +56,9 @@ impl Index {
         let connection = Connection::open(path).map_err(io::Error::other)?;
         let set_up = || {
             connection.busy_timeout(PATIENCE)?;
-            // It can be made anew at any time.
+            // Durability is not needed: the index can be rebuilt at any time.
             connection.pragma_update(None, "synchronous", "OFF")?;
-            // Another one may be making the tables.
+            // Another process may be creating the tables.
             connection.execute_batch("BEGIN IMMEDIATE")?;
             let form: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
             match form {
@@ -72,7 +72,7 @@ impl Index {
         Ok(Self(connection))
     }
 
-    /// Takes in the lines that have come since.
+    /// Indexes the lines added since the last update.
     pub(super) fn catch_up(&mut self, log: &File) -> io::Result<()> {
         while self.next_batch(log)? == BATCH {}
         Ok(())
@@ -85,7 +85,7 @@ impl Index {
         }
         let change =
             self.0.transaction_with_behavior(TransactionBehavior::Immediate).map_err(io::Error::other)?;
-        // Another one may have written meanwhile.
+        // Another process may have written in the meantime.
         let now = end_of(&change, log)?;
         begin = begin.max(now);
         let mut reader = BufReader::new(log.try_clone()?);
@@ -105,7 +105,7 @@ impl Index {
                 let (seq, time) = match &found {
                     Some(Found::Entry(entry)) => (entry.seq, entry.timestamp),
                     Some(Found::TooLong { seq, timestamp, .. }) => (*seq, *timestamp),
-                    None => return Err(io::Error::other("a line is no entry")),
+                    None => return Err(io::Error::other("a line is not an entry")),
                 };
                 let row =
                     params![signed(seq), signed(time), signed(begin), signed(length), at.map(|at| at.head)];
@@ -125,12 +125,12 @@ impl Index {
         Ok(taken)
     }
 
-    /// The end of what is indexed.
+    /// Returns the end position of the indexed lines.
     fn end(&self, log: &File) -> io::Result<u64> {
         end_of(&self.0, log)
     }
 
-    /// Shows the entries that may match, newest first, as long as more are wanted.
+    /// Passes entries that may match to `see`, newest first, while it wants more.
     pub(super) fn find(
         &self,
         log: &File,
@@ -158,7 +158,7 @@ impl Index {
         Ok(())
     }
 
-    /// The first and the last entry of a time; entries of other times may be between them.
+    /// Returns the first and last entry of a time range; entries between them may be outside it.
     fn between(&self, narrow: &Narrow) -> io::Result<Option<(i64, i64)>> {
         let sql = "SELECT min(seq), max(seq) FROM lines WHERE time BETWEEN ?1 AND ?2";
         let all = "SELECT min(seq), max(seq) FROM lines WHERE ?1 = ?1 AND ?2 = ?2";
@@ -171,7 +171,7 @@ impl Index {
     }
 }
 
-/// The end of the lines that are indexed. The log must still be the one that they were in.
+/// Returns the end of the indexed lines. The log must still be the indexed one.
 fn end_of(connection: &Connection, log: &File) -> io::Result<u64> {
     let sql = "SELECT seq, begin, length, link FROM lines ORDER BY seq DESC LIMIT 1";
     let last = connection.query_row(sql, [], |row| {
@@ -181,12 +181,12 @@ fn end_of(connection: &Connection, log: &File) -> io::Result<u64> {
     let Some((entries, place, link)) = last.optional().map_err(io::Error::other)? else { return Ok(0) };
     let at = link.map(|head| Written { entries, head });
     if chain::after(&line(log, &place)?) != at {
-        return Err(io::Error::other("it is the index of another log"));
+        return Err(io::Error::other("the index belongs to another log"));
     }
     Ok(place.begin + place.length)
 }
 
-/// Fills in what an end leaves out, by its decision.
+/// Fills in the omitted fields of an outcome from its decision.
 fn complete(connection: &Connection, log: &File, end: &mut Entry) -> io::Result<()> {
     let Some(of) = end.of.filter(|_| end.session.is_none()) else { return Ok(()) };
     if let Some(decision) = entry(connection, log, of)? {
@@ -195,7 +195,7 @@ fn complete(connection: &Connection, log: &File, end: &mut Entry) -> io::Result<
     Ok(())
 }
 
-/// The entry of this number, if the file has it.
+/// Returns the entry of this number, if the file has it.
 fn entry(connection: &Connection, log: &File, seq: u64) -> io::Result<Option<Entry>> {
     let mut place = connection
         .prepare_cached("SELECT begin, length FROM lines WHERE seq = ?1")
@@ -215,14 +215,14 @@ fn entry(connection: &Connection, log: &File, seq: u64) -> io::Result<Option<Ent
 }
 
 fn line(log: &File, place: &Place) -> io::Result<Vec<u8>> {
-    // Whatever the index says, no more than the file has.
+    // Limited by the size of the file, whatever the index claims.
     let length = place.length.min(log.metadata()?.len().saturating_sub(place.begin));
     let mut line = vec![0; usize::try_from(length).unwrap_or(0)];
     log.read_exact_at(&mut line, place.begin)?;
     Ok(line)
 }
 
-/// SQLite's integers are signed; positions and times stay far below the difference.
+/// Converts to SQLite's signed integers; positions and times are far below the limit.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

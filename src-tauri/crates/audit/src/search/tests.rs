@@ -1,4 +1,4 @@
-//! Searches of a log: with its index, without it, and beside one that is behind, damaged or of another log.
+//! Searches with an index, without one, and with one that is outdated, damaged or of another log.
 
 use super::*;
 use crate::testing::old_log;
@@ -16,7 +16,7 @@ fn call(n: u64, server: &str, path: &str, allow: bool) -> Entry {
     entry
 }
 
-/// A log with three decisions and an end.
+/// Creates a log with three decisions and an outcome.
 fn log() -> (tempfile::TempDir, Vec<Entry>) {
     let dir = tempfile::tempdir().unwrap();
     let mut end = Entry::end_of(2, CallResult::Ok, 5);
@@ -33,7 +33,7 @@ fn log() -> (tempfile::TempDir, Vec<Entry>) {
 
 fn write(dir: &Path, entries: &[Entry]) {
     let text: String = entries.iter().map(|entry| serde_json::to_string(entry).unwrap() + "\n").collect();
-    // As the first line of a file is.
+    // The first line of a file has `prev`.
     let text = text.replacen("}\n", ",\"prev\":\"x\"}\n", 1);
     std::fs::write(dir.join(LOG_NAME), text).unwrap();
 }
@@ -75,7 +75,7 @@ fn cases() -> Vec<(Filter, Vec<u64>)> {
 }
 
 #[test]
-fn what_is_looked_for_is_found_with_an_index_and_without() {
+fn entries_are_found_with_and_without_an_index() {
     let (dir, _) = log();
     for (filter, expected) in cases() {
         assert_eq!(found(dir.path(), &filter), expected, "{filter:?}");
@@ -90,7 +90,7 @@ fn what_is_looked_for_is_found_with_an_index_and_without() {
 }
 
 #[test]
-fn an_index_that_is_behind_damaged_or_of_another_log_is_made_anew() {
+fn an_outdated_damaged_or_foreign_index_is_rebuilt() {
     let (dir, mut entries) = log();
     let all = |dir: &Path| found(dir, &set(|f| f.path = Some("/home".into())));
     assert_eq!(all(dir.path()), [4, 3, 2, 1]);
@@ -106,7 +106,7 @@ fn an_index_that_is_behind_damaged_or_of_another_log_is_made_anew() {
     entries[1].paths = vec!["/var/x".to_owned()];
     write(dir.path(), &entries);
     assert_eq!(all(dir.path()), [1]);
-    // Where none can be made, every line is read.
+    // If none can be built, every line is read.
     std::fs::remove_file(&index).unwrap();
     std::fs::create_dir(&index).unwrap();
     assert_eq!(all(dir.path()), [1]);
@@ -119,7 +119,7 @@ fn the_log_of_an_earlier_version_is_searched() {
 }
 
 #[tokio::test]
-async fn the_index_is_what_answers_and_it_follows_the_log() {
+async fn searches_use_the_index_and_it_follows_the_log() {
     let dir = tempfile::tempdir().unwrap();
     let keeping = crate::Keeping { file_bytes: 20_000, ..crate::Keeping::new(dir.path()) };
     let audit = crate::Audit::keep(keeping, |_| ()).unwrap();

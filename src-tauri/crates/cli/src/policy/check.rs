@@ -1,8 +1,8 @@
-//! `policy check`: what is questionable about a policy, and why one would not be taken.
+//! `policy check`: reports questionable rules of a policy, or why the policy is rejected.
 
 use super::{PolicyInputs, Report};
-use crate::problem::place_of_load;
-use crate::sheet::{Sheet, counted};
+use crate::lines::{TextLines, counted};
+use crate::problem::location_of_load_error;
 use ironcurtain_admin::trial::TrialError;
 use ironcurtain_daemon::SnapshotError;
 use ironcurtain_policy::{LoadError, SourceLocation};
@@ -32,7 +32,7 @@ pub fn report(file: &Path, inputs: &PolicyInputs) -> anyhow::Result<Report> {
             })
             .collect();
     let name = file.display().to_string();
-    let mut text: Sheet = findings.iter().map(|located| located.in_words(&name)).collect();
+    let mut text: TextLines = findings.iter().map(|located| located.in_words(&name)).collect();
     text.line(format_args!(
         "{}, {}.",
         counted(snapshot.policy.rules().len(), "rule"),
@@ -41,7 +41,7 @@ pub fn report(file: &Path, inputs: &PolicyInputs) -> anyhow::Result<Report> {
     let asking = world.asking_about_unannotated();
     if !asking.is_empty() {
         text.line(format_args!(
-            "Tools that nobody has annotated are asked about at `{}`, unless a rule denies anything there.",
+            "Calls of unannotated tools require your approval on `{}`, unless a rule denies everything there.",
             asking.join("`, `")
         ));
     }
@@ -54,7 +54,7 @@ pub fn report(file: &Path, inputs: &PolicyInputs) -> anyhow::Result<Report> {
     Ok(Report { text, json, good: findings.is_empty() })
 }
 
-/// A finding and the line of the policy it is about. One about a tool has none: no rule speaks about it.
+/// Finding, and its line in the policy. A finding about an uncovered tool has no line.
 struct Located {
     finding: LintFinding,
     line: Option<usize>,
@@ -97,15 +97,15 @@ fn word(kind: &LintKind) -> &'static str {
     }
 }
 
-/// The report of a file that the loader refuses: the policy, or one of those around it.
+/// Reports that the loader rejects the policy or one of the files used with it.
 fn refusal(file: &Path, error: &LoadError) -> Report {
     let (LoadError::Shape { message, .. }
     | LoadError::Rule { message, .. }
     | LoadError::Tool { message, .. }
     | LoadError::List { message, .. }) = error;
-    let mut found = place_of_load(error);
+    let mut found = location_of_load_error(error);
     found.insert("kind".to_owned(), "refused".into());
     found.insert("message".to_owned(), message.as_str().into());
     let json = json!({ "file": file.display().to_string(), "findings": [found] });
-    Report { text: [format!("REFUSED: {error}")].into_iter().collect(), json, good: false }
+    Report { text: [format!("REJECTED: {error}")].into_iter().collect(), json, good: false }
 }

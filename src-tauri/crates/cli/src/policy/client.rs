@@ -1,6 +1,6 @@
-//! The standing grants of one client, for people and for programs.
+//! Permanent grants of one client, as text and as JSON.
 
-use crate::sheet::Sheet;
+use crate::lines::TextLines;
 use ironcurtain_admin::trial::HeldGrants;
 use ironcurtain_grants::Files;
 use ironcurtain_grants::Granted;
@@ -8,18 +8,18 @@ use ironcurtain_grants::StandingGrant;
 use ironcurtain_policy::{Access, GrantKind};
 use serde_json::{Value, json};
 
-pub fn in_words(held: &HeldGrants) -> Sheet {
-    let mut text = Sheet::default();
+pub fn in_words(held: &HeldGrants) -> TextLines {
+    let mut text = TextLines::default();
     text.line(match held.grants.len() {
-        0 => format!("`{}` holds no standing grants with this server.", held.client),
-        count => format!("`{}` holds {count} standing grants with this server:", held.client),
+        0 => format!("`{}` has no permanent grants for this server.", held.client),
+        count => format!("`{}` has {count} permanent grants for this server:", held.client),
     });
     for grant in &held.grants {
         let reach = if kind(grant) == "folder" { " and below" } else { "" };
         let accesses = accesses(grant).join("+");
         text.line(format_args!("  `{}`: {accesses} {}{reach}", grant.id, grant.what));
     }
-    text.line("Grants that end with their session are not part of this.");
+    text.line("Grants that end with their session were not considered.");
     text
 }
 

@@ -1,8 +1,8 @@
-//! `policy diff`: what becomes looser and what stricter.
+//! `policy diff`: shows which calls become looser and which stricter.
 
 use super::explain::word;
 use super::{PolicyInputs, Report};
-use crate::sheet::Sheet;
+use crate::lines::TextLines;
 use ironcurtain_policy_tools::diff::{DecisionChange, Difference, ProbeOutcome, diff};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -13,15 +13,15 @@ pub fn report(old: &Path, new: &Path, inputs: &PolicyInputs) -> anyhow::Result<R
     Ok(Report { text: in_words(&difference), json: as_json(&difference), good: true })
 }
 
-fn in_words(difference: &Difference) -> Sheet {
-    let mut text = Sheet::default();
+fn in_words(difference: &Difference) -> TextLines {
+    let mut text = TextLines::default();
     for (what, rules) in
         [("added", &difference.added), ("removed", &difference.removed), ("changed", &difference.changed)]
     {
         rules.iter().for_each(|rule| text.line(format_args!("rule {what}: `{rule}`")));
     }
     if difference.reordered {
-        text.line("rules come in another order");
+        text.line("rules were reordered");
     }
     for (what, looser) in [("LOOSER", true), ("stricter", false)] {
         for change in difference.decisions.iter().filter(|change| change.is_looser() == looser) {
@@ -32,18 +32,18 @@ fn in_words(difference: &Difference) -> Sheet {
                 side(&change.old),
                 side(&change.new),
                 change.probes,
-                if change.reaches_nothing { ", where its server reaches nothing" } else { "" },
+                if change.reaches_nothing { ", if its server can reach nothing" } else { "" },
                 Value::Object(change.arguments.clone()),
             ));
         }
     }
     for tool in &difference.cut_short {
         text.line(format_args!(
-            "not every probe of {tool} was judged: there are too many, or none that it takes could be made up"
+            "not every probe of {tool} was tried: there are too many, or no valid one could be generated"
         ));
     }
     text.line(format_args!(
-        "{} probes were judged by the rules alone; a difference that none of them meets is not told here.",
+        "Compared {} probes by the rules alone; differences that no probe hits are not shown.",
         difference.probes
     ));
     text

@@ -1,8 +1,8 @@
-//! `policy explain`: how one call is judged, in words.
+//! `policy explain`: explains how a call would be decided.
 
 use super::Report;
 use super::client;
-use crate::sheet::Sheet;
+use crate::lines::TextLines;
 use anyhow::anyhow;
 use ironcurtain_admin::trial::{HeldGrants, JudgedCall, PolicyTrial};
 use ironcurtain_consent::found_paths::FoundPath;
@@ -14,7 +14,7 @@ use ironcurtain_policy_tools::explained::{about, decision_of, is_by_gate, missed
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-const NO_GRANTS: &str = "Grants are not part of this; `--client` says whose are to count.";
+const NO_GRANTS: &str = "Grants were not considered; use `--client` to include those of a client.";
 
 pub fn report(
     world: &PolicyTrial,
@@ -27,7 +27,7 @@ pub fn report(
     let arguments: Map<String, Value> =
         read.map_err(|misread| anyhow!("`--args` must be a JSON object: {misread}"))?;
     let judged = world.judge(server, tool, &arguments, held);
-    let mut text = Sheet::default();
+    let mut text = TextLines::default();
     text.line(format_args!("{server}/{tool}"));
     judged.paths.iter().for_each(|path| path_in_words(&mut text, path));
     match &judged.outcome {
@@ -38,7 +38,7 @@ pub fn report(
         }
     }
     match held {
-        Some(held) => text.sheet(&client::in_words(held)),
+        Some(held) => text.append(&client::in_words(held)),
         None => text.line(NO_GRANTS),
     }
     let mut json = json(server, tool, &judged);
@@ -48,7 +48,7 @@ pub fn report(
     Ok(Report { text, json, good: true })
 }
 
-/// The word for a decision, as in the files.
+/// Returns the keyword of a decision, as in policy files.
 pub fn word(decision: Decision) -> &'static str {
     match decision {
         Decision::Allow => "allow",
@@ -57,17 +57,17 @@ pub fn word(decision: Decision) -> &'static str {
     }
 }
 
-fn path_in_words(text: &mut Sheet, found: &FoundPath) {
+fn path_in_words(text: &mut TextLines, found: &FoundPath) {
     text.line(format_args!("  `{}` is {}", found.argument, found.written));
     for link in &found.links {
-        text.line(format_args!("    the link {} leads to {}", link.at, link.target));
+        text.line(format_args!("    the symlink {} leads to {}", link.at, link.target));
     }
     if found.path.as_str() != found.written {
         text.line(format_args!("    which is {}", found.path));
     }
 }
 
-fn step_in_words(text: &mut Sheet, step: &ExplanationStep) {
+fn step_in_words(text: &mut TextLines, step: &ExplanationStep) {
     text.line(format_args!("  {}", about(step)));
     for (rule, miss) in &step.passed {
         text.line(format_args!("    not `{rule}`: {}", missed(*miss)));
@@ -75,7 +75,7 @@ fn step_in_words(text: &mut Sheet, step: &ExplanationStep) {
     text.line(format_args!("    {}: {}", word(decision_of(step)), reason_of(step)));
 }
 
-fn verdict_in_words(text: &mut Sheet, verdict: &Verdict) {
+fn verdict_in_words(text: &mut TextLines, verdict: &Verdict) {
     match verdict {
         Verdict::Allow(permit) => {
             let reasons = std::iter::once(permit.reason()).chain(permit.others());
@@ -93,7 +93,7 @@ fn verdict_in_words(text: &mut Sheet, verdict: &Verdict) {
         Verdict::Deny(denial) => {
             text.line(denial_in_words(denial));
             for also in &denial.others {
-                text.line(format_args!("  denied by `{}`, too: {}", also.rule, also.reason));
+                text.line(format_args!("  also denied by `{}`: {}", also.rule, also.reason));
             }
         }
     }
@@ -130,7 +130,7 @@ fn json(server: &str, tool: &str, judged: &JudgedCall) -> Value {
     })
 }
 
-/// The values that a person would be asked about.
+/// Returns the values that would require approval.
 fn asked(verdict: &Verdict) -> Vec<Value> {
     let Verdict::Escalate(escalation) = verdict else { return Vec::new() };
     let asked = escalation.values.iter().map(|asked| {
@@ -142,7 +142,7 @@ fn asked(verdict: &Verdict) -> Vec<Value> {
     asked.collect()
 }
 
-/// Every other rule that spoke, and why.
+/// Returns the other rules that matched, and their reasons.
 fn others(verdict: &Verdict) -> Vec<Value> {
     let others = match verdict {
         Verdict::Allow(permit) => permit.others(),
@@ -157,7 +157,7 @@ fn step_as_json(step: &ExplanationStep) -> Value {
     let by = match &step.settled_by {
         SettledBy::SessionFolder => json!({ "by": "sandbox", "decision": decision }),
         SettledBy::Grant(id) => json!({ "by": "grant", "grant": id, "decision": decision }),
-        // The rule that covers it does not come to bear.
+        // A gate decides before the rule that matches.
         SettledBy::Rule { name, .. } if is_by_gate(step) => {
             json!({ "by": "gate", "rule": name, "decision": decision })
         }

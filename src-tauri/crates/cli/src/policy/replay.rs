@@ -1,9 +1,9 @@
-//! `policy replay`: what today's policy makes of the calls that are on record.
+//! `policy replay`: decides recorded calls again with the current policy.
 
 use super::Report;
 use super::explain::word;
 use super::since;
-use crate::sheet::{Sheet, counted};
+use crate::lines::{TextLines, counted};
 use ironcurtain_admin::trial::PolicyTrial;
 use ironcurtain_policy::Decision;
 use ironcurtain_policy_tools::Ruling;
@@ -12,7 +12,7 @@ use ironcurtain_policy_tools::replay::{
 };
 use serde_json::{Value, json};
 
-/// The number of entries that are named of calls that are alike.
+/// Maximum number of entry numbers listed for similar calls.
 const NAMED: usize = 5;
 
 pub fn report(world: &PolicyTrial, since_ms: u64) -> anyhow::Result<Report> {
@@ -25,8 +25,8 @@ pub fn report(world: &PolicyTrial, since_ms: u64) -> anyhow::Result<Report> {
     })
 }
 
-fn in_words(replay: &Replay, sorted: &ReplayComparison<'_>) -> Sheet {
-    let mut text = Sheet::default();
+fn in_words(replay: &Replay, sorted: &ReplayComparison<'_>) -> TextLines {
+    let mut text = TextLines::default();
     for (what, groups) in [("LOOSER", &sorted.looser), ("stricter", &sorted.stricter)] {
         groups.iter().for_each(|(alike, calls)| group_in_words(&mut text, what, alike, calls));
     }
@@ -36,12 +36,12 @@ fn in_words(replay: &Replay, sorted: &ReplayComparison<'_>) -> Sheet {
     }
     if let Some(problem) = &replay.problem {
         text.line(format_args!(
-            "THE AUDIT LOG WAS CHANGED after {} entries: {problem}; what comes after is not replayed",
+            "THE AUDIT LOG WAS CHANGED after {} entries: {problem}; later entries were not replayed",
             replay.entries
         ));
     }
     text.line(format_args!(
-        "{} on record: {} looser, {} stricter, {} the same, {} not replayed.",
+        "{} recorded: {} looser, {} stricter, {} unchanged, {} not replayed.",
         counted(replay.calls.len(), "call"),
         count(&sorted.looser),
         count(&sorted.stricter),
@@ -72,7 +72,7 @@ fn count(groups: &AlikeGroups<'_>) -> usize {
     groups.values().map(Vec::len).sum()
 }
 
-fn group_in_words(text: &mut Sheet, what: &str, alike: &AlikeCalls<'_>, calls: &[(&Recorded, &Ruling)]) {
+fn group_in_words(text: &mut TextLines, what: &str, alike: &AlikeCalls<'_>, calls: &[(&Recorded, &Ruling)]) {
     text.line(format_args!(
         "{what}: {}/{} from {} (`{}`) to {} (`{}`), {} ({})",
         alike.server,
@@ -86,11 +86,11 @@ fn group_in_words(text: &mut Sheet, what: &str, alike: &AlikeCalls<'_>, calls: &
     ));
     if let Some((call, now)) = calls.first() {
         let paths = call.paths.join(" ");
-        text.line(format_args!("  as on {}: {paths}  {}", since::words(call.time_ms), now.reason));
+        text.line(format_args!("  for example on {}: {paths}  {}", since::words(call.time_ms), now.reason));
     }
 }
 
-/// The entries of the first few calls.
+/// Lists the entry numbers of the first few calls.
 fn entries<'a>(calls: impl Iterator<Item = &'a Recorded> + Clone) -> String {
     let numbers: Vec<String> = calls.clone().take(NAMED).map(|call| call.seq.to_string()).collect();
     let rest = calls.count().saturating_sub(NAMED);

@@ -1,8 +1,8 @@
-//! `policy simulate`: a file of calls with the decisions that are expected, for whoever changes a policy.
+//! `policy simulate`: compares the decisions for a file of calls with the expected ones.
 
 use super::Report;
 use super::explain::word;
-use crate::sheet::{Sheet, counted};
+use crate::lines::{TextLines, counted};
 use ironcurtain_admin::trial::PolicyTrial;
 use ironcurtain_config::ConfigError;
 use ironcurtain_paths::bounded_read;
@@ -16,7 +16,7 @@ use std::path::Path;
 pub fn report(world: PolicyTrial, file: &Path) -> anyhow::Result<Report> {
     let scenarios = read(file)?;
     let world = world.with_sandbox(scenarios.sandbox.as_deref())?;
-    let (mut text, mut results, mut failed) = (Sheet::default(), Vec::new(), 0);
+    let (mut text, mut results, mut failed) = (TextLines::default(), Vec::new(), 0);
     for scenario in &scenarios.all {
         let judged = world.judge(&scenario.server, &scenario.tool, &scenario.arguments, None);
         let ruling = Ruling::of(&judged.outcome);
@@ -27,7 +27,7 @@ pub fn report(world: PolicyTrial, file: &Path) -> anyhow::Result<Report> {
             failed += 1;
             let by = scenario.rule.as_ref().map(|rule| format!(" by `{rule}`")).unwrap_or_default();
             text.line(format_args!(
-                "FAILED `{}`: expected {expected}{by}, but it is {decision} by `{rule}`: {reason}",
+                "FAILED `{}`: expected {expected}{by}, found {decision} by `{rule}`: {reason}",
                 scenario.name,
             ));
         }

@@ -1,15 +1,14 @@
-//! Moments as a person writes them.
+//! Points in time on the command line.
 
 use chrono::{DateTime, NaiveDate, NaiveTime};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A text that is no moment.
+/// Error of an argument that is not a point in time.
 #[derive(Debug, thiserror::Error)]
-#[error("give `30m`, `12h`, `7d`, `2026-11-01` or `2026-11-01T12:00:00Z`")]
+#[error("expected `30m`, `12h`, `7d`, `2026-11-01` or `2026-11-01T12:00:00Z`")]
 pub struct NotAMoment;
 
-/// Milliseconds since the Unix epoch: so long ago (`30m`, `12h`, `7d`), a day, or a day and a time. Days are those of
-/// UTC.
+/// Parses a duration before now (`30m`, `12h`, `7d`), a day or a timestamp to milliseconds since the Unix epoch. Days are in UTC.
 pub fn moment(text: &str) -> Result<u64, NotAMoment> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
@@ -17,7 +16,7 @@ pub fn moment(text: &str) -> Result<u64, NotAMoment> {
     at.ok_or(NotAMoment)
 }
 
-/// The time of an entry.
+/// Formats the time of an entry.
 pub fn words(ms: u64) -> String {
     let time = i64::try_from(ms).ok().and_then(DateTime::from_timestamp_millis);
     time.map_or_else(|| format!("{ms} ms"), |time| time.format("%Y-%m-%d %H:%M:%SZ").to_string())
@@ -46,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_days_times_and_distances() {
+    fn moments_are_days_timestamps_or_durations_ago() {
         assert_eq!(date("2023-11-14"), Some(1_699_920_000_000));
         assert_eq!(date("2023-11-14T23:13:20+01:00"), Some(1_700_000_000_000));
         assert_eq!(words(1_700_000_000_000), "2023-11-14 22:13:20Z");

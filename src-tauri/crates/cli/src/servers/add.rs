@@ -1,23 +1,25 @@
-//! `servers add`: adding a known server, a package, an address, a bundle, or what a maker prints for agent clients.
+//! `servers add`: adds a known server, a package, an address, a bundle, or a snippet of client settings from a server's documentation.
 //!
-//! - Nothing is downloaded, started or connected to before a yes to a question that names the program or the address.
-//! - A server is tried without the user's secrets. What it has and wanted is shown before the yes that adds it.
-//! - Without a terminal nothing is added but with `--yes`, which gives nothing beyond what is shown, or `--later`.
+//! - Downloads, starts and connects to nothing before the user confirms a question that names the program or the address.
+//! - Tries the server without the user's secrets, and shows its tools and what it wanted to reach before asking whether to add it.
+//! - Without a terminal, adds only with `--yes`, which allows nothing beyond what is shown, or with `--later`.
 
 mod options;
+mod report;
 mod token;
-mod words;
 
 pub use options::{AddOptions, given_secret};
-pub use words::command_words;
+pub use report::command_words;
 
 use super::{programs, show};
+use crate::lines::TextLines;
 use crate::screen::Screen;
-use crate::sheet::Sheet;
 use ironcurtain_admin::UnknownServer;
 use ironcurtain_admin::annotate::{AnnotationsFile, Draft};
 use ironcurtain_admin::catalog::{Addition, Bundle, add_server, candidates};
-use ironcurtain_admin::inspect::{InspectError, Inspection, ListedTool, Look, inspect_without_secrets};
+use ironcurtain_admin::inspect::{
+    InspectError, Inspection, InspectionResult, ListedTool, inspect_without_secrets,
+};
 use ironcurtain_admin::install::{Installer, install_among, is_packaged, sweep};
 use ironcurtain_admin::introduction::{TrialNotice, UnannotatedCalls, reach};
 use ironcurtain_admin::trial::PolicyTrial;
@@ -32,9 +34,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 use token::Token;
 
-/// The time that a package manager may take.
+/// Timeout for the package manager.
 const INSTALLING: Duration = Duration::from_secs(600);
-/// The time that a server may take to list its tools.
+/// Timeout for the server to list its tools.
 const LOOKING: Duration = Duration::from_secs(60);
 
 /// Adds a server to the configuration.
@@ -50,11 +52,11 @@ pub fn perform(home: &Home, options: &AddOptions, screen: Screen) -> anyhow::Res
         kept: Value::Null,
     };
     wanted.kept = super::identity::note_kept(home, &wanted.adding.name, screen)?;
-    let may_ask = screen.has_terminal() && !screen.is_for_programs();
+    let may_ask = screen.has_terminal() && !screen.is_json();
     if !options.later && !options.yes && !may_ask {
         anyhow::bail!(
-            "nothing was added: there is no terminal to ask at; `--yes` adds it with what its entry opens and no more, `--later` \
-             writes its entry only"
+            "nothing was added: no terminal to confirm on; pass `--yes` to add it with only what its entry allows, or `--later` to \
+             only write its entry"
         );
     }
     let token = if options.token { Some(wanted.token()?) } else { None };
@@ -65,7 +67,7 @@ pub fn perform(home: &Home, options: &AddOptions, screen: Screen) -> anyhow::Res
     Ok(done)
 }
 
-/// A server that is to be added.
+/// Server to add.
 struct Wanted<'a> {
     home: &'a Home,
     options: &'a AddOptions,
@@ -76,14 +78,14 @@ struct Wanted<'a> {
     kept: Value,
 }
 
-/// The outcome of a trial that the user accepted.
+/// Outcome of a trial that the user accepted.
 struct Accepted {
-    /// Annotations to write; nothing where the server's tools are known, or are not.
+    /// Annotations to write; `None` if the server's tools are already annotated, or could not be listed.
     draft: Option<Draft>,
 }
 
 impl Wanted<'_> {
-    /// Takes a token for the address, whose entry may be there already.
+    /// Prompts for a token for the address, which may already have an entry.
     fn token(&mut self) -> anyhow::Result<Token> {
         if let Some(there) = Addition::at_address(self.home, &self.adding)? {
             (self.adding, self.replace) = (there, true);
@@ -91,7 +93,7 @@ impl Wanted<'_> {
         Token::typed(self.home, &mut self.adding, self.screen)
     }
 
-    /// The servers there would be, and this one among them.
+    /// Returns the servers as they would be with this one added, and this server.
     fn among(&self) -> anyhow::Result<(Servers, Server)> {
         let servers = candidates(self.home, &self.adding, self.replace)?;
         let server = servers.find(Some(&self.adding.name)).cloned();
@@ -99,14 +101,14 @@ impl Wanted<'_> {
         Ok((servers, server))
     }
 
-    /// Tries it after a first yes, and adds it after a second one.
+    /// Asks, tries the server, asks again and adds it.
     fn tried(&mut self, token: Option<Token>) -> anyhow::Result<ExitCode> {
         let (servers, server) = self.among()?;
         if token.is_none() {
             crate::secrets::must_have(&server)?;
         }
         if !self.may_start(&server)? {
-            self.screen.note("Nothing was started, and nothing was added.")?;
+            self.screen.note("Nothing was started or added.")?;
             return Ok(ExitCode::FAILURE);
         }
         let installer = Installer {
@@ -123,7 +125,7 @@ impl Wanted<'_> {
         match accepted {
             Ok(Some(accepted)) => self.written(token, Some(accepted)),
             other => {
-                // Nobody's entry names what was installed for it.
+                // No entry uses the package that was just installed.
                 if packaged {
                     sweep(&installer)?;
                 }
@@ -134,25 +136,25 @@ impl Wanted<'_> {
         }
     }
 
-    /// Shows what would be downloaded, started or connected to. Returns whether the user wants that.
+    /// Shows what would be downloaded, started or connected to, and returns whether the user agrees.
     fn may_start(&self, server: &Server) -> anyhow::Result<bool> {
         let notice = TrialNotice::new(server);
-        let mut text: Sheet = notice.lines.iter().chain(&reach(server)).collect();
+        let mut text: TextLines = notice.lines.iter().chain(&reach(server)).collect();
         if !self.adding.ignored.is_empty() {
             text.line(format_args!("Ignored: {}", self.adding.ignored.join(", ")));
         }
-        if !self.screen.is_for_programs() {
+        if !self.screen.is_json() {
             self.screen.show(&text, &Value::Null)?;
         }
         Ok(self.options.yes || self.screen.confirmed(&notice.question)?)
     }
 
-    /// Downloads its package where it has one, and tries it; again with hosts that it did not start without, where the user opens
-    /// them.
-    fn looked(&mut self, installer: &Installer, packaged: bool) -> anyhow::Result<Look> {
+    /// Downloads the server's package, if it has one, and tries the server. If it fails to start without some hosts and the user
+    /// allows them, tries again.
+    fn looked(&mut self, installer: &Installer, packaged: bool) -> anyhow::Result<InspectionResult> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         if packaged {
-            self.screen.note("Downloading its package; nothing of it runs meanwhile ...")?;
+            self.screen.note("Downloading its package; none of its code runs during installation ...")?;
             let installed =
                 runtime.block_on(install_among(installer, &self.among()?.0, &self.adding.name))?;
             self.screen.note(&format!("Installed `{}`.", installed.record.spelled()))?;
@@ -177,8 +179,8 @@ impl Wanted<'_> {
         }
     }
 
-    /// Opens the hosts that it did not start without, after a yes.
-    fn opens(&mut self, look: &Look) -> anyhow::Result<bool> {
+    /// Asks whether to allow the hosts that the server could not start without.
+    fn opens(&mut self, look: &InspectionResult) -> anyhow::Result<bool> {
         let hosts: Vec<&str> = look.wants.hosts.iter().map(String::as_str).collect();
         if hosts.is_empty() || self.options.yes {
             return Ok(false);
@@ -193,9 +195,9 @@ impl Wanted<'_> {
         Ok(opens)
     }
 
-    /// Shows what the server has and wants, and asks whether to add it.
-    fn accepted(&mut self, look: Look) -> anyhow::Result<Option<Accepted>> {
-        super::tell_wants(&look.wants, self.home, self.screen)?;
+    /// Shows the server's tools and what it wants to reach, and asks whether to add it.
+    fn accepted(&mut self, look: InspectionResult) -> anyhow::Result<Option<Accepted>> {
+        super::print_wants(&look.wants, self.home, self.screen)?;
         let draft = match look.listed {
             Ok(tools) => self.shown(tools)?,
             Err(problem) => {
@@ -210,8 +212,8 @@ impl Wanted<'_> {
                 }
             }
         }
-        let text: Sheet = reach(&self.among()?.1).into_iter().collect();
-        if !self.screen.is_for_programs() {
+        let text: TextLines = reach(&self.among()?.1).into_iter().collect();
+        if !self.screen.is_json() {
             self.screen.show(&text, &Value::Null)?;
         }
         let accepts =
@@ -219,15 +221,15 @@ impl Wanted<'_> {
         Ok(accepts.then_some(Accepted { draft }))
     }
 
-    /// A server that needs a secret may not start without it; any other that does not start is not added.
+    /// Accepts a failed start if the server needs a secret, which the trial does not pass. Otherwise returns the error.
     fn excused(&self, problem: InspectError) -> anyhow::Result<()> {
         if self.among()?.1.secret_names().is_empty() {
             return Err(problem.into());
         }
-        self.screen.note(&format!("It did not list its tools without its secrets: {problem}"))
+        self.screen.note(&format!("It could not list its tools without its secrets: {problem}"))
     }
 
-    /// Shows its tools. Returns the annotations to write for it.
+    /// Shows the server's tools, and returns the annotations to write.
     fn shown(&self, tools: Vec<ListedTool>) -> anyhow::Result<Option<Draft>> {
         let name = &self.adding.name;
         let (servers, _) = self.among()?;
@@ -241,15 +243,15 @@ impl Wanted<'_> {
                 .flatten()
                 .filter_map(|tool| tool["toolName"].as_str())
                 .collect();
-            let mut text = Sheet::default();
+            let mut text = TextLines::default();
             text.line(format_args!(
-                "It has {}; what they mean is known.",
-                crate::sheet::counted(tools.len(), "tool")
+                "It has {}, already annotated.",
+                crate::lines::counted(tools.len(), "tool")
             ));
             for tool in tools.iter().filter(|tool| !known.contains(tool.name.as_str())) {
-                text.line(format_args!("Not `{}`: {}.", tool.name, fate(&tool.name)));
+                text.line(format_args!("Except `{}`: {}.", tool.name, fate(&tool.name)));
             }
-            if !self.screen.is_for_programs() {
+            if !self.screen.is_json() {
                 self.screen.show(&text, &Value::Null)?;
             }
             return Ok(None);
@@ -258,15 +260,15 @@ impl Wanted<'_> {
         let mut draft = Draft::new(name, tools);
         draft.leave_out_unknown(&file.compare(&draft)?);
         let changes = file.compare(&draft)?;
-        if !self.screen.is_for_programs() {
+        if !self.screen.is_json() {
             self.screen.show(&show::text(&draft, &changes, &fate), &Value::Null)?;
         }
         Ok(Some(draft))
     }
 
-    /// Writes it down.
+    /// Writes the entry, the token and the annotations.
     fn written(&self, token: Option<Token>, accepted: Option<Accepted>) -> anyhow::Result<ExitCode> {
-        // Before a server could miss it.
+        // Before the entry exists, so that no start of the server lacks the token.
         token.map(Token::keep).transpose()?;
         let added = add_server(self.home, &self.adding, self.replace)?;
         let tried = accepted.is_some();
@@ -289,7 +291,7 @@ impl Wanted<'_> {
         let server = servers
             .find(Some(&self.adding.name))
             .ok_or_else(|| UnknownServer::among(&servers, &self.adding.name))?;
-        let told = words::Told {
+        let told = report::AddedReport {
             home: self.home,
             options: self.options,
             adding: &self.adding,

@@ -1,12 +1,12 @@
-//! Changing servers that are there: taking one out and putting it back, opening hosts and folders to it and closing them.
+//! Changes existing servers: removes and restores them, and opens and closes hosts and folders.
 //!
-//! - Where a change takes something away, sessions that still have it are ended, if IronCurtain runs.
+//! - Closes the sessions that a change takes something away from, as long as IronCurtain is running.
 
 use super::programs;
 use crate::connection::Connection;
+use crate::lines::{TextLines, counted};
 use crate::problem::Refused;
 use crate::screen::Screen;
-use crate::sheet::{Sheet, counted};
 use clap::Args;
 use ironcurtain_admin::clients::Clients;
 use ironcurtain_admin::openings::{Opening, OpeningChange};
@@ -17,10 +17,10 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// A host or a folder of a server's.
+/// Options of `open` and `close`.
 #[derive(Debug, Args)]
 pub struct OpeningOptions {
-    /// The server.
+    /// Name of the server.
     name: String,
     #[command(flatten)]
     what: WhatOptions,
@@ -32,13 +32,13 @@ pub struct OpeningOptions {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct WhatOptions {
-    /// A host: a name, or `*.name` for all below it, with `:port` where it is not 80 or 443.
+    /// Host: a name, or `*.name` for all its subdomains, followed by `:port` unless the port is 80 or 443.
     #[arg(long)]
     host: Option<String>,
-    /// A folder that it may read.
+    /// Folder that the server may read.
     #[arg(long, value_name = "DIR")]
     read: Option<PathBuf>,
-    /// A folder that it may read and change.
+    /// Folder that the server may read and change.
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
 }
@@ -46,9 +46,9 @@ struct WhatOptions {
 /// Options of `remove`.
 #[derive(Debug, Args)]
 pub struct RemoveOptions {
-    /// The server.
+    /// Name of the server.
     name: String,
-    /// Take back what was granted for it as well.
+    /// Also revoke what was granted for it.
     #[arg(long)]
     grants: bool,
     /// Write without asking.
@@ -56,7 +56,7 @@ pub struct RemoveOptions {
     yes: bool,
 }
 
-/// Takes a server out.
+/// Removes a server.
 pub fn remove(home: &Home, options: &RemoveOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let survey = Clients::new(home.clone(), &programs()?).map(|all| all.survey()).unwrap_or_default();
     let removal = Removal::plan(home, &survey, &options.name)?;
@@ -65,31 +65,31 @@ pub fn remove(home: &Home, options: &RemoveOptions, screen: Screen) -> anyhow::R
         Some(connection) => of_server(connection, &options.name)?,
         None => (Vec::new(), Vec::new()),
     };
-    let mut sheet = Sheet::default();
-    sheet.line(format_args!(
-        "{} goes, with this entry, which is kept in {}:",
+    let mut out = TextLines::default();
+    out.line(format_args!(
+        "{} will be removed. Its entry is kept in {}:",
         removal.name,
         removal.kept_in.display()
     ));
-    removal.entry.lines().for_each(|line| sheet.line(format_args!("  {line}")));
+    removal.entry.lines().for_each(|line| out.line(format_args!("  {line}")));
     if !sessions.is_empty() {
-        sheet.line(format_args!("{} of it end.", counted(sessions.len(), "session")));
+        out.line(format_args!("{} of it will be closed.", counted(sessions.len(), "session")));
     }
     if !grants.is_empty() {
-        let fate = if options.grants { "is taken back" } else { "stays; `--grants` takes it back" };
-        sheet.line(format_args!("What was granted for it ({}) {fate}.", counted(grants.len(), "grant")));
+        let fate = if options.grants { "will be revoked" } else { "will be kept; to revoke, add `--grants`" };
+        out.line(format_args!("{} for it {fate}.", counted(grants.len(), "grant")));
     }
     for naming in &removal.clients {
-        sheet.line(format_args!(
-            "The entry `{}` of {} still starts it, and will say that there is no such server.",
-            naming.entry, naming.client
+        out.line(format_args!(
+            "{}'s entry `{}` still refers to it, and will report that the server does not exist.",
+            naming.client, naming.entry
         ));
     }
     if !removal.profiles.is_empty() {
-        sheet.line(format_args!("These profiles name it: {}.", removal.profiles.join(", ")));
+        out.line(format_args!("These profiles refer to it: {}.", removal.profiles.join(", ")));
     }
     if let Some(data) = &removal.data {
-        sheet.line(format_args!("What it kept stays in {}.", data.display()));
+        out.line(format_args!("Its data stays in {}.", data.display()));
     }
     let naming =
         |one: &ironcurtain_admin::removal::NamingEntry| json!({ "client": one.client, "entry": one.entry });
@@ -97,8 +97,8 @@ pub fn remove(home: &Home, options: &RemoveOptions, screen: Screen) -> anyhow::R
         "server": removal.name, "sessions": sessions, "grants": grants, "profiles": removal.profiles,
         "clients": removal.clients.iter().map(naming).collect::<Vec<_>>(), "keptIn": removal.kept_in,
     });
-    screen.show(&sheet, &value)?;
-    if !accepted("Take it out?", options.yes, screen)? {
+    screen.show(&out, &value)?;
+    if !accepted("Remove it?", options.yes, screen)? {
         return Ok(ExitCode::FAILURE);
     }
     removal.write()?;
@@ -108,19 +108,19 @@ pub fn remove(home: &Home, options: &RemoveOptions, screen: Screen) -> anyhow::R
             connection.ask(Request::Revoke { grant })?;
         }
     }
-    screen.note(&format!("It is out. `ironcurtain servers restore {}` puts it back.", removal.name))?;
+    screen.note(&format!("Removed. To restore it: ironcurtain servers restore {}", removal.name))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Puts a server back that was taken out.
+/// Restores a removed server.
 pub fn restore(home: &Home, name: &str, screen: Screen) -> anyhow::Result<ExitCode> {
     put_back(home, name)?;
-    let told = format!("{name} is back as it was. Sessions that begin from now on can have it.");
+    let told = format!("Restored {name}. New sessions can use it.");
     screen.show(&[told.as_str()].into_iter().collect(), &json!({ "server": name }))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens a host or folder to a server for good.
+/// Allows a server a host or folder permanently.
 pub fn open(home: &Home, options: &OpeningOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let change = OpeningChange::open(home, &options.name, options.what.opening())?;
     let told = format!("{}.", change.opening.words(&change.server));
@@ -128,16 +128,16 @@ pub fn open(home: &Home, options: &OpeningOptions, screen: Screen) -> anyhow::Re
         &[told.as_str()].into_iter().collect(),
         &json!({ "server": change.server, "opening": change.opening }),
     )?;
-    if !accepted("Open it for good?", options.yes, screen)? {
+    if !accepted("Allow this permanently?", options.yes, screen)? {
         return Ok(ExitCode::FAILURE);
     }
     home.prepare()?;
     change.write()?;
-    screen.note("It is open to sessions that begin from now on.")?;
+    screen.note("Allowed for new sessions.")?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Closes one again.
+/// Stops allowing a server a host or folder.
 pub fn close(home: &Home, options: &OpeningOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let change = OpeningChange::close(home, &options.name, options.what.opening())?;
     let mut connection = Connection::open_if_running()?;
@@ -145,24 +145,24 @@ pub fn close(home: &Home, options: &OpeningOptions, screen: Screen) -> anyhow::R
         Some(connection) => of_server(connection, &options.name)?.0,
         None => Vec::new(),
     };
-    let mut sheet = Sheet::default();
-    sheet.line(format_args!("No longer: {}.", change.opening.words(&change.server)));
+    let mut out = TextLines::default();
+    out.line(format_args!("No longer allowed: {}.", change.opening.words(&change.server)));
     if !sessions.is_empty() {
-        sheet.line(format_args!(
-            "{} of it end, so that this holds at once.",
+        out.line(format_args!(
+            "{} of it will be closed, so that this takes effect at once.",
             counted(sessions.len(), "session")
         ));
     }
     screen
-        .show(&sheet, &json!({ "server": change.server, "opening": change.opening, "sessions": sessions }))?;
-    if !accepted("Close it?", options.yes, screen)? {
+        .show(&out, &json!({ "server": change.server, "opening": change.opening, "sessions": sessions }))?;
+    if !accepted("Stop allowing it?", options.yes, screen)? {
         return Ok(ExitCode::FAILURE);
     }
     change.write()?;
     if let Some(connection) = &mut connection {
         end(connection, &sessions)?;
     }
-    screen.note("It is closed.")?;
+    screen.note("No longer allowed.")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -177,7 +177,7 @@ impl WhatOptions {
     }
 }
 
-/// Returns `true` if the person says yes, or has said it with `--yes`.
+/// Returns whether the user confirms, or passed `--yes`.
 pub(super) fn accepted(question: &str, yes: bool, screen: Screen) -> anyhow::Result<bool> {
     if yes || screen.confirmed(question)? {
         return Ok(true);
@@ -186,7 +186,7 @@ pub(super) fn accepted(question: &str, yes: bool, screen: Screen) -> anyhow::Res
     Ok(false)
 }
 
-/// The live sessions of a server, and the grants for it.
+/// Returns the ids of a server's active sessions and of the grants for it.
 fn of_server(connection: &mut Connection, server: &str) -> anyhow::Result<(Vec<String>, Vec<String>)> {
     let (mut sessions, mut grants) = (Vec::new(), Vec::new());
     if let Reply::Sessions(all) = connection.ask(Request::Sessions)? {
@@ -201,10 +201,11 @@ fn of_server(connection: &mut Connection, server: &str) -> anyhow::Result<(Vec<S
 fn end(connection: &mut Connection, sessions: &[String]) -> anyhow::Result<()> {
     for session in sessions {
         match connection.ask(Request::EndSession { session: session.clone() }) {
-            // One that has ended meanwhile, or ends with all of IronCurtain, is what is wanted.
+            // A refusal means that the session has ended or is ending, which is the goal.
             Err(problem) if !problem.is::<Refused>() => {
-                return Err(problem
-                    .context("it is written, and sessions that began before may still have what they had"));
+                return Err(problem.context(
+                    "the change was written, but running sessions may still have their previous access",
+                ));
             }
             _ => {}
         }

@@ -1,12 +1,12 @@
-//! Deciding about what is kept under the name of a server that is another program now.
+//! `servers identity`: decides about grants, data and secrets of a server name that now starts another program.
 //!
-//! - Decided in the user's own files: nothing that an agent can send to IronCurtain decides.
+//! - The decision is made in the user's own files, so nothing that an agent can send to IronCurtain affects it.
 
 use super::change::accepted;
 use crate::connection::Connection;
+use crate::lines::TextLines;
 use crate::problem::Refused;
 use crate::screen::Screen;
-use crate::sheet::Sheet;
 use clap::Args;
 use ironcurtain_admin::identity::{SuspendedServer, kept, suspended};
 use ironcurtain_config::home::Home;
@@ -19,12 +19,12 @@ use std::process::ExitCode;
 /// Options of `identity`.
 #[derive(Debug, Args)]
 pub struct IdentityOptions {
-    /// The server; without one, all are listed of which something is suspended.
+    /// Name of the server. Default: list all servers with something suspended.
     name: Option<String>,
-    /// Give what is kept under the name to the new program.
+    /// Give everything stored under the name to the new program.
     #[arg(long, requires = "name", conflicts_with = "start_afresh")]
     keep: bool,
-    /// Put aside what is kept under the name. Nothing is deleted, but its grants are revoked.
+    /// Set everything stored under the name aside. Grants are revoked; nothing else is deleted.
     #[arg(long, requires = "name")]
     start_afresh: bool,
     /// Write without asking.
@@ -40,7 +40,7 @@ pub fn perform(home: &Home, options: &IdentityOptions, screen: Screen) -> anyhow
         Err(problem) if options.keep || options.start_afresh => return Err(problem.into()),
         Err(_) => return list(home, screen),
     };
-    screen.show(&sheet(&server), &value(&server))?;
+    screen.show(&describe(&server), &value(&server))?;
     match (options.keep, options.start_afresh) {
         (true, _) => keep(&server, options.yes, screen),
         (false, true) => start_afresh(&server, options.yes, screen),
@@ -48,8 +48,8 @@ pub fn perform(home: &Home, options: &IdentityOptions, screen: Screen) -> anyhow
     }
 }
 
-/// Lists what is kept under the name of a server that is to be added, and says who gets it. Returns it for programs; nothing,
-/// where nothing is kept.
+/// Prints what is already stored under the name of a server to add, and which program gets it. Returns it as JSON, `null` if there is
+/// nothing.
 pub fn note_kept(home: &Home, name: &str, screen: Screen) -> anyhow::Result<Value> {
     let kept = kept(home, name)?;
     if kept.is_empty() {
@@ -66,12 +66,12 @@ pub fn note_kept(home: &Home, name: &str, screen: Screen) -> anyhow::Result<Valu
     Ok(kept_fields(&kept).into())
 }
 
-/// What is kept under a name, one thing a line.
+/// Returns a line for each thing that is kept under a name.
 fn kept_lines(kept: &KeptUnderName) -> Vec<String> {
     let mut lines: Vec<String> = kept.grants.iter().map(grant_line).collect();
     lines.extend(kept.data.as_ref().map(|data| format!("its data in {}", data.display())));
     if kept.annotated > 0 {
-        lines.push(format!("the review of {}", crate::sheet::counted(kept.annotated, "tool")));
+        lines.push(format!("the review of {}", crate::lines::counted(kept.annotated, "tool")));
     }
     lines.extend(kept.secrets.iter().map(|secret| format!("its secret `{secret}`")));
     lines
@@ -103,9 +103,9 @@ fn kept_fields(kept: &KeptUnderName) -> Map<String, Value> {
 
 fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
     let all = suspended(home)?;
-    let mut text = Sheet::default();
+    let mut text = TextLines::default();
     if all.is_empty() {
-        text.line("Nothing is suspended: each server is the program that you allowed.");
+        text.line("Nothing is suspended: every server is the program that you allowed.");
     }
     for server in &all {
         text.line(format_args!("{}: {}", server.name, server.change));
@@ -115,8 +115,8 @@ fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn sheet(server: &SuspendedServer) -> Sheet {
-    let (name, mut text) = (&server.name, Sheet::default());
+fn describe(server: &SuspendedServer) -> TextLines {
+    let (name, mut text) = (&server.name, TextLines::default());
     text.line(format_args!("{name} is not the program that you allowed before: {}.", server.change));
     if let Some(before) = server.before() {
         text.line(format_args!("  old program  {before}"));
@@ -127,8 +127,8 @@ fn sheet(server: &SuspendedServer) -> Sheet {
         text.line(format_args!("  {line}"));
     }
     text.line("Keep it only if you changed or updated the program yourself.");
-    text.line(format_args!("To give it to the new program: `ironcurtain servers identity {name} --keep`."));
-    text.line(format_args!("To put it aside: `ironcurtain servers identity {name} --start-afresh`."));
+    text.line(format_args!("To give it to the new program: ironcurtain servers identity {name} --keep"));
+    text.line(format_args!("To set it aside: ironcurtain servers identity {name} --start-afresh"));
     text
 }
 
@@ -151,7 +151,7 @@ fn keep(server: &SuspendedServer, yes: bool, screen: Screen) -> anyhow::Result<E
 }
 
 fn start_afresh(server: &SuspendedServer, yes: bool, screen: Screen) -> anyhow::Result<ExitCode> {
-    if !accepted("Put all of it aside?", yes, screen)? {
+    if !accepted("Set all of it aside?", yes, screen)? {
         return Ok(ExitCode::FAILURE);
     }
     let revoking = (!server.kept.grants.is_empty()).then(Connection::open).transpose()?;
@@ -159,7 +159,7 @@ fn start_afresh(server: &SuspendedServer, yes: bool, screen: Screen) -> anyhow::
     if let Some(mut connection) = revoking {
         for grant in &server.kept.grants {
             match connection.ask(Request::Revoke { grant: grant.id.clone() }) {
-                // One that ended meanwhile is what is wanted.
+                // A refusal means that the grant has ended, which is the goal.
                 Err(problem) if !problem.is::<Refused>() => return Err(problem),
                 _ => {}
             }
@@ -167,6 +167,6 @@ fn start_afresh(server: &SuspendedServer, yes: bool, screen: Screen) -> anyhow::
     }
     server.start_afresh()?;
     screen
-        .note(&format!("Put aside, and noted in `{}`. Restart the server in your client.", file.display()))?;
+        .note(&format!("Set aside and listed in `{}`. Restart the server in your client.", file.display()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,13 +1,13 @@
-//! Installing and updating the packages that servers come from.
+//! `servers install` and `servers update`: installs and updates the packages of servers.
 //!
-//! - Another version is taken only after what it changes was shown and a person said yes, or `--yes` said it for them.
+//! - Shows what another version changes, and switches to it only after the user confirms, or passed `--yes`.
 
 use super::programs;
+use crate::lines::TextLines;
 use crate::screen::Screen;
-use crate::sheet::Sheet;
 use clap::Args;
 use ironcurtain_admin::install::{
-    Installed, Installer, ToolChange, Update, Updated, install as install_package, look_for_update,
+    Installed, Installer, ToolChange, Update, UpdateCheck, check_for_update, install as install_package,
 };
 use ironcurtain_config::home::Home;
 use ironcurtain_daemon::packages::PackageState;
@@ -18,18 +18,18 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// The time that a package manager may take.
+/// Timeout for the package manager.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// The characters of a description that are shown.
+/// Maximum number of characters shown of a description.
 const DESCRIPTION: usize = 300;
 
 /// Options of `servers install`.
 #[derive(Debug, Args)]
 pub struct InstallOptions {
-    /// The server.
+    /// Name of the server.
     name: String,
-    /// Make the sandbox although this is root. For containers.
+    /// Create the sandbox even when running as root, for example in a container.
     #[arg(long)]
     allow_root: bool,
 }
@@ -37,15 +37,15 @@ pub struct InstallOptions {
 /// Options of `servers update`.
 #[derive(Debug, Args)]
 pub struct UpdateOptions {
-    /// The server.
+    /// Name of the server.
     name: String,
-    /// The version to take, instead of the newest.
+    /// Version to install. Default: the newest.
     #[arg(long, value_name = "VERSION")]
     to: Option<String>,
-    /// Take it without asking.
+    /// Install without asking.
     #[arg(long)]
     yes: bool,
-    /// Make the sandboxes although this is root. For containers.
+    /// Create the sandboxes even when running as root, for example in a container.
     #[arg(long)]
     allow_root: bool,
 }
@@ -58,33 +58,33 @@ pub fn install(home: Home, options: &InstallOptions, screen: Screen) -> anyhow::
     Ok(ExitCode::SUCCESS)
 }
 
-/// Looks for another version of a server's package, and takes it after a yes.
+/// Checks for another version of a server's package, and asks whether to switch to it.
 pub fn update(home: Home, options: &UpdateOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let installer = installer(home, options.allow_root, crate::secrets::store()?)?;
-    let found = runtime()?.block_on(look_for_update(&installer, &options.name, options.to.as_deref()))?;
+    let found = runtime()?.block_on(check_for_update(&installer, &options.name, options.to.as_deref()))?;
     let update = match found {
-        Updated::Found(update) => update,
-        Updated::Newest(version) => {
-            let text = format!("`{}` is at version {version} already.", options.name);
+        UpdateCheck::Found(update) => update,
+        UpdateCheck::Newest(version) => {
+            let text = format!("`{}` is already at version {version}.", options.name);
             let json = json!({ "server": options.name, "from": version, "to": version });
             screen.show(&[text].into_iter().collect(), &json)?;
             return Ok(ExitCode::SUCCESS);
         }
     };
     screen.show(&update_text(&options.name, &update), &update_json(&options.name, &update, options.yes))?;
-    if !options.yes && screen.is_for_programs() {
+    if !options.yes && screen.is_json() {
         return Ok(ExitCode::SUCCESS);
     }
-    if !options.yes && !screen.confirmed("Take this version?")? {
+    if !options.yes && !screen.confirmed("Update to this version?")? {
         screen.note("Nothing was changed.")?;
         return Ok(ExitCode::FAILURE);
     }
     update.switch()?;
-    screen.note(&format!("Taken. Sessions that run go on with version {}.", update.from))?;
+    screen.note(&format!("Updated. Running sessions continue with version {}.", update.from))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The state of a server's package, for programs.
+/// Returns the state of a server's package as JSON.
 pub fn state_json(state: &PackageState) -> Value {
     match state {
         PackageState::NoPackage => Value::Null,
@@ -100,9 +100,9 @@ fn installer(home: Home, allow_root: bool, secrets: SecretStore) -> anyhow::Resu
     Ok(Installer { secrets, home, programs: programs()?, allow_root, patience: PATIENCE, waiting })
 }
 
-/// Says whose installation is waited for.
+/// Prints that another installation must finish first.
 pub(super) fn waiting(other: &str) {
-    // Nobody misses it.
+    // Progress is optional, so a write error does not matter.
     let _ =
         writeln!(io::stderr(), "Waiting for another installation ({}) to finish ...", visible::line(other));
 }
@@ -124,19 +124,19 @@ fn installed_json(installed: &Installed) -> Value {
     })
 }
 
-fn installed_text(installed: &Installed) -> Sheet {
+fn installed_text(installed: &Installed) -> TextLines {
     let record = &installed.record;
     let package = record.spelled();
-    let mut text = Sheet::default();
+    let mut text = TextLines::default();
     text.line(if installed.already {
-        format!("`{package}` is installed already, and is what it was.")
+        format!("`{package}` is already installed and unchanged.")
     } else {
-        format!("`{package}` is installed. Nothing of it was run.")
+        format!("Installed `{package}` without running any of its code.")
     });
-    let integrity = record.integrity.as_deref().unwrap_or("not told");
-    text.line(format_args!("  The registry's hash: {integrity}"));
-    text.line(format_args!("  What is started: {}", record.hash));
-    text.line(format_args!("  In: {}", installed.folder.display()));
+    let integrity = record.integrity.as_deref().unwrap_or("not published");
+    text.line(format_args!("  Registry hash: {integrity}"));
+    text.line(format_args!("  Installed files: {}", record.hash));
+    text.line(format_args!("  Folder: {}", installed.folder.display()));
     text
 }
 
@@ -165,12 +165,12 @@ fn update_json(server: &str, update: &Update, taken: bool) -> Value {
     })
 }
 
-fn update_text(server: &str, update: &Update) -> Sheet {
-    let mut lines = Sheet::default();
+fn update_text(server: &str, update: &Update) -> TextLines {
+    let mut lines = TextLines::default();
     lines.line(format_args!("{server}: from version {} to {}", update.from, update.to));
     let short = |text: &str| visible::head(text, DESCRIPTION);
     if let Some(problem) = &update.not_compared {
-        lines.quoting(format_args!("  NOT COMPARED, so look at each of its tools: {problem}"));
+        lines.quoting(format_args!("  NOT COMPARED, so review each of its tools: {problem}"));
     }
     for change in &update.tools {
         match change {
@@ -183,30 +183,30 @@ fn update_text(server: &str, update: &Update) -> Sheet {
                     short(description)
                 ));
             }
-            ToolChange::Gone { name } => lines.line(format_args!("  {name}: gone")),
+            ToolChange::Gone { name } => lines.line(format_args!("  {name}: removed")),
             ToolChange::Other { name, description, arguments, hints } => {
                 if let Some((before, after)) = description {
-                    lines.line(format_args!("  {name}: said to be: {}", short(before)));
-                    lines.line(format_args!("  {name}: is now said to be: {}", short(after)));
+                    lines.line(format_args!("  {name}: old description: {}", short(before)));
+                    lines.line(format_args!("  {name}: new description: {}", short(after)));
                 }
                 if *arguments {
-                    lines.line(format_args!("  {name}: CHANGED, the shape of its arguments"));
+                    lines.line(format_args!("  {name}: CHANGED ARGUMENT SCHEMA"));
                 }
                 if *hints {
-                    lines.line(format_args!("  {name}: changed, what it says that it changes or destroys"));
+                    lines.line(format_args!("  {name}: changed hints about what it changes or destroys"));
                 }
             }
         }
     }
     if update.tools.is_empty() && update.not_compared.is_none() {
-        lines.line("  Its tools are the same, word for word.");
+        lines.line("  Its tools are identical.");
     } else {
         lines.line(format_args!(
-            "  Annotate what changed afterwards: `ironcurtain servers annotate {server}`"
+            "  After updating, annotate what changed: ironcurtain servers annotate {server}"
         ));
     }
     if update.changes_entry() {
-        lines.line("  The entry in `mcp-servers.json` names the version, and will name the new one.");
+        lines.line("  The version in its `mcp-servers.json` entry will be updated.");
     }
     lines
 }

@@ -1,8 +1,8 @@
-//! The limits of a server's resources: shown, and changed after a yes.
+//! `servers limits`: shows and changes a server's resource limits.
 
 use super::change::accepted;
+use crate::lines::TextLines;
 use crate::screen::Screen;
-use crate::sheet::Sheet;
 use anyhow::Context;
 use clap::Args;
 use ironcurtain_admin::UnknownServer;
@@ -15,9 +15,9 @@ use std::process::ExitCode;
 /// Options of `limits`.
 #[derive(Debug, Args)]
 pub struct LimitsOptions {
-    /// The server.
+    /// Name of the server.
     name: String,
-    /// Other limits, such as `memory=512` (MiB), `processor=50` (percent of one), `processes=64`, `open-files=1024`,
+    /// New limits, such as `memory=512` (MiB), `processor=50` (percent of one), `processes=64`, `open-files=1024`,
     /// `file-size=100` (MiB) or `tmp-size=64` (MiB); `memory=default` for the default.
     #[arg(value_parser = wish, value_name = "LIMIT=VALUE")]
     wanted: Vec<(Limit, Option<u64>)>,
@@ -26,23 +26,23 @@ pub struct LimitsOptions {
     yes: bool,
 }
 
-/// Shows the limits of a server, or changes those that are named.
+/// Shows the limits of a server, or changes the given ones.
 pub fn perform(home: &Home, options: &LimitsOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     if options.wanted.is_empty() {
         return show(home, &options.name, screen);
     }
     let change = LimitsChange::plan(home, &options.name, &options.wanted.iter().copied().collect())?;
-    let mut sheet: Sheet = change.differences.iter().map(|one| &one.words).collect();
-    change.diff.lines().for_each(|line| sheet.line(format_args!("  {line}")));
+    let mut out: TextLines = change.differences.iter().map(|one| &one.words).collect();
+    change.diff.lines().for_each(|line| out.line(format_args!("  {line}")));
     let differences: Vec<Value> =
         change.differences.iter().map(|one| json!({ "looser": one.is_looser, "words": one.words })).collect();
-    screen.show(&sheet, &json!({ "server": change.server, "differences": differences }))?;
-    if !accepted("Write this down?", options.yes, screen)? {
+    screen.show(&out, &json!({ "server": change.server, "differences": differences }))?;
+    if !accepted("Write this?", options.yes, screen)? {
         return Ok(ExitCode::FAILURE);
     }
     home.prepare()?;
     change.write()?;
-    screen.note("They hold for sessions that begin from now on.")?;
+    screen.note("Written. The limits apply to new sessions.")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -50,33 +50,30 @@ fn show(home: &Home, name: &str, screen: Screen) -> anyhow::Result<ExitCode> {
     let servers = Servers::load(home)?;
     let server = servers.find(Some(name)).ok_or_else(|| UnknownServer::among(&servers, name))?;
     let all = limits(server);
-    let mut sheet = Sheet::default();
+    let mut out = TextLines::default();
     if all.is_empty() {
-        sheet.line(format_args!("{name} has no sandbox here, and no limits."));
+        out.line(format_args!("{name} does not run in a sandbox here, so it has no limits."));
     }
     for one in &all {
         let default = if one.own.is_none() { " (the default)" } else { "" };
-        sheet.line(format_args!(
-            "{}: {}{default}",
-            one.limit.name(),
-            one.limit.words(one.own.or(one.default))
-        ));
+        out.line(format_args!("{}: {}{default}", one.limit.name(), one.limit.words(one.own.or(one.default))));
     }
     let values: Vec<Value> = all
         .iter()
         .map(|one| json!({ "limit": one.limit, "unit": one.limit.unit(), "own": one.own, "default": one.default }))
         .collect();
-    screen.show(&sheet, &json!({ "server": name, "limits": values }))?;
+    screen.show(&out, &json!({ "server": name, "limits": values }))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn wish(text: &str) -> anyhow::Result<(Limit, Option<u64>)> {
-    let (name, value) = text.split_once('=').context("write it as `memory=512` or `memory=default`")?;
-    let limit = serde_json::from_value(json!(name)).with_context(|| format!("there is no limit `{name}`"))?;
+    let (name, value) =
+        text.split_once('=').context("expected `LIMIT=VALUE`, such as `memory=512` or `memory=default`")?;
+    let limit = serde_json::from_value(json!(name)).with_context(|| format!("unknown limit `{name}`"))?;
     if value == "default" {
         return Ok((limit, None));
     }
     let value =
-        value.parse().with_context(|| format!("`{value}` is neither a whole number nor `default`"))?;
+        value.parse().with_context(|| format!("expected a whole number or `default`, found `{value}`"))?;
     Ok((limit, Some(value)))
 }

@@ -1,6 +1,6 @@
-//! The annotations proposed for a server, for people and for programs.
+//! Proposed annotations of a server and the list of servers, as text and as JSON.
 
-use crate::sheet::{Sheet, counted};
+use crate::lines::{TextLines, counted};
 use ironcurtain_admin::annotate::{AnnotationChange, AnnotationChanges, AnnotationsFile, Draft, DraftTool};
 use ironcurtain_admin::introduction::UnannotatedCalls;
 use ironcurtain_config::AutostartSettings;
@@ -13,23 +13,23 @@ use ironcurtain_policy_tools::propose::{Confidence, Proposal, ProposedArgument};
 use ironcurtain_visible as visible;
 use serde_json::{Value, json};
 
-/// The longest reason shown, in characters.
+/// Maximum number of characters shown of a reason.
 const REASON: usize = 160;
 
-/// The fate of calls of a tool that is left out.
+/// Returns how calls of a tool are handled while it is not annotated.
 type Fate<'a> = &'a dyn Fn(&str) -> UnannotatedCalls;
 
-/// For people: tool by tool, what is unsure marked, and what is to change.
-pub fn text(draft: &Draft, changes: &AnnotationChanges, fate: Fate<'_>) -> Sheet {
-    let mut out = Sheet::default();
+/// Formats the proposal tool by tool, with guesses and changes marked.
+pub fn text(draft: &Draft, changes: &AnnotationChanges, fate: Fate<'_>) -> TextLines {
+    let mut out = TextLines::default();
     for tool in &draft.tools {
         tool_text(&mut out, (draft, tool), changes.of(&tool.listed.name), fate);
     }
     for name in &changes.unseen {
-        out.line(format_args!("{name}: not listed by the server this time; its annotation is kept"));
+        out.line(format_args!("{name}: no longer listed by the server; its annotation is kept"));
     }
     for name in &changes.gone {
-        out.line(format_args!("{name}: not listed by the server this time; its annotation goes"));
+        out.line(format_args!("{name}: no longer listed by the server; its annotation will be dropped"));
     }
     let sure_as = |confidence: Confidence| {
         draft.tools.iter().flat_map(arguments).filter(|a| a.confidence == confidence).count()
@@ -41,19 +41,19 @@ pub fn text(draft: &Draft, changes: &AnnotationChanges, fate: Fate<'_>) -> Sheet
     }
     if unknown > 0 {
         out.line(format_args!(
-            "LOOK AT {} (marked ??): nothing tells what it is, and `none` is not judged.",
+            "CHECK {} (marked ??): the meaning is unknown, and no rule checks the role `none`.",
             counted(unknown, "argument")
         ));
     }
     if changes.is_empty() {
-        out.line("All of it is written down already.");
+        out.line("All of this is already saved.");
     } else if changes.unchanged == Some(false) {
-        out.line("The server does not say the same of its tools as when they were annotated.");
+        out.line("The server describes its tools differently than when they were annotated.");
     }
     out
 }
 
-/// The number of tools, and of those that are left out by what happens to their calls.
+/// Counts the annotated tools, and the others by how their calls are handled.
 fn summary(draft: &Draft, fate: Fate<'_>) -> String {
     let left_out = draft.tools.iter().filter(|tool| left_out(tool).is_some());
     let fates: Vec<UnannotatedCalls> = left_out.map(|tool| fate(&tool.listed.name)).collect();
@@ -72,7 +72,7 @@ fn summary(draft: &Draft, fate: Fate<'_>) -> String {
 }
 
 fn tool_text(
-    out: &mut Sheet,
+    out: &mut TextLines,
     (draft, tool): (&Draft, &DraftTool),
     change: Option<&AnnotationChange>,
     fate: Fate<'_>,
@@ -101,22 +101,22 @@ fn tool_text(
         out.line(format_args!("{mark} {name:width$}  {roles}  ({sure}: {reason})"));
     }
     if let Proposal::Annotated { descends: Some(true), .. } = &tool.proposal {
-        out.line("  a folder stands for all that is in it");
+        out.line("  a folder stands for everything in it");
     }
     match change {
         Some(AnnotationChange::Other { schema_changed, arguments }) => {
             if *schema_changed {
-                out.line("  CHANGED by the server since it was annotated: the shape of its arguments");
+                out.line("  CHANGED by the server since it was annotated: its argument schema");
             }
             arguments.iter().for_each(|words| out.line(format_args!("  change: {words}")));
         }
-        Some(AnnotationChange::LeftOut) => out.line("  change: it was annotated, and is no longer"),
+        Some(AnnotationChange::LeftOut) => out.line("  change: its annotation will be dropped"),
         Some(AnnotationChange::New | AnnotationChange::Same | AnnotationChange::StillLeftOut) | None => {}
     }
     out.line("");
 }
 
-/// For programs.
+/// Returns the proposal as JSON.
 pub fn json(file: &AnnotationsFile, draft: &Draft, changes: &AnnotationChanges) -> Value {
     let tools = draft.tools.iter().zip(&changes.tools).map(|(tool, (_, change))| {
         let arguments = arguments(tool).map(|argument| {
@@ -157,9 +157,9 @@ fn change_json(change: &AnnotationChange) -> Value {
     }
 }
 
-/// The configured servers, for people.
-pub fn list(servers: &Servers, annotated: &AnnotationsFile, packages: &Packages) -> Sheet {
-    let mut out = Sheet::default();
+/// Formats the list of configured servers.
+pub fn list(servers: &Servers, annotated: &AnnotationsFile, packages: &Packages) -> TextLines {
+    let mut out = TextLines::default();
     for server in servers.iter() {
         let contained = contained(server, annotated);
         let tools = match annotated.tools(&server.name) {
@@ -177,14 +177,14 @@ pub fn list(servers: &Servers, annotated: &AnnotationsFile, packages: &Packages)
     out
 }
 
-/// The containment of a server, with what is not the strictest or the usual.
+/// Describes the containment of a server and its settings that differ from the defaults.
 fn contained(server: &Server, annotated: &AnnotationsFile) -> String {
     if server.remote.is_some() {
         return "REMOTE, cannot be sandboxed".to_owned();
     }
     let Sandbox::Sandboxed(settings) = &server.sandbox else { return "NO SANDBOX".to_owned() };
     let strict = match settings.autostart {
-        AutostartSettings::Strict => ", no file that runs later stays",
+        AutostartSettings::Strict => ", leaves no autostart files",
         AutostartSettings::Listed => "",
     };
     let guarded = match settings.git_config.unwrap_or_else(|| annotated.git_config(&server.name)) {

@@ -1,4 +1,4 @@
-//! The user's desktop, as systemd's user manager, logind and the runtime directory know it.
+//! Finds the user's desktop through the systemd user manager, logind and the runtime directory.
 
 use super::{Variables, is_own_socket};
 use std::ffi::OsString;
@@ -6,25 +6,25 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use zbus::{Connection, OwnedObjectPath, Proxy, connection};
 
-/// Longest wait for each bus: an agent waits for the result.
+/// Timeout for each bus; short, because an agent waits for the result.
 const BUS_BOUND: Duration = Duration::from_secs(2);
 
 /// Socket of the system bus (D-Bus specification, "Well-known Message Bus Instances").
 const SYSTEM_BUS: &str = "unix:path=/run/dbus/system_bus_socket";
 
-/// Highest number of a Wayland socket that is looked for (`wl_display_add_socket_auto(3)` tries as many).
+/// Highest Wayland socket number to try, the same as in `wl_display_add_socket_auto(3)`.
 const MOST_WAYLAND: u32 = 32;
 
-/// A display of the user's session.
+/// Display of the user's session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Desktop {
-    /// Name of the socket of a Wayland compositor, in the runtime directory.
+    /// Name of a Wayland compositor's socket in the runtime directory.
     Wayland(OsString),
     /// Name of an X display.
     X11(String),
 }
 
-/// A graphical session, as logind lists it (`org.freedesktop.login1(5)`).
+/// Graphical session listed by logind (`org.freedesktop.login1(5)`).
 #[derive(Debug, PartialEq, Eq)]
 struct Login {
     kind: String,
@@ -45,7 +45,7 @@ impl Desktop {
                 Some(Self::X11(login.display))
             }
             Some(login) if login.is_remote => None,
-            // Many compositors run without a login of the type `wayland`, such as one that was started on a console.
+            // Many compositors run without a login of type `wayland`, for example when started on a console.
             Some(_) | None => wayland_socket(runtime?).map(Self::Wayland),
         }
     }
@@ -59,7 +59,7 @@ impl Desktop {
     }
 }
 
-/// Returns the environment of the systemd user manager, which every desktop updates (`systemctl --user import-environment`).
+/// Returns the environment of the systemd user manager. Every desktop updates it (`systemctl --user import-environment`).
 pub(super) async fn user_manager(bus: &str) -> Option<Variables> {
     let ask = async {
         let bus = connection::Builder::address(bus).build().await?;
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_display_is_logind_s_or_a_socket_of_the_user() {
+    fn display_comes_from_logind_or_a_socket_of_the_user() {
         let runtime = tempfile::tempdir().unwrap();
         let runtime = runtime.path();
         assert_eq!(Desktop::of(None, Some(runtime)), None);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_login_from_elsewhere_shows_no_dialog_here() {
+    fn remote_login_has_no_display_here() {
         let runtime = tempfile::tempdir().unwrap();
         let _socket = UnixListener::bind(runtime.path().join("wayland-0")).unwrap();
         assert_eq!(Desktop::of(login("x11", "localhost:10", true), Some(runtime.path())), None);

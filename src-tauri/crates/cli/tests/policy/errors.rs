@@ -1,4 +1,4 @@
-//! Files and arguments that are no good: what is told, to people and to programs.
+//! Error messages for invalid files and arguments, as text and as JSON.
 
 use crate::home::{Home, docs, said};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Output;
 
-/// The error that a command tells programs, checked to be the one that it tells people.
+/// Returns a command's JSON error, and checks that it matches the text on standard error.
 fn error(output: &Output) -> Value {
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     let text = String::from_utf8(output.stderr.clone()).unwrap();
@@ -16,7 +16,7 @@ fn error(output: &Output) -> Value {
 }
 
 #[test]
-fn every_command_tells_programs_what_is_wrong_and_where() {
+fn json_errors_contain_the_problem_and_its_location() {
     let home = Home::new();
     let good = home.file("good.json", &docs("allow", "~/docs"));
     let broken =
@@ -28,7 +28,7 @@ fn every_command_tells_programs_what_is_wrong_and_where() {
         let message = format!("`{file}` cannot be read: it is {kind}, not a regular file");
         json!({ "message": message, "file": file })
     };
-    let unknown = format!("`{broken}`, line 1, rule `r`, field `if.tol`: this condition is not known");
+    let unknown = format!("`{broken}`, line 1, rule `r`, field `if.tol`: unknown condition");
     let refused = json!({ "message": unknown, "file": broken, "line": 1, "rule": "r", "field": "if.tol" });
     let explain = ["explain", "--server", "filesystem", "--tool", "read_text_file", "--args"];
     let args = |args: &'static str| [&explain[..], &[args]].concat();
@@ -51,7 +51,7 @@ fn every_command_tells_programs_what_is_wrong_and_where() {
         (args(r#"{"a":{"b":1,"b":2}}"#), not_args("`b` comes twice (column 15)")),
         (
             args(r#"{"a":-18446744073709551617}"#),
-            not_args("a whole number of 20 digits is more than is read exactly"),
+            not_args("a whole number of 20 digits cannot be read exactly"),
         ),
     ] {
         let output = home.ironcurtain().args(["policy", "--json"]).args(&arguments).output().unwrap();
@@ -78,12 +78,12 @@ fn every_command_tells_programs_what_is_wrong_and_where() {
 }
 
 #[test]
-fn a_log_that_is_no_file_is_not_waited_for() {
+fn audit_log_that_is_not_a_regular_file_does_not_block() {
     let home = Home::new();
     std::fs::create_dir_all(home.path("ic/state/audit")).unwrap();
     let run = |command: &[&str]| home.ironcurtain().args(command).output().unwrap();
     let refused = |file: &str, kind: &str| {
-        let expected = format!("`{file}` cannot be opened: it is {kind}, not a regular file");
+        let expected = format!("failed to open `{file}`: it is {kind}, not a regular file");
         for command in [["policy", "replay"], ["audit", "verify"], ["audit", "search"], ["audit", "export"]] {
             let (good, text) = said(&run(&command));
             assert!(!good && text.contains(&expected), "{command:?}: {text}");
@@ -103,7 +103,7 @@ fn a_log_that_is_no_file_is_not_waited_for() {
 }
 
 #[test]
-fn a_scenario_is_read_as_strictly_as_a_policy() {
+fn scenarios_are_parsed_strictly() {
     let home = Home::new();
     let told = |text: &str| {
         let file = home.path("s.json");
@@ -117,7 +117,7 @@ fn a_scenario_is_read_as_strictly_as_a_policy() {
         (scenario.replace("\"a\":1", "\"a\":1,\"a\":2"), "line 2: `a` comes twice"),
         (
             scenario.replace("\"a\":1", "\"a\":18446744073709551617"),
-            "line 2: a whole number of 20 digits is more",
+            "line 2: a whole number of 20 digits cannot be read",
         ),
         (
             scenario.replace("{\"a\":1}", "[]"),
@@ -133,7 +133,7 @@ fn a_scenario_is_read_as_strictly_as_a_policy() {
 }
 
 #[test]
-fn a_name_that_is_not_utf_8_is_told_as_well_as_it_can_be() {
+fn file_names_that_are_not_utf_8_are_reported() {
     let home = Home::new();
     let name = home.path("p").join("..").join(OsStr::from_bytes(b"a\xff.json"));
     let (policy, scenarios) = (docs("allow", "~/docs"), json!({ "scenarios": [scenario()] }));

@@ -1,4 +1,4 @@
-//! The trusted process goes on following its files, and ends when it is told to, whatever stands in their places.
+//! The trusted process keeps watching its files and stops on request, even if the files are replaced by something else.
 
 use crate::home::{Home, docs};
 use serde_json::{Value, json};
@@ -10,13 +10,13 @@ fn policy_in_force(home: &Home) -> String {
     home.status().lines().last().unwrap().to_owned()
 }
 
-/// Puts a policy in place as an editor does.
+/// Replaces the policy file like an editor: by renaming.
 fn put(home: &Home, policy: &Value) {
     std::fs::rename(home.file("new.json", policy), home.path(IN_FORCE)).unwrap();
 }
 
 #[test]
-fn what_is_no_file_is_a_trouble_and_what_comes_after_it_is_followed() {
+fn policy_that_is_not_a_regular_file_is_reported_and_later_changes_are_loaded() {
     let home = Home::new();
     home.file(IN_FORCE, &docs("allow", "~/docs"));
     let running = home.start();
@@ -33,7 +33,7 @@ fn what_is_no_file_is_a_trouble_and_what_comes_after_it_is_followed() {
 }
 
 #[test]
-fn the_end_does_not_wait_until_differences_are_counted() {
+fn stopping_does_not_wait_for_policy_comparison() {
     let home = Home::new();
     let many = |then: &str| {
         let rule = |at: usize| {

@@ -1,17 +1,17 @@
-//! Standing grants of a client in an explanation.
+//! Permanent grants of a client in an explanation.
 
 use crate::home::Home;
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
-/// A home whose database was made by the trusted process.
+/// Creates a home with a database created by the trusted process.
 fn home() -> Home {
     let home = Home::new();
     home.start().stop();
     home
 }
 
-/// Grants one client and its name something with a server: a path with what may be done to it, or a host with its port.
+/// Adds a grant for a client (executable and name) and a server: a path with accesses, or a host with its port.
 fn grant(home: &Home, id: &str, to: [&str; 3], kind: &str, what: &str, access: [bool; 3]) {
     let [client, name, server] = to;
     let (host, port) = what.split_once(':').map_or((None, None), |(host, port)| (Some(host), Some(port)));
@@ -32,7 +32,7 @@ fn explain<'a>(args: &'a str, client: &'a str) -> [&'a str; 9] {
 }
 
 #[test]
-fn the_grants_of_the_client_with_this_server_are_named_and_count() {
+fn clients_grants_for_the_server_are_listed_and_applied() {
     let home = home();
     let path = |below: &str| home.path(below).to_str().unwrap().to_owned();
     let (docs, file) = (path("person/docs"), path("person/docs/a.txt"));
@@ -45,9 +45,9 @@ fn the_grants_of_the_client_with_this_server_are_named_and_count() {
     let args = json!({ "path": file }).to_string();
     let expected = format!(
         "filesystem/read_text_file\n  `path` is {file}\n  read-path in `path`: {file}\n    allow: by the grant `g1`\n\
-         Verdict: ALLOW, by `grant`.\n`/opt/agent` holds 3 standing grants with this server:\n  \
+         Verdict: ALLOW, by `grant`.\n`/opt/agent` has 3 permanent grants for this server:\n  \
          `g1`: read+delete {docs} and below\n  `g2`: write {file}\n  `g3`: reach api.example:443\n\
-         Grants that end with their session are not part of this.\n"
+         Grants that end with their session were not considered.\n"
     );
     for client in ["/opt/agent", "Agent"] {
         assert_eq!(home.text(&explain(&args, client)), (true, expected.clone()));
@@ -65,24 +65,24 @@ fn the_grants_of_the_client_with_this_server_are_named_and_count() {
     );
     let (_, nobody) = home.text(&explain(&args, "/opt/new"));
     assert!(nobody.contains("Verdict: ESCALATE"), "{nobody}");
-    assert!(nobody.contains("`/opt/new` holds no standing grants with this server.\n"), "{nobody}");
+    assert!(nobody.contains("`/opt/new` has no permanent grants for this server.\n"), "{nobody}");
 }
 
 #[test]
-fn a_name_that_two_clients_have_names_neither() {
+fn ambiguous_client_name_is_rejected() {
     let home = home();
     for (id, client) in [("g1", "/opt/a"), ("g2", "/opt/b"), ("g3", "/opt/c"), ("g4", "/opt/c")] {
         grant(&home, id, [client, "Agent", "filesystem"], "tree", "/x", [true; 3]);
     }
     let (good, text) = home.text(&explain("{}", "Agent"));
-    let told = "several clients are called `Agent`: name `/opt/a` or `/opt/b` or `/opt/c`";
+    let told = "several clients are named `Agent`; use `/opt/a` or `/opt/b` or `/opt/c`";
     assert!(!good && text.contains(told), "{text}");
     let found = home.json(&explain("{}", "/opt/c"));
     assert_eq!(found["client"]["grants"].as_array().map(Vec::len), Some(2));
 }
 
 #[test]
-fn a_host_that_is_granted_is_not_asked_about() {
+fn granted_host_is_allowed() {
     let home = home();
     let network = json!({ "network": { "allowedDomains": ["a.example"] } });
     home.file("ic/config/mcp-servers.json", &json!({ "web": { "command": "c", "sandbox": network } }));

@@ -1,4 +1,4 @@
-//! A home of its own for one test, and the program as built.
+//! Temporary home for one test, and the built program.
 
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -6,10 +6,10 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The time that anything may take.
+/// Timeout for each wait.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// A person's home with a document, a link to it and a key, and ours beside it.
+/// User's home with a document, a symlink to it and a key, and IronCurtain's home next to it.
 pub(crate) struct Home {
     dir: TempDir,
 }
@@ -35,7 +35,7 @@ impl Home {
         path.to_str().unwrap().to_owned()
     }
 
-    /// The program, with this home.
+    /// Returns the command of the program with this home.
     pub(crate) fn ironcurtain(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ironcurtain"));
         command.current_dir(self.path("person")).env("HOME", self.path("person"));
@@ -60,7 +60,7 @@ impl Home {
         running
     }
 
-    /// Waits for something.
+    /// Waits until a condition holds.
     pub(crate) fn eventually(&self, what: &str, holds: impl Fn() -> bool) {
         let began = Instant::now();
         while !holds() {
@@ -69,7 +69,7 @@ impl Home {
         }
     }
 
-    /// The output of `status`.
+    /// Returns the output of `status`.
     pub(crate) fn status(&self) -> String {
         String::from_utf8(self.ironcurtain().arg("status").output().unwrap().stdout).unwrap()
     }
@@ -79,7 +79,7 @@ impl Home {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// A named pipe that nobody writes to.
+    /// Creates a named pipe without a writer.
     pub(crate) fn pipe(&self, below: &str) -> String {
         let path = self.path(below);
         let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
@@ -93,14 +93,14 @@ impl Home {
     }
 }
 
-/// The trusted process of a home.
+/// Running trusted process of a home.
 pub(crate) struct Running<'a> {
     home: &'a Home,
     process: Child,
 }
 
 impl Running<'_> {
-    /// Ends it as a person would.
+    /// Stops it with `ironcurtain stop`.
     pub(crate) fn stop(mut self) {
         assert!(self.home.ironcurtain().arg("stop").output().unwrap().status.success());
         assert!(self.process.wait().unwrap().success());
@@ -109,19 +109,19 @@ impl Running<'_> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        // After `stop` there is nobody left to end.
+        // Fails if `stop` was called before.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// The command's success, and all that it printed.
+/// Returns whether a command succeeded, and its whole output.
 pub(crate) fn said(output: &Output) -> (bool, String) {
     let text = [&output.stdout[..], &output.stderr[..]].concat();
     (output.status.success(), String::from_utf8(text).unwrap())
 }
 
-/// A policy that says what becomes of documents, and asks about the rest.
+/// Returns a policy with a rule for documents, which asks about everything else.
 pub(crate) fn docs(then: &str, within: &str) -> Value {
     let conditions = json!({ "paths": { "roles": ["read-path"], "within": within } });
     json!({ "rules": [

@@ -1,16 +1,16 @@
-//! Looking at policies without a trusted process.
+//! Checks, explains, simulates and compares policies without a trusted process.
 
 use crate::home::{Home, docs};
 use serde_json::{Value, json};
 
 #[test]
-fn a_call_is_explained_by_what_ships_and_by_the_persons_files() {
+fn call_is_explained_with_the_shipped_and_the_users_files() {
     let home = Home::new();
     let (good, text) = home.explain("~/link/a.txt");
     assert!(good, "{text}");
     let (link, docs_dir) = (home.path("person/link"), home.path("person/docs"));
     for line in [
-        format!("the link {} leads to {}", link.display(), docs_dir.display()),
+        format!("the symlink {} leads to {}", link.display(), docs_dir.display()),
         format!("which is {}/a.txt", docs_dir.display()),
         "escalate: by the rule `ask-before-reading`".to_owned(),
         "Verdict: ESCALATE, by `ask-before-reading`".to_owned(),
@@ -38,7 +38,7 @@ fn a_call_is_explained_by_what_ships_and_by_the_persons_files() {
 }
 
 #[test]
-fn a_tool_that_nobody_annotated_is_explained_as_its_server_s_entry_says() {
+fn unannotated_tool_is_explained_by_its_servers_entry() {
     let home = Home::new();
     let explain = ["explain", "--server", "s", "--tool", "zap", "--args", "{\"path\":\"/etc/passwd\"}"];
     let with = |unannotated: Value, network: &str| {
@@ -59,12 +59,12 @@ fn a_tool_that_nobody_annotated_is_explained_as_its_server_s_entry_says() {
     assert_eq!((&found["decision"], &found["rule"]), (&json!("escalate"), &json!("structural-unannotated")));
     let file = home.file("q.json", &docs("allow", "~/docs"));
     let (_, text) = home.text(&["check", &file]);
-    assert!(text.contains("Tools that nobody has annotated are asked about at `s`"), "{text}");
+    assert!(text.contains("Calls of unannotated tools require your approval on `s`"), "{text}");
     assert_eq!(home.json(&["check", &file])["asksAboutUnannotated"], json!(["s"]));
 }
 
 #[test]
-fn a_policy_is_checked() {
+fn policy_check_reports_findings() {
     let home = Home::new();
     let file = home.file("p.json", &docs("allow", "~"));
     let (good, text) = home.text(&["check", &file]);
@@ -95,7 +95,7 @@ fn a_policy_is_checked() {
     let (good, text) = home.text(&["check", &failing]);
     let wrong =
         format!("`{failing}`, line 1, rule `docs`, field `examples.match[0]`: the rule does not cover");
-    assert!(!good && text.starts_with("REFUSED: ") && text.contains(&wrong), "{text}");
+    assert!(!good && text.starts_with("REJECTED: ") && text.contains(&wrong), "{text}");
     let found = &home.json(&["check", &failing])["findings"][0];
     let expected = json!({
         "kind": "refused", "file": failing, "line": 1, "rule": "docs", "field": "examples.match[0]",
@@ -107,7 +107,7 @@ fn a_policy_is_checked() {
 }
 
 #[test]
-fn what_check_finds_is_placed_for_programs() {
+fn findings_have_lines_in_json() {
     let home = Home::new();
     let file = |text: &str| {
         std::fs::write(home.path("p.json"), text).unwrap();
@@ -136,7 +136,7 @@ fn what_check_finds_is_placed_for_programs() {
 }
 
 #[test]
-fn a_step_says_what_the_gate_makes_of_it() {
+fn explanation_includes_the_gate() {
     let home = Home::new();
     let network = json!({ "network": { "allowedDomains": ["a.example"] } });
     home.file("ic/config/mcp-servers.json", &json!({ "web": { "command": "c", "sandbox": network } }));
@@ -212,7 +212,7 @@ fn a_step_says_what_the_gate_makes_of_it() {
 }
 
 #[test]
-fn scenarios_say_what_failed_and_why() {
+fn failed_scenarios_are_reported_with_the_reason() {
     let home = Home::new();
     home.file("ic/config/policy/compiled-policy.json", &docs("allow", "~/docs"));
     let scenario = |name: &str, path: &str, expect: &str| json!({ "name": name, "server": "filesystem", "tool": "read_text_file", "arguments": { "path": path }, "expect": expect });
@@ -222,7 +222,7 @@ fn scenarios_say_what_failed_and_why() {
     let bad = home.file("bad.json", &json!({ "scenarios": [good[0], scenario("other", "~/x", "allow")] }));
     let (passed, text) = home.text(&["simulate", &bad]);
     assert!(!passed);
-    assert!(text.contains("FAILED `other`: expected allow, but it is escalate by `rest`"), "{text}");
+    assert!(text.contains("FAILED `other`: expected allow, found escalate by `rest`"), "{text}");
     let found = home.json(&["simulate", &bad]);
     assert_eq!(found["failed"], json!(1));
     let other = json!({
@@ -239,7 +239,8 @@ fn scenarios_say_what_failed_and_why() {
     let told = &found["scenarios"][0];
     let (rule, reason) = (json!("docs"), json!("documents"));
     assert_eq!((&told["expectedRule"], &told["rule"], &told["reason"]), (&json!("rest"), &rule, &reason));
-    let failed = "FAILED `docs`: expected allow by `rest`, but it is allow by `docs`: documents\n1 scenario, 1 failed.\n";
+    let failed =
+        "FAILED `docs`: expected allow by `rest`, found allow by `docs`: documents\n1 scenario, 1 failed.\n";
     assert_eq!(home.text(&["simulate", &by("rest")]), (false, failed.to_owned()));
     assert_eq!(home.text(&["simulate", &by("docs")]), (true, "1 scenario, 0 failed.\n".to_owned()));
     let refused = |content: Value| {
@@ -265,7 +266,7 @@ fn scenarios_say_what_failed_and_why() {
 }
 
 #[test]
-fn a_difference_names_what_becomes_looser() {
+fn diff_names_looser_calls() {
     let home = Home::new();
     let old = home.file("old.json", &docs("escalate", "~/docs"));
     let new = home.file("new.json", &docs("allow", "~/docs"));
@@ -283,7 +284,7 @@ fn a_difference_names_what_becomes_looser() {
 }
 
 #[test]
-fn a_difference_is_told_whole() {
+fn diff_reports_every_kind_of_change() {
     let home = Home::new();
     let tool = |name: &str, args: Value| json!({ "toolName": name, "serverName": "s", "args": args, "inputSchema": {} });
     let mut none = tool("none", json!({ "x": ["none"] }));
@@ -299,12 +300,12 @@ fn a_difference_is_told_whole() {
     let new = json!({ "rules": [moved, kept, rule("said", "/s", "escalate"), rule("new", "/n", "allow")] });
     let (old, new) = (home.file("old.json", &old), home.file("new.json", &new));
     let diff = ["diff", &old, &new, "--annotations", &annotations];
-    let text = "rule added: `new`\nrule removed: `left`\nrule changed: `said`\nrules come in another order\n\
+    let text = "rule added: `new`\nrule removed: `left`\nrule changed: `said`\nrules were reordered\n\
         LOOSER: s/get from deny (no rule) to allow (`new`), 2 probes, as {\"path\":\"/n\"}\n\
         LOOSER: s/get from deny (`said`) to escalate (`said`), 2 probes, as {\"path\":\"/s\"}\n\
         stricter: s/get from allow (`left`) to deny (no rule), 2 probes, as {\"path\":\"/l\"}\n\
-        not every probe of s/none was judged: there are too many, or none that it takes could be made up\n\
-        12 probes were judged by the rules alone; a difference that none of them meets is not told here.\n";
+        not every probe of s/none was tried: there are too many, or no valid one could be generated\n\
+        Compared 12 probes by the rules alone; differences that no probe hits are not shown.\n";
     assert_eq!(home.text(&diff), (true, text.to_owned()));
     let change = |at: &str, old: [&str; 2], new: [&str; 2]| {
         let side = |[decision, rule]: [&str; 2]| json!({ "decision": decision, "rule": rule });

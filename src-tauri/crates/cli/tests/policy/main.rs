@@ -1,4 +1,4 @@
-//! `ironcurtain policy`, as built, in a home of its own.
+//! Runs the built `ironcurtain policy` in temporary homes.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail like tests")]
 
 mod errors;

@@ -1,4 +1,4 @@
-//! Printed text cannot deceive: nothing that comes from elsewhere steers the terminal or begins a line.
+//! Untrusted text in the output can neither control the terminal nor start a line.
 
 use crate::home::{Home, docs, said};
 use crate::record::{self, call};
@@ -7,10 +7,10 @@ use std::process::Stdio;
 
 const EVIL: &str = "x\u{1b}[31m\nFORGED\u{202e}\u{9b}y";
 const SHOWN: &str = "x\\u{1b}[31m\\u{a}FORGED\\u{202e}\\u{9b}y";
-/// As problems are told: they may quote several lines.
+/// Hostile text as errors quote it, on several lines.
 const QUOTED: &str = "x\\u{1b}[31m\n  | FORGED\\u{202e}\\u{9b}y";
 
-/// The whole output of a command, checked to be safe.
+/// Returns the whole output of a command, and checks that it is safe.
 fn shown(home: &Home, arguments: &[&str]) -> String {
     let (_, text) = said(&home.ironcurtain().args(arguments).output().unwrap());
     assert!(text.contains(SHOWN) || text.contains(QUOTED), "{arguments:?}: {text:?}");
@@ -24,7 +24,7 @@ fn safe(text: &str) {
     assert!(!text.contains(raw), "{text:?}");
 }
 
-/// A home where everything that can have a name has an evil one.
+/// Creates a home in which every name is hostile.
 fn evil() -> Home {
     let home = Home::new();
     let mut policy = docs("allow", "~/docs");
@@ -49,12 +49,12 @@ fn evil() -> Home {
 }
 
 #[test]
-fn text_from_elsewhere_is_shown_and_does_nothing() {
+fn untrusted_text_is_escaped() {
     let home = evil();
     let file = |below: &str| home.path(below).to_str().unwrap().to_owned();
     let path = json!({ "path": format!("~/{EVIL}/a.txt") }).to_string();
     let read = ["policy", "explain", "--server", "filesystem", "--tool", "read_text_file", "--args", &path];
-    assert!(shown(&home, &read).contains("the link "));
+    assert!(shown(&home, &read).contains("the symlink "));
     shown(&home, &[&read[..], &["--policy", &file("evil.json"), "--client", EVIL]].concat());
     shown(&home, &["policy", "explain", "--server", "filesystem", "--tool", EVIL]);
     for name in ["evil.json", "broken.json", "unlisted.json", EVIL, &format!("no{EVIL}")] {
@@ -69,7 +69,7 @@ fn text_from_elsewhere_is_shown_and_does_nothing() {
 }
 
 #[test]
-fn what_the_trusted_process_tells_is_shown_and_does_nothing() {
+fn text_from_the_trusted_process_is_escaped() {
     let home = evil();
     let running = home.start();
     shown(&home, &["audit", "tail"]);
@@ -81,7 +81,7 @@ fn what_the_trusted_process_tells_is_shown_and_does_nothing() {
 }
 
 #[test]
-fn json_is_escaped_and_means_the_same() {
+fn json_is_escaped_and_keeps_its_value() {
     let home = evil();
     let file = home.path(EVIL).to_str().unwrap().to_owned();
     for arguments in [
@@ -109,7 +109,7 @@ fn all_texts(value: &Value) -> Box<dyn Iterator<Item = &str> + '_> {
 }
 
 #[test]
-fn where_nobody_reads_it_ends_quietly() {
+fn closed_pipe_ends_the_command_silently() {
     let home = Home::new();
     let file = home.file("p.json", &docs("allow", "~/docs"));
     for arguments in [

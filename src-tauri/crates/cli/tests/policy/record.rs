@@ -1,4 +1,4 @@
-//! An audit log in its own form, as the trusted process would have written it.
+//! Writes audit logs in the format of the trusted process.
 
 use crate::home::Home;
 use serde_json::{Value, json};
@@ -7,10 +7,10 @@ use std::fmt::Write as _;
 
 pub(crate) const LOG: &str = "ic/state/audit/audit.jsonl";
 
-/// When the first entry was made; each later one a second after the one before.
+/// Time of the first entry; the others follow at intervals of a second.
 const BEGAN_MS: u64 = 1_700_000_000_000;
 
-/// A judged call: its server, its tool, its arguments, its paths and what was said.
+/// Returns the entry of a decided call: server and tool, arguments, paths, and decision with rule.
 pub(crate) fn call(on: [&str; 2], arguments: &Value, paths: &[&str], said: [&str; 2]) -> Value {
     json!({
         "event": "decision", "summary": "decided", "session": "s1", "client": "claude",
@@ -19,7 +19,7 @@ pub(crate) fn call(on: [&str; 2], arguments: &Value, paths: &[&str], said: [&str
     })
 }
 
-/// Writes the log, each line closed by its hash.
+/// Writes the log with the hash of each line.
 pub(crate) fn write(home: &Home, entries: &[Value]) {
     let (mut log, mut prev) = (String::new(), "0".repeat(64));
     for (seq, entry) in (1..).zip(entries) {

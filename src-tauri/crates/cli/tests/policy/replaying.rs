@@ -1,4 +1,4 @@
-//! Today's policy over calls that are on record.
+//! Replays recorded calls with another policy.
 
 use crate::home::{Home, docs};
 use crate::record::{self, LOG, call};
@@ -30,7 +30,7 @@ fn reading(home: &Home, below: &str, said: [&str; 2]) -> Value {
 }
 
 #[test]
-fn what_became_looser_and_stricter_is_told_once_for_calls_that_are_alike() {
+fn similar_calls_are_reported_once() {
     let home = home();
     let mut granted = reading(&home, "person/other.txt", ["allow", "grant"]);
     granted["grantId"] = json!("g1");
@@ -49,10 +49,10 @@ fn what_became_looser_and_stricter_is_told_once_for_calls_that_are_alike() {
     assert!(good, "{text}");
     let expected = format!(
         "LOOSER: filesystem/read_text_file from escalate (`old`) to allow (`docs`), 2 calls (entries 2, 3)\n  \
-         as on 2023-11-14 22:13:21Z: {}  documents\n\
+         for example on 2023-11-14 22:13:21Z: {}  documents\n\
          stricter: filesystem/read_text_file from allow (`old`) to escalate (`rest`), 1 call (entries 4)\n  \
-         as on 2023-11-14 22:13:23Z: {}  ask\n\
-         6 calls on record: 2 looser, 1 stricter, 3 the same, 0 not replayed.\n",
+         for example on 2023-11-14 22:13:23Z: {}  ask\n\
+         6 calls recorded: 2 looser, 1 stricter, 3 unchanged, 0 not replayed.\n",
         home.path("person/docs/a.txt").display(),
         home.path("person/b.txt").display(),
     );
@@ -62,11 +62,11 @@ fn what_became_looser_and_stricter_is_told_once_for_calls_that_are_alike() {
     assert_eq!(counts, [&json!(3), &json!([]), &json!(2)]);
     assert_eq!(found["stricter"][0]["calls"][0]["entry"], json!(4));
     let (good, text) = home.text(&["replay", "--since", "lately"]);
-    assert!(!good && text.contains("give `30m`, `12h`, `7d`"), "{text}");
+    assert!(!good && text.contains("expected `30m`, `12h`, `7d`"), "{text}");
 }
 
 #[test]
-fn of_calls_that_are_alike_the_first_five_are_named() {
+fn first_five_of_similar_calls_are_listed() {
     let home = home();
     let alike = |count: usize| {
         let calls = vec![reading(&home, "person/docs/a.txt", ["escalate", "old"]); count];
@@ -79,7 +79,7 @@ fn of_calls_that_are_alike_the_first_five_are_named() {
 }
 
 #[test]
-fn what_cannot_be_judged_as_it_was_is_named_with_the_reason() {
+fn calls_that_cannot_be_replayed_are_reported_with_the_reason() {
     let home = home();
     let path = |below: &str| home.path(below).to_str().unwrap().to_owned();
     std::os::unix::fs::symlink(home.path("person/docs"), home.path("person/moved")).unwrap();
@@ -96,7 +96,7 @@ fn what_cannot_be_judged_as_it_was_is_named_with_the_reason() {
     record::write(
         &home,
         &[
-            // What is redacted matters only where the policy looks at it.
+            // Redacted arguments matter only if the policy uses them.
             call(READ, &json!({ "path": "/[redacted: a token] x" }), &["/ghp_x x"], ["escalate", "rest"]),
             call(
                 WRITE,
@@ -137,7 +137,7 @@ fn what_cannot_be_judged_as_it_was_is_named_with_the_reason() {
 }
 
 #[test]
-fn what_comes_after_a_change_of_the_record_is_not_replayed() {
+fn entries_after_a_change_of_the_log_are_not_replayed() {
     let home = home();
     assert_eq!(home.json(&["replay"])["calls"], json!(0));
     let calls =
@@ -152,11 +152,10 @@ fn what_comes_after_a_change_of_the_record_is_not_replayed() {
     std::fs::write(&log, whole.replace("docs/b.txt", "docs/x.txt")).unwrap();
     let (good, text) = home.text(&["replay"]);
     assert!(!good);
-    let told =
-        "THE AUDIT LOG WAS CHANGED after 1 entries: line 2: its content does not match its hash; what comes";
+    let told = "THE AUDIT LOG WAS CHANGED after 1 entries: line 2: its content does not match its hash; later entries";
     assert!(text.contains(told), "{text}");
     assert!(
-        text.ends_with("1 call on record: 0 looser, 0 stricter, 1 the same, 0 not replayed.\n"),
+        text.ends_with("1 call recorded: 0 looser, 0 stricter, 1 unchanged, 0 not replayed.\n"),
         "{text}"
     );
 }

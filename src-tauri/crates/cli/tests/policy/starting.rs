@@ -1,4 +1,4 @@
-//! The trusted process and policies that are wrong.
+//! The trusted process does not start with an invalid policy.
 
 use crate::home::{Home, docs, said};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 const IN_FORCE: &str = "ic/config/policy/compiled-policy.json";
 
 #[test]
-fn the_trusted_process_does_not_start_with_a_rule_that_its_example_contradicts() {
+fn rule_that_contradicts_its_example_prevents_the_start() {
     let home = Home::new();
     let policy = |path: &str| {
         let mut policy = docs("allow", "~/docs");
@@ -23,7 +23,7 @@ fn the_trusted_process_does_not_start_with_a_rule_that_its_example_contradicts()
 }
 
 #[test]
-fn the_trusted_process_names_the_place_of_every_mistake() {
+fn start_errors_name_the_location() {
     let home = Home::new();
     let mistakes = [
         (
@@ -52,7 +52,7 @@ fn the_trusted_process_names_the_place_of_every_mistake() {
     home.start().stop();
 }
 
-/// The words of a trusted process that does not start.
+/// Returns the error of a trusted process that does not start.
 fn refusal(home: &Home) -> String {
     let (started, told) = said(&home.ironcurtain().args(["daemon", "--allow-root"]).output().unwrap());
     assert!(!started, "{told}");

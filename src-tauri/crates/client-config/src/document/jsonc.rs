@@ -1,4 +1,4 @@
-//! JSON, with the comments and trailing commas that editors allow.
+//! JSON settings files with comments and trailing commas.
 
 use super::{DocumentError, line_of};
 use jsonc_parser::ParseOptions;
@@ -11,7 +11,6 @@ pub(crate) struct JsoncDocument {
 
 impl JsoncDocument {
     pub(crate) fn parse(text: &str) -> Result<Self, DocumentError> {
-        // A byte-order mark is kept as part of the text by nobody's parser.
         let root = CstRootNode::parse(text, &options()).map_err(|problem| DocumentError::Syntax {
             line: line_of(text, problem.range().start),
             problem: problem.kind().to_string(),
@@ -69,19 +68,19 @@ impl JsoncDocument {
         self.root.to_string()
     }
 
-    /// The object that the file is; none where the file is empty.
+    /// Returns the root object; `None` if the file is empty.
     fn object(&self) -> Result<Option<CstObject>, DocumentError> {
         match self.root.value() {
             None => Ok(None),
             Some(value) => {
-                let problem = "the file must hold one JSON object".to_owned();
+                let problem = "expected a JSON object".to_owned();
                 value.as_object().map(Some).ok_or(DocumentError::Syntax { line: 1, problem })
             }
         }
     }
 }
 
-/// Comments and trailing commas are what editors take; what no client reads is refused here as well.
+/// Returns options that accept comments and trailing commas, like editors, and reject everything else that no client accepts.
 fn options() -> ParseOptions {
     ParseOptions {
         allow_comments: true,

@@ -1,4 +1,4 @@
-//! TOML.
+//! TOML settings files.
 
 use super::{DocumentError, line_of};
 use serde_json::{Map, Value, json};
@@ -34,7 +34,7 @@ impl TomlDocument {
         for key in keys {
             let missing = || {
                 let mut table = Table::new();
-                // Its entries have headings of their own.
+                // Entries have their own headers, so this table needs none.
                 table.set_implicit(true);
                 Item::Table(table)
             };
@@ -45,7 +45,7 @@ impl TomlDocument {
                 .ok_or_else(|| DocumentError::NoEntries((*key).to_owned()))?;
         }
         match table.get_mut(name) {
-            // Its comments and its place stay.
+            // Edited in place to keep its comments and position.
             Some(old) => {
                 let old = old.as_table_like_mut().ok_or_else(|| DocumentError::Unusual(name.to_owned()))?;
                 let gone: Vec<String> = old
@@ -94,7 +94,7 @@ impl TomlDocument {
     }
 }
 
-/// The value of an item; none where JSON has no such value.
+/// Converts an item to JSON; `None` if JSON cannot represent it.
 fn read(item: &Item) -> Option<Value> {
     match item {
         Item::None => None,
@@ -123,7 +123,7 @@ fn read_table(table: &dyn TableLike) -> Option<Value> {
     members.collect::<Option<Map<_, _>>>().map(Value::Object)
 }
 
-/// The value in TOML; none for what it does not have.
+/// Converts a value to TOML; `None` if TOML cannot represent it.
 fn written(value: &Value) -> Option<toml_edit::Value> {
     Some(match value {
         Value::Null => return None,

@@ -1,4 +1,4 @@
-//! YAML. A list of entries, each with its `name`, is read and written as well.
+//! YAML settings files. Entries may be a mapping, or a list of mappings with a `name`.
 
 use super::{DocumentError, Place};
 use serde_json::{Map, Value, json};
@@ -19,12 +19,12 @@ impl YamlDocument {
         let mut documents = file.documents();
         let first = documents.next();
         if documents.next().is_some() {
-            return Err(syntax(1, "the file holds more than one document".to_owned()));
+            return Err(syntax(1, "expected one YAML document, found several".to_owned()));
         }
         if let Some(first) = first {
             let value = YamlValue::from_document(&first).map_err(|problem| syntax(1, problem.to_string()))?;
             if !matches!(json_of(&value), Some(Value::Object(_) | Value::Null)) {
-                return Err(syntax(1, "the file must hold one mapping".to_owned()));
+                return Err(syntax(1, "expected a mapping".to_owned()));
             }
         }
         Ok(Self { file })
@@ -111,7 +111,7 @@ impl YamlDocument {
         self.file.to_string()
     }
 
-    /// The value that the entries are in; none where it is missing or null.
+    /// Returns the value that contains the entries; `None` if it is missing or null.
     fn container(&self, place: Place) -> Result<Option<Value>, DocumentError> {
         let Some(document) = self.file.document() else { return Ok(None) };
         let value = YamlValue::from_document(&document)
@@ -128,7 +128,7 @@ impl YamlDocument {
     }
 }
 
-/// The value as JSON; none where JSON has no such value.
+/// Converts a value to JSON; `None` if JSON cannot represent it.
 fn json_of(value: &YamlValue) -> Option<Value> {
     if let Some(members) = value.as_mapping() {
         let members = members.iter().map(|(key, value)| Some((key.clone(), json_of(value)?)));

@@ -115,5 +115,5 @@ pub fn validate(request: &Value) -> anyhow::Result<Value> {
 
 fn role(request: &Value) -> anyhow::Result<Role> {
     let name = text(request, "role")?;
-    Role::parse(name).with_context(|| format!("there is no role `{name}`"))
+    Role::parse(name).with_context(|| format!("unknown role `{name}`"))
 }

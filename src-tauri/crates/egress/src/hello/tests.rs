@@ -1,4 +1,4 @@
-//! Greetings of real clients, and what becomes of them when they are bent.
+//! ClientHello messages captured from real clients, and mutations of them.
 
 use super::*;
 use proptest::prelude::*;
@@ -17,14 +17,14 @@ fn named() -> Result<Option<ClientHello>, ClientHelloError> {
     Ok(Some(ClientHello { name: Some(NAME.into()) }))
 }
 
-/// The same message in records of so many bytes.
+/// Splits the same message into records of `size` bytes.
 fn cut(hello: &[u8], size: usize) -> Vec<u8> {
     let record =
         |part: &[u8]| [&[22, 3, 1], &u16::try_from(part.len()).unwrap().to_be_bytes()[..], part].concat();
     hello[5..].chunks(size).flat_map(record).collect()
 }
 
-/// A greeting with these extensions and nothing else of interest.
+/// Builds a minimal ClientHello with these extensions.
 fn with_extensions(extensions: &[u8]) -> Vec<u8> {
     let length = |bytes: &[u8]| u16::try_from(bytes.len()).unwrap().to_be_bytes();
     let rest = [&[0, 2, 0x13, 1, 1, 0], &length(extensions)[..], extensions].concat();
@@ -48,7 +48,7 @@ fn names(entries: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[test]
-fn real_clients_are_understood_however_they_are_cut() {
+fn real_clients_are_parsed_however_they_are_split() {
     for (client, hello) in CLIENTS {
         assert_eq!(inspect(hello), named(), "{client}");
         for size in [1, 3, 4, 5, 100, 16384] {
@@ -67,7 +67,7 @@ fn real_clients_are_understood_however_they_are_cut() {
 }
 
 #[test]
-fn what_is_not_a_greeting_is_refused_at_its_first_byte() {
+fn anything_but_a_client_hello_is_refused_at_its_first_byte() {
     for bytes in [
         b"GET / HTTP/1.1\r\n".as_slice(),
         b"SSH-2.0-x\r\n",
@@ -78,16 +78,16 @@ fn what_is_not_a_greeting_is_refused_at_its_first_byte() {
     ] {
         assert_eq!(inspect(bytes), Err(ClientHelloError::NotTls), "{bytes:?}");
     }
-    // A ServerHello in a handshake record, an empty record, one that is too long.
+    // A ServerHello in a handshake record, an empty record, an oversized record.
     assert_eq!(inspect(b"\x16\x03\x01\x00\x05\x02\x00\x00\x01\x00"), Err(ClientHelloError::NotTls));
     assert_eq!(inspect(b"\x16\x03\x01\x00\x00"), Err(ClientHelloError::Malformed));
     assert_eq!(inspect(b"\x16\x03\x01\x40\x01"), Err(ClientHelloError::Malformed));
-    // Sixteen megabytes are announced, one record of them has come.
+    // The header announces 16 MB, but only one record has arrived.
     assert_eq!(inspect(b"\x16\x03\x01\x00\x05\x01\xff\xff\xff\x03"), Err(ClientHelloError::TooLong));
 }
 
 #[test]
-fn there_is_one_name_or_none() {
+fn exactly_one_name_is_accepted() {
     let one = names(&[name(0, b"a.test")]);
     let greeted = |extensions: &[u8]| inspect(&with_extensions(extensions));
     assert_eq!(greeted(&one), Ok(Some(ClientHello { name: Some("a.test".into()) })));
@@ -112,7 +112,7 @@ fn there_is_one_name_or_none() {
 }
 
 #[test]
-fn a_greeting_ends_where_it_says() {
+fn trailing_bytes_are_malformed() {
     let hello = with_extensions(&names(&[name(0, b"a.test")]));
     let mut longer = cut(&[&hello[..], b"more"].concat(), 16384);
     assert_eq!(inspect(&longer), Err(ClientHelloError::Malformed), "something after it in its record");
@@ -127,9 +127,9 @@ proptest! {
         let _ = inspect(&[&b"\x16\x03\x01\x01\x00\x01\x00\x00\xfc\x03\x03"[..], &bytes].concat());
     }
 
-    /// However a greeting is bent: no answer, an error, or a name that really stands in its bytes.
+    /// A mutated message gives no result, an error, or a name that occurs in its bytes.
     #[test]
-    fn a_bent_greeting_names_nobody_who_is_not_in_it(
+    fn a_mutated_hello_never_yields_a_name_it_does_not_contain(
         at in prop::collection::vec((0..CURL.len(), any::<u8>()), 1..6),
         end in 0..=CURL.len(),
     ) {

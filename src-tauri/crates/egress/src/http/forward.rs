@@ -1,4 +1,4 @@
-//! One plain request, sent on to where it was allowed to go.
+//! Forwards one plain HTTP request to its allowed target.
 
 use crate::host::HostPort;
 use crate::refusal::ConnectionRefusal;
@@ -16,21 +16,21 @@ use std::task::{Context, Poll};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 
-/// The body of an answer.
+/// Response body.
 pub(super) type Body = BoxBody<Bytes, hyper::Error>;
 
-/// The target of a request: its URL, which its `Host` must not contradict.
+/// Returns the target of a request: its URL, which the `Host` header must match.
 pub(super) fn target(request: &Request<Incoming>) -> Result<HostPort, ConnectionRefusal> {
     let uri = request.uri();
     if uri.scheme() != Some(&Scheme::HTTP) {
         return Err(ConnectionRefusal::Request(
-            "this is a proxy: ask for a whole URL that begins with `http://`, or CONNECT",
+            "this is a proxy; request an absolute `http://` URL or use CONNECT",
         ));
     }
     let authority = uri.authority().map(|a| a.as_str()).unwrap_or_default();
     let target = HostPort::parse(authority, Some(80))?;
     if target.port == HTTPS {
-        return Err(ConnectionRefusal::Request("port 443 is for TLS: ask for it with CONNECT"));
+        return Err(ConnectionRefusal::Request("port 443 requires TLS; use CONNECT"));
     }
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let named = match (hosts.next(), hosts.next()) {
@@ -42,12 +42,12 @@ pub(super) fn target(request: &Request<Incoming>) -> Result<HostPort, Connection
         Ok(target)
     } else {
         Err(ConnectionRefusal::Request(
-            "the request has to have one `Host` header, which names the host of its URL",
+            "the request must have exactly one `Host` header, matching the host in its URL",
         ))
     }
 }
 
-/// Sends the request and brings the answer.
+/// Sends the request and returns the response.
 pub(super) async fn send(
     request: Request<Incoming>,
     target: &HostPort,
@@ -68,7 +68,7 @@ pub(super) async fn send(
     Ok(Response::from_parts(head, Carried { body, _carrying: carrying }.boxed()))
 }
 
-/// As the other side reads it: its path alone, its host in the one spelling, nothing that was meant for us.
+/// Rewrites the request for the target: path only, canonical host, no headers meant for the proxy.
 fn rewritten(request: Request<Incoming>, target: &HostPort) -> Request<Incoming> {
     let (mut head, body) = request.into_parts();
     let path = head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
@@ -87,7 +87,7 @@ fn host_alone(target: &HostPort) -> String {
     target.to_string().trim_end_matches(":80").to_owned()
 }
 
-/// Takes away what is meant for one connection only, and what the sender says is.
+/// Removes hop-by-hop headers, including those that `Connection` names.
 fn strip(headers: &mut HeaderMap) {
     const HOP_BY_HOP: [HeaderName; 8] = [
         header::CONNECTION,
@@ -105,7 +105,7 @@ fn strip(headers: &mut HeaderMap) {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
-        // How long the body is stays hyper's business.
+        // hyper owns the body framing.
         .filter(|name| ![header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::HOST].contains(name))
         .collect();
     for name in HOP_BY_HOP.into_iter().chain(named) {
@@ -113,7 +113,7 @@ fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Ends the conversation with the other side when nobody reads its answer any more.
+/// Closes the connection to the target when the client stops reading the response.
 struct Carrying(AbortHandle);
 
 impl Drop for Carrying {
@@ -122,7 +122,7 @@ impl Drop for Carrying {
     }
 }
 
-/// An answer's body, and what carries it.
+/// A response body and the task that drives its connection.
 struct Carried {
     body: Incoming,
     _carrying: Carrying,

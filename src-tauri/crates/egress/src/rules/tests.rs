@@ -1,4 +1,4 @@
-//! The answers of the rules, as tables.
+//! Tables of targets and decisions.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn allowed(rules: &HostRules, text: &str) -> bool {
 }
 
 #[test]
-fn a_name_covers_itself_and_a_star_what_is_below() {
+fn a_name_covers_itself_and_a_star_the_names_below() {
     let rules = rules(&["Example.com.", "*.pkg.test", "b\u{fc}cher.example"], &[]);
     for text in [
         "example.com:443",
@@ -77,7 +77,7 @@ fn an_address_in_any_notation_is_allowed_only_where_it_is_spelled_out() {
 }
 
 #[test]
-fn what_is_unknown_is_asked_about_when_that_is_wanted() {
+fn unmatched_names_are_asked_about_if_enabled() {
     let rules = HostRules::new(["a.test"], ["*.evil.test"], true).unwrap();
     assert_eq!(
         rules.judge(&target("New.test:8080")),
@@ -107,7 +107,7 @@ fn rules_that_open_nothing_need_no_proxy() {
 }
 
 #[test]
-fn a_bad_pattern_is_refused_by_name() {
+fn an_invalid_pattern_is_refused_and_named() {
     let problem = |text: &str| HostRules::new([text], [""; 0], false).unwrap_err();
     for text in ["https://a.test", "a.test/x", "u@a.test", "a.test?x", "a\\b.test"] {
         assert_eq!(problem(text), RuleError::Url(text.into()));

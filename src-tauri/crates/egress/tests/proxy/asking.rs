@@ -1,4 +1,4 @@
-//! Questions, grants, and taking them back while something passes.
+//! Questions, grants, and revoking them during a connection.
 
 use crate::stage::{BOUND, Options, Peer, Person, Stage, refusal_of, rest};
 use ironcurtain_egress::{GrantedHost, HostAnswer, HostPort, HostRules, ProxyLimits};
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// A proxy that asks, a person, and a server whose address is spelled out and whose name is unknown.
+/// A proxy that asks, a user, and a server whose address is allowed and whose name is unknown.
 async fn stage(denied: &[&str]) -> (Stage, Arc<Person>, Peer, String) {
     let (person, peer) = (Person::new(), Peer::echo().await);
     let rules = HostRules::new([format!("127.0.0.1:{}", peer.port)], denied, true).unwrap();
@@ -46,7 +46,7 @@ async fn an_unknown_name_is_asked_about_and_the_answer_holds_for_this_connection
 }
 
 #[tokio::test]
-async fn nobody_is_asked_about_what_cannot_be_allowed() {
+async fn targets_that_cannot_be_allowed_are_not_asked_about() {
     let (stage, person, _peer, _) = stage(&["*.evil.test"]).await;
     person.says(Some(HostAnswer::Once));
     for (target, code) in [
@@ -62,7 +62,7 @@ async fn nobody_is_asked_about_what_cannot_be_allowed() {
 }
 
 #[tokio::test]
-async fn a_yes_does_not_open_what_no_name_may_lead_to() {
+async fn approval_does_not_open_private_addresses() {
     let (stage, person, _peer, _) = stage(&[]).await;
     stage.names.set("sly.example.test", &["10.0.0.1"]);
     person.says(Some(HostAnswer::Once));
@@ -91,7 +91,7 @@ async fn connections_at_the_same_time_share_a_question() {
 }
 
 #[tokio::test]
-async fn what_is_taken_back_is_cut_and_asked_about_again() {
+async fn a_revoked_connection_is_cut_and_asked_about_again() {
     let (stage, person, peer, target) = stage(&[]).await;
     stage.rules.send_replace(Arc::new(granted(&stage, &target)));
     let mut kept = stage.tunnel(&format!("127.0.0.1:{}", peer.port)).await;
@@ -104,13 +104,13 @@ async fn what_is_taken_back_is_cut_and_asked_about_again() {
     assert_eq!(stage.events.lines(3).await[2], format!("connect {target} refused withdrawn [127.0.0.1]"));
     person.says(Some(HostAnswer::No { why: "no".into() }));
     assert_eq!(stage.refusal(&target).await.1, "said-no");
-    // A grant that is not in the rules is none, whatever the answer says.
+    // A grant that is missing from the rules has no effect, whatever the answer was.
     person.says(Some(HostAnswer::Granted));
     assert_eq!(stage.refusal(&target).await.1, "withdrawn");
 }
 
 #[tokio::test]
-async fn what_was_allowed_once_ends_when_it_is_denied_and_when_nobody_owns_the_rules() {
+async fn a_once_allowed_connection_is_cut_by_a_deny_and_when_the_rules_sender_drops() {
     let (mut stage, person, peer, target) = stage(&[]).await;
     person.says(Some(HostAnswer::Once));
     let mut tunnel = stage.tunnel(&target).await;
@@ -130,7 +130,7 @@ async fn what_was_allowed_once_ends_when_it_is_denied_and_when_nobody_owns_the_r
 }
 
 #[tokio::test]
-async fn a_plain_request_under_way_is_cut_too() {
+async fn an_in_flight_plain_request_is_cut_too() {
     let peer = Peer::http("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbegun").await;
     let spelled = format!("127.0.0.1:{}", peer.port);
     let stage = Stage::new(&[&spelled], &[]);
@@ -154,7 +154,7 @@ async fn a_plain_request_under_way_is_cut_too() {
 }
 
 #[tokio::test]
-async fn what_is_taken_back_is_gone_when_the_count_says_so() {
+async fn revoked_connections_are_closed_when_all_within_completes() {
     let (stage, _person, peer, target) = stage(&[]).await;
     stage.rules.send_replace(Arc::new(granted(&stage, &target)));
     let mut kept = stage.tunnel(&format!("127.0.0.1:{}", peer.port)).await;
@@ -164,7 +164,7 @@ async fn what_is_taken_back_is_gone_when_the_count_says_so() {
     assert!(timeout(Duration::from_millis(50), stage.connections.all_within(&without)).await.is_err());
     stage.rules.send_replace(without.clone());
     timeout(BOUND, stage.connections.all_within(&without)).await.unwrap();
-    // The cut is on record by then, and the other side has heard the end.
+    // By then the cut is recorded and the target has seen the close.
     assert_eq!(stage.events.lines(3).await[2], format!("connect {target} refused withdrawn [127.0.0.1]"));
     assert_eq!(peer.heard(1).await, ["x"]);
     works(&mut kept).await;

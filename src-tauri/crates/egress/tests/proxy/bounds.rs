@@ -1,4 +1,4 @@
-//! Bounds of the proxy: lengths, times and the number of connections.
+//! Limits of the proxy: lengths, timeouts and the number of connections.
 
 use crate::stage::{BOUND, Options, Peer, Stage, head, refusal_of, rest};
 use ironcurtain_egress::{HostRules, ProxyLimits};
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
-/// A proxy to one echoing server, with short bounds.
+/// A proxy in front of one echo server, with short limits.
 async fn stage(limits: ProxyLimits) -> (Stage, Peer, String) {
     let peer = Peer::echo().await;
     let target = format!("127.0.0.1:{}", peer.port);
@@ -19,7 +19,7 @@ fn short() -> ProxyLimits {
 }
 
 #[tokio::test]
-async fn whoever_does_not_get_on_is_hung_up_on() {
+async fn a_slow_client_is_disconnected() {
     let (stage, _peer, target) = stage(short()).await;
     let begun = format!("CONNECT {target} HTTP/1.1\r\nHost");
     for start in [&b""[..], b"\x05", b"\x05\x01\x00\x05\x01\x00\x03\x09a", begun.as_bytes()] {
@@ -29,7 +29,7 @@ async fn whoever_does_not_get_on_is_hung_up_on() {
         rest(&mut stream).await;
         assert!(began.elapsed() >= Duration::from_millis(250), "{start:?}");
     }
-    // A byte now and then is not getting on.
+    // A slow trickle of bytes does not extend the timeout.
     let mut stream = stage.connect().await;
     let (mut read, mut write) = stream.split();
     let drip = async {
@@ -49,7 +49,7 @@ async fn whoever_does_not_get_on_is_hung_up_on() {
 }
 
 #[tokio::test]
-async fn a_head_has_a_longest_length() {
+async fn a_request_head_has_a_maximum_length() {
     let (stage, _peer, target) = stage(ProxyLimits::default()).await;
     let long =
         |n: usize| format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nX: {}\r\n\r\n", "a".repeat(n));
@@ -57,7 +57,7 @@ async fn a_head_has_a_longest_length() {
     stream.write_all(long(30_000).as_bytes()).await.unwrap();
     assert!(head(&mut stream).await.starts_with("HTTP/1.1 200"));
     let mut stream = stage.connect().await;
-    // It hangs up while this is being written.
+    // The proxy closes the connection during this write.
     let _ = stream.write_all(long(2_000_000).as_bytes()).await;
     assert!(!rest(&mut stream).await.contains(" 200 "));
     let many: String = (0..300).map(|n| format!("X-{n}: a\r\n")).collect();
@@ -67,7 +67,7 @@ async fn a_head_has_a_longest_length() {
 }
 
 #[tokio::test]
-async fn a_tunnel_that_is_silent_ends_and_one_that_is_not_stays() {
+async fn an_idle_tunnel_is_closed_and_an_active_one_stays() {
     let (stage, _peer, target) =
         stage(ProxyLimits { idle: Duration::from_millis(600), ..ProxyLimits::default() }).await;
     let (mut silent, mut lively) = (stage.tunnel(&target).await, stage.tunnel(&target).await);
@@ -84,7 +84,7 @@ async fn a_tunnel_that_is_silent_ends_and_one_that_is_not_stays() {
 }
 
 #[tokio::test]
-async fn each_half_of_a_tunnel_ends_by_itself() {
+async fn each_direction_of_a_tunnel_closes_separately() {
     let (stage, peer, target) = stage(ProxyLimits::default()).await;
     let mut tunnel = stage.tunnel(&target).await;
     let sent = "0123456789".repeat(100_000);
@@ -100,18 +100,18 @@ async fn each_half_of_a_tunnel_ends_by_itself() {
 }
 
 #[tokio::test]
-async fn more_connections_than_there_are_places_wait_for_one() {
+async fn connections_over_the_limit_wait() {
     let (stage, _peer, target) = stage(ProxyLimits { connections: 2, ..ProxyLimits::default() }).await;
     let (first, second) = (stage.tunnel(&target).await, stage.tunnel(&target).await);
     let mut third = Box::pin(stage.tunnel(&target));
-    assert!(timeout(Duration::from_millis(200), &mut third).await.is_err(), "no place is free");
+    assert!(timeout(Duration::from_millis(200), &mut third).await.is_err(), "the limit is reached");
     drop(first);
-    drop(timeout(BOUND, third).await.expect("a place is free"));
+    drop(timeout(BOUND, third).await.expect("a slot is free"));
     drop(second);
 }
 
 #[tokio::test]
-async fn a_proxy_that_ends_takes_its_connections_with_it() {
+async fn stopping_the_proxy_closes_its_connections() {
     let (stage, peer, target) = stage(ProxyLimits::default()).await;
     let mut tunnel = stage.tunnel(&target).await;
     tunnel.write_all(b"x").await.unwrap();
@@ -122,10 +122,10 @@ async fn a_proxy_that_ends_takes_its_connections_with_it() {
 }
 
 #[tokio::test]
-async fn a_plain_answer_without_an_end_is_cut_with_its_client() {
+async fn an_endless_plain_response_is_cut_with_its_client() {
     let (stage, _peer, target) = stage(short()).await;
     let mut stream = stage.connect().await;
-    // The echo of a request is no answer.
+    // The echoed request is not a valid response.
     stream
         .write_all(
             format!("GET http://{target}/ HTTP/1.1\r\nHost: {target}\r\nConnection: close\r\n\r\n")

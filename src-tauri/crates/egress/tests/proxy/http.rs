@@ -19,7 +19,7 @@ fn get(url: &str, host: &str, more: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_plain_request_is_sent_on_without_what_was_meant_for_us() {
+async fn a_plain_request_is_forwarded_without_proxy_headers() {
     let (stage, peer) = stage("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nKeep-Alive: x\r\nConnection: X-Hop\r\nX-Hop: 1\r\nX-End: 2\r\n\r\nhi").await;
     let host = format!("Files.TEST.:{}", peer.port);
     let more = "Proxy-Authorization: Basic eA==\r\nProxy-Connection: keep-alive\r\nX-Mine: 1\r\nX-Kept: a\r\nConnection: X-Mine, Host\r\nTE: trailers\r\nUpgrade: h2c\r\n";
@@ -56,17 +56,17 @@ async fn bodies_pass_and_a_connection_carries_several_requests() {
     assert!(head(&mut stream).await.starts_with("HTTP/1.1 200"));
     let mut body = [0; 2];
     stream.read_exact(&mut body).await.unwrap();
-    // The second one is for somebody else, on the same connection.
+    // The second request on the same connection is for another host.
     stream.write_all(&get("http://other.test/", "other.test", "")).await.unwrap();
     let (status, code, text) = refusal_of(&rest(&mut stream).await);
     assert_eq!((status, code.as_str()), (403, "unknown-domain"));
     assert_eq!(text, "IronCurtain: `other.test:80` is not on the list of allowed domains.\n");
     assert!(peer.heard(1).await[0].contains("3\r\nabc\r\n0\r\n\r\n"));
-    assert_eq!(stage.names.asked(), ["files.test"], "what is refused is never looked up");
+    assert_eq!(stage.names.asked(), ["files.test"], "refused names are not resolved");
 }
 
 #[tokio::test]
-async fn a_request_that_could_be_read_in_two_ways_reaches_nobody() {
+async fn ambiguous_requests_are_refused() {
     let (stage, peer) = stage(OK).await;
     let host = format!("files.test:{}", peer.port);
     let url = format!("http://{host}/");
@@ -79,12 +79,12 @@ async fn a_request_that_could_be_read_in_two_ways_reaches_nobody() {
         ("only a path", get("/", &host, "")),
         ("another scheme", get(&format!("https://{host}/"), &host, "")),
         ("ftp", get(&format!("ftp://{host}/"), &host, "")),
-        ("in clear on the port of TLS", get("http://files.test:443/", "files.test:443", "")),
+        ("plain HTTP on the TLS port", get("http://files.test:443/", "files.test:443", "")),
         ("two lengths", get(&url, &host, "Content-Length: 1\r\nContent-Length: 2\r\n")),
         ("a folded header", get(&url, &host, "X: a\r\n b\r\n")),
-        ("a header without an end", get(&url, &host, "X : a\r\n")),
+        ("whitespace before the colon", get(&url, &host, "X : a\r\n")),
         ("a bare line feed in a name", get(&url, &host, "X\n: a\r\n")),
-        ("chunks that are something else", get(&url, &host, "Transfer-Encoding: chunked, identity\r\n")),
+        ("an unsupported transfer encoding", get(&url, &host, "Transfer-Encoding: chunked, identity\r\n")),
         ("no host in CONNECT", b"CONNECT :80 HTTP/1.1\r\n\r\n".to_vec()),
         ("no port in CONNECT", b"CONNECT files.test HTTP/1.1\r\nHost: files.test\r\n\r\n".to_vec()),
         ("a login in CONNECT", format!("CONNECT u@{host} HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes()),
@@ -95,12 +95,12 @@ async fn a_request_that_could_be_read_in_two_ways_reaches_nobody() {
             "{what}: {answer:?}"
         );
     }
-    assert!(stage.say(&get(&url, &host, "")).await.ends_with("hi"), "the plain one passes");
+    assert!(stage.say(&get(&url, &host, "")).await.ends_with("hi"), "the unambiguous request passes");
     assert_eq!(peer.heard(1).await.len(), 1);
 }
 
 #[tokio::test]
-async fn chunks_and_a_length_are_sent_on_as_chunks_alone() {
+async fn a_chunked_request_with_a_length_is_forwarded_as_chunked_only() {
     let (stage, peer) = stage(OK).await;
     let host = format!("files.test:{}", peer.port);
     let request = format!(
@@ -115,7 +115,7 @@ async fn chunks_and_a_length_are_sent_on_as_chunks_alone() {
 }
 
 #[tokio::test]
-async fn every_refusal_says_why_and_is_on_record() {
+async fn every_refusal_gives_a_reason_and_is_recorded() {
     let stage = Stage::new(
         &["a.test", "b.test:22", "*.pkg.test", "gone.test", "metadata.test", "127.0.0.1:1"],
         &["bad.pkg.test"],
@@ -131,28 +131,28 @@ async fn every_refusal_says_why_and_is_on_record() {
             "127.0.0.1:443",
             403,
             "address-literal",
-            "`127.0.0.1:443` is an address, which no name on the list of allowed domains covers",
+            "`127.0.0.1:443` is an IP address, which the list of allowed domains does not cover",
         ),
         (
             "0x7f.1:443",
             403,
             "address-literal",
-            "`127.0.0.1:443` is an address, which no name on the list of allowed domains covers",
+            "`127.0.0.1:443` is an IP address, which the list of allowed domains does not cover",
         ),
         (
             "[::ffff:8.8.8.8]:443",
             403,
             "address-literal",
-            "`8.8.8.8:443` is an address, which no name on the list of allowed domains covers",
+            "`8.8.8.8:443` is an IP address, which the list of allowed domains does not cover",
         ),
-        ("a.test:0", 400, "bad-host", "`a.test:0` is not the name of a host"),
-        ("a..test:443", 400, "bad-host", "`a..test` is not the name of a host"),
+        ("a.test:0", 400, "bad-host", "`a.test:0` is not a valid host name"),
+        ("a..test:443", 400, "bad-host", "`a..test` is not a valid host name"),
         ("gone.test:443", 502, "unresolvable", "`gone.test` cannot be resolved: no such host"),
         (
             "metadata.test:443",
             403,
             "not-public",
-            "`metadata.test:443` leads to 169.254.169.254, which hands out this machine's credentials",
+            "`metadata.test:443` resolves to 169.254.169.254, which hands out this machine's credentials",
         ),
         (
             "127.0.0.1:1",
@@ -185,7 +185,7 @@ async fn every_refusal_says_why_and_is_on_record() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_recorded_does_not_happen() {
+async fn a_decision_that_cannot_be_recorded_refuses() {
     let (stage, peer) = stage(OK).await;
     let target = format!("files.test:{}", peer.port);
     *stage.events.broken.lock().unwrap() = Some("the disk is full".into());

@@ -1,4 +1,4 @@
-//! The proxy from outside: what real programs and hostile ones get through it, judged by what arrives on the other side.
+//! The proxy from outside: real and hostile programs connect through it, and the tests check what reaches the target.
 
 #![cfg(target_os = "linux")]
 #![expect(

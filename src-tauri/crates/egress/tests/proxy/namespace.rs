@@ -1,17 +1,17 @@
-//! A network of the test's own: the proxy on one side of a wire, servers with public and private addresses on the other.
+//! A private network for a test: the proxy on one side of a link, servers with public and private addresses on the other.
 //!
-//! It needs no rights: the test is started again in a user namespace, where it may make what it likes.
+//! It needs no privileges: the test re-executes itself in a user namespace.
 
 use ironcurtain_testkit::namespace::{is_inside, run_inside};
 use ironcurtain_testkit::outside::Outside;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The servers' public addresses, and one that no name may lead to.
+/// Public address of the servers.
 pub const PUBLIC: &str = "9.9.9.9";
 pub const PUBLIC_V6: &str = "2620:fe::9";
 pub const PRIVATE: &str = "10.9.9.9";
-/// The proxy's own public address.
+/// Public address of the proxy.
 pub const OWN: &str = "9.9.9.1";
 
 pub struct World {
@@ -19,7 +19,7 @@ pub struct World {
     _outside: Outside,
 }
 
-/// Runs `body` in a network of its own. `test` is the whole name of the test that calls this.
+/// Runs `body` in its own network namespace. `test` is the full name of the calling test.
 pub fn inside(test: &str, body: impl AsyncFnOnce(World)) {
     if !is_inside() {
         return run_inside(test, &["--net"]);
@@ -45,24 +45,24 @@ impl World {
         world
     }
 
-    /// Something of the world's own directory.
+    /// Path of a file in the world's directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// The certificate that signs the servers'.
+    /// Certificate of the authority that signed the servers' certificates.
     pub fn ca(&self) -> PathBuf {
         self.path("ca.pem")
     }
 
-    /// Puts a file where the servers find it.
+    /// Writes a file that the servers serve.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path("files").join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
 
-    /// Every connection that reached the servers: address, port, and whether a byte came.
+    /// Returns every connection that reached the servers: address, port, and whether it sent a byte.
     pub fn log(&self) -> Vec<(String, u16, bool)> {
         let log = std::fs::read_to_string(self.path("log")).unwrap_or_default();
         let line = |line: &str| {
@@ -73,13 +73,13 @@ impl World {
         log.lines().map(line).collect()
     }
 
-    /// The number of connections that got a byte to the servers.
+    /// Returns the number of connections that sent a byte to the servers.
     pub fn talks(&self) -> usize {
         self.log().iter().filter(|(_, _, bytes)| *bytes).count()
     }
 }
 
-/// An authority, and a certificate of it for the servers' names.
+/// Creates an authority and a certificate for the servers' names.
 fn certificates(dir: &Path) {
     let script = "
         new='-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes'
@@ -91,7 +91,7 @@ fn certificates(dir: &Path) {
     run(Command::new("sh").args(["-ec", script]).current_dir(dir));
 }
 
-/// Runs a command that must succeed.
+/// Runs a command that must succeed, and returns its output.
 pub fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     let said = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -1,9 +1,9 @@
-//! The addresses that names lead to: rebinding, redirects, private and own addresses.
+//! Addresses that names resolve to: rebinding, redirects, private and own addresses.
 
 use crate::namespace::{OWN, PRIVATE, PUBLIC, PUBLIC_V6, inside};
 use crate::stage::{Stage, refusal_of};
 
-/// Asks for a page by plain HTTP.
+/// Requests a page over plain HTTP.
 async fn get(stage: &Stage, host: &str) -> String {
     let request =
         format!("GET http://{host}/hello.txt HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
@@ -11,8 +11,8 @@ async fn get(stage: &Stage, host: &str) -> String {
 }
 
 #[test]
-fn a_name_leads_to_public_addresses_only() {
-    inside("outside::a_name_leads_to_public_addresses_only", async |world| {
+fn a_name_may_resolve_to_public_addresses_only() {
+    inside("outside::a_name_may_resolve_to_public_addresses_only", async |world| {
         let stage = Stage::new(&["*.example.test", "spelled.example.test:80", "8.8.8.8:80"], &["1.1.1.1"]);
         for (name, addresses) in
             [("public", "9.9.9.9"), ("public-v6", "2620:fe::9"), ("nat64", "64:ff9b::9.9.9.9 9.9.9.9")]
@@ -53,15 +53,15 @@ fn a_name_leads_to_public_addresses_only() {
         let own = refusal_of(&get(&stage, "own.example.test").await).2;
         assert_eq!(
             own,
-            "IronCurtain: `own.example.test:80` leads to 9.9.9.1, which is this machine's own.\n"
+            "IronCurtain: `own.example.test:80` resolves to 9.9.9.1, which is this machine's own.\n"
         );
-        assert_eq!(world.log(), talks, "none of those was even dialled");
+        assert_eq!(world.log(), talks, "none of these was dialled");
     });
 }
 
 #[test]
-fn what_is_spelled_out_is_reached_though_it_is_private() {
-    inside("outside::what_is_spelled_out_is_reached_though_it_is_private", async |_world| {
+fn a_private_address_that_is_written_out_is_reachable() {
+    inside("outside::a_private_address_that_is_written_out_is_reachable", async |_world| {
         let stage =
             Stage::new(&["intra.example.test", PRIVATE, "own.example.test:8080", "9.9.9.1:8080"], &[]);
         stage.names.set("intra.example.test", &[PRIVATE]);
@@ -75,30 +75,27 @@ fn what_is_spelled_out_is_reached_though_it_is_private() {
 }
 
 #[test]
-fn a_name_that_changes_its_mind_is_judged_anew_and_never_dialled_unjudged() {
-    inside(
-        "outside::a_name_that_changes_its_mind_is_judged_anew_and_never_dialled_unjudged",
-        async |world| {
-            let stage = Stage::new(&["rebind.example.test"], &[]);
-            stage.names.set("rebind.example.test", &[PUBLIC, PRIVATE, PUBLIC]);
-            assert!(get(&stage, "rebind.example.test").await.ends_with("hello from outside"));
-            assert_eq!(stage.names.asked().len(), 1, "one look-up for one connection");
-            let (status, code, text) = refusal_of(&get(&stage, "rebind.example.test").await);
-            assert_eq!((status, code.as_str()), (403, "not-public"));
-            assert_eq!(
-                text,
-                "IronCurtain: `rebind.example.test:80` leads to 10.9.9.9, which is in a private network.\n"
-            );
-            assert!(get(&stage, "rebind.example.test").await.ends_with("hello from outside"));
-            assert!(world.log().iter().all(|(host, ..)| host == PUBLIC));
-        },
-    );
+fn a_rebinding_name_is_judged_at_every_lookup() {
+    inside("outside::a_rebinding_name_is_judged_at_every_lookup", async |world| {
+        let stage = Stage::new(&["rebind.example.test"], &[]);
+        stage.names.set("rebind.example.test", &[PUBLIC, PRIVATE, PUBLIC]);
+        assert!(get(&stage, "rebind.example.test").await.ends_with("hello from outside"));
+        assert_eq!(stage.names.asked().len(), 1, "one look-up for one connection");
+        let (status, code, text) = refusal_of(&get(&stage, "rebind.example.test").await);
+        assert_eq!((status, code.as_str()), (403, "not-public"));
+        assert_eq!(
+            text,
+            "IronCurtain: `rebind.example.test:80` resolves to 10.9.9.9, which is in a private network.\n"
+        );
+        assert!(get(&stage, "rebind.example.test").await.ends_with("hello from outside"));
+        assert!(world.log().iter().all(|(host, ..)| host == PUBLIC));
+    });
 }
 
 #[test]
 fn the_second_address_is_tried_when_the_first_does_not_answer() {
     inside("outside::the_second_address_is_tried_when_the_first_does_not_answer", async |_world| {
-        // There is no way to the first one.
+        // There is no route to the first address.
         let stage = Stage::new(&["two.example.test"], &[]);
         stage.names.set("two.example.test", &["8.8.8.8 9.9.9.9"]);
         assert!(get(&stage, "two.example.test").await.ends_with("hello from outside"));

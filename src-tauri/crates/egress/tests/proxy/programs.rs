@@ -1,4 +1,4 @@
-//! Programs that people use, with nothing but the variables that a sandboxed server is given.
+//! Common programs, run with only the variables that a sandboxed server gets.
 
 use crate::namespace::{PRIVATE, PUBLIC, World, inside, run};
 use crate::stage::Stage;
@@ -14,7 +14,7 @@ fn stage() -> Stage {
     stage
 }
 
-/// A program in the environment of a sandboxed server, which trusts the tests' authority.
+/// Runs a program in a sandboxed server's environment that trusts the tests' authority.
 pub async fn client<S: AsRef<OsStr>>(stage: &Stage, world: &World, program: &str, args: &[S]) -> Output {
     const TRUST: [&str; 6] = [
         "CURL_CA_BUNDLE",
@@ -31,7 +31,7 @@ pub async fn client<S: AsRef<OsStr>>(stage: &Stage, world: &World, program: &str
     tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
 }
 
-/// The output of a program that succeeded, or all that it said when it did not.
+/// Returns the output of a program that succeeded, or everything it printed if it failed.
 pub fn outcome(output: &Output) -> Result<String, String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (said, complained) = (text(&output.stdout), text(&output.stderr));
@@ -175,7 +175,7 @@ fn python() {
             let refused = fetch(&format!("{scheme}://other.example.test/")).await;
             assert!(refused.as_ref().is_err_and(|text| text.contains("403")), "{refused:?}");
         }
-        // A redirect within the conversation is judged like any request.
+        // A redirect is judged like any other request.
         let refused = fetch("http://files.example.test/redirect?http://10.9.9.9/hello.txt").await;
         assert!(refused.as_ref().is_err_and(|text| text.contains("403")), "{refused:?}");
     });
@@ -185,7 +185,7 @@ fn python() {
 fn node() {
     inside("programs::node", async |world| {
         let stage = stage();
-        // What node's agents for proxies do.
+        // Uses CONNECT like Node's proxy agents.
         let script = "
             const [host] = process.argv.slice(1), proxy = new URL(process.env.HTTPS_PROXY);
             const fail = (why) => { console.error(why); process.exit(1); };

@@ -4,7 +4,7 @@ use crate::stage::{Peer, Stage, rest};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Greets, asks, and gives the code of the answer.
+/// Sends a greeting and a request, and returns the reply code.
 async fn ask(stage: &Stage, request: &[u8]) -> (u8, TcpStream) {
     let mut stream = stage.connect().await;
     stream.write_all(&[5, 2, 1, 0]).await.unwrap();
@@ -27,7 +27,7 @@ fn by_address(address: [u8; 4], port: u16) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_name_is_judged_and_an_address_only_where_it_is_spelled_out() {
+async fn names_are_judged_and_addresses_must_be_written_out() {
     let (peer, other) = (Peer::echo().await, Peer::echo().await);
     let (port, unspelled) = (peer.port, other.port);
     let stage =
@@ -63,16 +63,20 @@ async fn a_name_is_judged_and_an_address_only_where_it_is_spelled_out() {
 }
 
 #[tokio::test]
-async fn only_connect_without_a_login_is_known() {
+async fn only_connect_without_authentication_is_supported() {
     let stage = Stage::new(&["a.test", "127.0.0.1:1"], &[]);
     for command in [2, 3] {
         let request = [&[5, command], &by_name("a.test", 80)[2..]].concat();
         assert_eq!(ask(&stage, &request).await.0, 7);
     }
     assert_eq!(ask(&stage, &[5, 1, 0, 9, 0, 0]).await.0, 8);
-    assert_eq!(ask(&stage, &by_address([127, 0, 0, 1], 1)).await.0, 4, "allowed, and nobody is there");
-    assert_eq!(ask(&stage, &by_name("a.test", 80)).await.0, 4, "allowed, and has no address");
-    assert_eq!(stage.say(&[5, 1, 2]).await.as_bytes(), b"\x05\xef\xbf\xbd", "no method but a login");
-    assert_eq!(stage.say(&[4, 1, 0, 80, 127, 0, 0, 1, 0]).await, "", "version 4 is not known");
-    assert_eq!(stage.say(b"\x16\x03\x01").await, "", "nor is TLS to the proxy itself");
+    assert_eq!(ask(&stage, &by_address([127, 0, 0, 1], 1)).await.0, 4, "allowed, but nothing listens");
+    assert_eq!(ask(&stage, &by_name("a.test", 80)).await.0, 4, "allowed, but it has no address");
+    assert_eq!(
+        stage.say(&[5, 1, 2]).await.as_bytes(),
+        b"\x05\xef\xbf\xbd",
+        "only an authentication method is offered"
+    );
+    assert_eq!(stage.say(&[4, 1, 0, 80, 127, 0, 0, 1, 0]).await, "", "version 4 is not supported");
+    assert_eq!(stage.say(b"\x16\x03\x01").await, "", "TLS to the proxy is not supported");
 }

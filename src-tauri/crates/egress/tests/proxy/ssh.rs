@@ -1,4 +1,4 @@
-//! git over ssh, through the command that the environment gives to ssh.
+//! git over ssh, with the ssh command from the environment.
 
 use crate::namespace::{PUBLIC, World, inside, run};
 use crate::programs::outcome;
@@ -6,7 +6,7 @@ use crate::stage::Stage;
 use ironcurtain_egress::environment;
 use std::process::Command;
 
-/// Answers port 22 with a real ssh server, for a person of its own whose home is the world.
+/// Starts a real ssh server on port 22 for a user whose home is the world's directory.
 fn ssh_server(world: &World) {
     let script = r#"
         cd "$1"
@@ -56,7 +56,7 @@ fn git_over_ssh() {
     });
 }
 
-/// The environment of a sandboxed server, with the person's key and no list of known hosts.
+/// Environment of a sandboxed server, with the user's key and without a list of known hosts.
 fn ssh_environment(stage: &Stage, world: &World) -> Vec<(String, String)> {
     let here = std::env::current_exe().unwrap();
     let program = here.ancestors().nth(2).unwrap().join("examples/egress-connect");

@@ -1,4 +1,4 @@
-//! A proxy with names, a person and a record that the test writes and reads.
+//! A proxy whose names, user and record the test controls.
 
 use ironcurtain_egress::{
     AskHost, BoxFuture, ConnectionEvent, ConnectionVerdict, Connections, HostAnswer, HostPort, HostRules,
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// Far more than anything here takes.
+/// Timeout far above what any step takes.
 pub const BOUND: Duration = Duration::from_secs(30);
 
 pub struct Stage {
@@ -27,7 +27,7 @@ pub struct Stage {
     task: JoinHandle<io::Error>,
 }
 
-/// The choices of a test.
+/// Options of a test's proxy.
 pub struct Options {
     pub rules: HostRules,
     pub limits: ProxyLimits,
@@ -41,7 +41,7 @@ impl Drop for Stage {
 }
 
 impl Stage {
-    /// A proxy that allows these and denies those.
+    /// Starts a proxy with these allowed and denied patterns.
     pub fn new(allowed: &[&str], denied: &[&str]) -> Self {
         let rules = HostRules::new(allowed, denied, false).unwrap();
         Self::with(Options { rules, limits: ProxyLimits::default(), ask: None })
@@ -69,14 +69,14 @@ impl Stage {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// Sends bytes and reads until the proxy hangs up.
+    /// Sends bytes and reads until the proxy closes the connection.
     pub async fn say(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect().await;
         stream.write_all(bytes).await.unwrap();
         rest(&mut stream).await
     }
 
-    /// A tunnel that was allowed.
+    /// Opens a tunnel that must be allowed.
     pub async fn tunnel(&self, target: &str) -> TcpStream {
         let mut stream = self.connect().await;
         stream
@@ -88,13 +88,13 @@ impl Stage {
         stream
     }
 
-    /// The answer to a CONNECT that is refused: status, code, text.
+    /// Sends a CONNECT that must be refused, and returns its status, code and text.
     pub async fn refusal(&self, target: &str) -> (u16, String, String) {
         refusal_of(&self.say(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n").as_bytes()).await)
     }
 }
 
-/// Status, code and text of a refusal.
+/// Parses status, code and text of a refusal.
 pub fn refusal_of(answer: &str) -> (u16, String, String) {
     let (head, text) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer:?}"));
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
@@ -102,15 +102,15 @@ pub fn refusal_of(answer: &str) -> (u16, String, String) {
     (status, code.to_owned(), text.to_owned())
 }
 
-/// Everything until the other side has ended.
+/// Reads until the peer closes the connection.
 pub async fn rest(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
-    // A reset ends it as well.
+    // A reset counts as a close.
     let _ = timeout(BOUND, stream.read_to_end(&mut bytes)).await.expect("the other side hangs up");
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The head of an HTTP message.
+/// Reads the head of an HTTP message.
 pub async fn head(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     while !bytes.ends_with(b"\r\n\r\n") {
@@ -120,7 +120,7 @@ pub async fn head(stream: &mut TcpStream) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// A server on this machine's loopback that answers each connection the same way, and what it was sent.
+/// A loopback server that gives each connection the same response, and what it received.
 pub struct Peer {
     pub port: u16,
     pub heard: watch::Receiver<Vec<Vec<u8>>>,
@@ -134,7 +134,7 @@ impl Drop for Peer {
 }
 
 impl Peer {
-    /// Reads up to the end of a head, answers, reads the rest.
+    /// Reads one request head, responds, and reads the rest.
     pub async fn http(answer: &'static str) -> Self {
         Self::start(move |mut stream, say| async move {
             let mut heard = head(&mut stream).await.into_bytes();
@@ -146,7 +146,7 @@ impl Peer {
         .await
     }
 
-    /// Gives back what comes, and ends when the other side has ended.
+    /// Echoes until the client closes the connection.
     pub async fn echo() -> Self {
         Self::start(|mut stream, say| async move {
             let mut heard = Vec::new();
@@ -175,7 +175,7 @@ impl Peer {
         Self { port, heard, task }
     }
 
-    /// The bytes that so many connections sent, once they have ended.
+    /// Returns the bytes that the first `connections` connections sent, once they have closed.
     pub async fn heard(&self, connections: usize) -> Vec<String> {
         let mut heard = self.heard.clone();
         let all = timeout(BOUND, heard.wait_for(|all| all.len() >= connections))
@@ -186,18 +186,18 @@ impl Peer {
     }
 }
 
-/// Names and the answers for them, one after the other; the last one stays.
+/// Names and their successive lookup results; the last result repeats.
 #[derive(Default)]
 pub struct Names(Mutex<HashMap<String, VecDeque<Vec<IpAddr>>>>, Mutex<Vec<String>>);
 
 impl Names {
-    /// Each text is one answer: addresses, separated by spaces.
+    /// Sets the results for a name. Each text is one result: addresses separated by spaces.
     pub fn set(&self, name: &str, answers: &[&str]) {
         let addresses = |text: &&str| text.split(' ').map(|a| a.parse().unwrap()).collect();
         self.0.lock().unwrap().insert(name.into(), answers.iter().map(addresses).collect());
     }
 
-    /// Every name that was looked up, in order.
+    /// Returns every name that was looked up, in order.
     pub fn asked(&self) -> Vec<String> {
         self.1.lock().unwrap().clone()
     }
@@ -220,7 +220,7 @@ impl Resolve for Names {
 /// Everything that was recorded.
 pub struct Events {
     all: watch::Sender<Vec<ConnectionEvent>>,
-    /// Why nothing can be recorded, if so.
+    /// Error that every recording returns, if set.
     pub broken: Mutex<Option<String>>,
 }
 
@@ -241,7 +241,7 @@ impl Record for Events {
 }
 
 impl Events {
-    /// The events in one line each, once there are so many.
+    /// Returns the events, one line each, once there are `count` of them.
     pub async fn lines(&self, count: usize) -> Vec<String> {
         let mut all = self.all.subscribe();
         let all =
@@ -263,7 +263,7 @@ fn line(event: &ConnectionEvent) -> String {
     format!("{} {}:{} {verdict} [{}]", event.protocol, event.host, event.port, addresses.join(" "))
 }
 
-/// A person who answers from a list and notes what was asked.
+/// A user that gives scripted answers and notes the questions.
 pub struct Person {
     answer: watch::Sender<Option<HostAnswer>>,
     pub asked: Mutex<Vec<String>>,
@@ -274,7 +274,7 @@ impl Person {
         Arc::new(Self { answer: watch::Sender::new(None), asked: Mutex::default() })
     }
 
-    /// Answers what is open and what comes.
+    /// Answers the open question and later ones.
     pub fn says(&self, answer: Option<HostAnswer>) {
         self.answer.send_replace(answer);
     }

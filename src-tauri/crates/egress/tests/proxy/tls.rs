@@ -1,4 +1,4 @@
-//! Port 443: nothing but TLS with the host that was allowed.
+//! Port 443: only TLS with the allowed host passes.
 
 use crate::namespace::{PUBLIC, World, inside};
 use crate::stage::{Options, Stage, rest};
@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// The greeting of curl to `files.example.test`.
+/// ClientHello of curl to `files.example.test`.
 const CURL: &[u8] = include_bytes!("../../src/hello/captured/curl.bin");
 
 fn stage() -> Stage {
@@ -19,7 +19,7 @@ fn stage() -> Stage {
     stage
 }
 
-/// Returns `true` if OpenSSL's own client had a conversation.
+/// Returns whether OpenSSL's client completed a handshake.
 async fn s_client(stage: &Stage, world: &World, target: &str, more: &[&str]) -> bool {
     let mut command = Command::new("openssl");
     command.args(["s_client", "-proxy", &stage.address.to_string(), "-connect", target, "-brief", "-CAfile"]);
@@ -29,8 +29,8 @@ async fn s_client(stage: &Stage, world: &World, target: &str, more: &[&str]) -> 
 }
 
 #[test]
-fn the_greeting_must_name_the_host_that_was_allowed() {
-    inside("tls::the_greeting_must_name_the_host_that_was_allowed", async |world| {
+fn the_client_hello_must_name_the_allowed_host() {
+    inside("tls::the_client_hello_must_name_the_allowed_host", async |world| {
         let stage = stage();
         let target = "files.example.test:443";
         for more in [
@@ -56,7 +56,7 @@ fn the_greeting_must_name_the_host_that_was_allowed() {
             assert!(!s_client(&stage, &world, target, more).await, "{more:?}");
         }
         assert!(!s_client(&stage, &world, "9.9.9.9:443", &["-servername", "files.example.test"]).await);
-        assert_eq!(world.talks(), talks, "not a byte of those got there");
+        assert_eq!(world.talks(), talks, "none of these reached the server");
         let lines = stage.events.lines(15).await;
         let refused: Vec<_> =
             lines.iter().filter(|line| line.contains("refused")).map(String::as_str).collect();
@@ -72,8 +72,8 @@ fn the_greeting_must_name_the_host_that_was_allowed() {
 }
 
 #[test]
-fn what_is_not_a_greeting_gets_nowhere() {
-    inside("tls::what_is_not_a_greeting_gets_nowhere", async |world| {
+fn anything_but_a_client_hello_is_not_forwarded() {
+    inside("tls::anything_but_a_client_hello_is_not_forwarded", async |world| {
         let stage = stage();
         let broken = [&CURL[..40], &[0xff; 200]].concat();
         let never_ends = &CURL[..CURL.len() - 1];
@@ -90,11 +90,11 @@ fn what_is_not_a_greeting_gets_nowhere() {
             tunnel.write_all(bytes).await.unwrap();
             assert_eq!(rest(&mut tunnel).await, "", "{bytes:?}");
         }
-        // The same by SOCKS, and after an early end.
+        // The same over SOCKS, and after the client closes early.
         let mut socks = stage.connect().await;
         socks.write_all(b"\x05\x01\x00\x05\x01\x00\x03\x12files.example.test\x01\xbb").await.unwrap();
         socks.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
-        assert_eq!(rest(&mut socks).await.len(), 12, "two answers, and nothing from the server");
+        assert_eq!(rest(&mut socks).await.len(), 12, "two replies, and nothing from the server");
         let mut early = stage.tunnel("files.example.test:443").await;
         early.write_all(&CURL[..100]).await.unwrap();
         early.shutdown().await.unwrap();
@@ -114,8 +114,8 @@ fn what_is_not_a_greeting_gets_nowhere() {
 }
 
 #[test]
-fn a_greeting_may_come_in_pieces_and_other_ports_are_for_anything() {
-    inside("tls::a_greeting_may_come_in_pieces_and_other_ports_are_for_anything", async |world| {
+fn a_split_client_hello_is_accepted_and_other_ports_carry_anything() {
+    inside("tls::a_split_client_hello_is_accepted_and_other_ports_carry_anything", async |world| {
         let stage = stage();
         let mut tunnel = stage.tunnel("files.example.test:443").await;
         tunnel.set_nodelay(true).unwrap();
@@ -123,7 +123,7 @@ fn a_greeting_may_come_in_pieces_and_other_ports_are_for_anything() {
             tunnel.write_all(piece).await.unwrap();
             tokio::task::yield_now().await;
         }
-        assert_eq!(tunnel.read_u8().await.unwrap(), 22, "the server greets back");
+        assert_eq!(tunnel.read_u8().await.unwrap(), 22, "the server sends a handshake record");
         assert!(
             s_client(&stage, &world, "files.example.test:8443", &["-servername", "other.example.test"]).await
         );

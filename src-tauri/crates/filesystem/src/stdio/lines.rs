@@ -1,10 +1,10 @@
-//! Lines of bounded length.
+//! Lines of limited length.
 //!
-//! - Memory is bounded by the limit, whatever the peer sends.
+//! - The limit also bounds memory use, whatever the peer sends.
 
 use std::io::{self, BufRead as _, BufReader, Read};
 
-/// A buffer that grew beyond this is given back after its line.
+/// A buffer that grew beyond this many bytes is freed after its line.
 const KEPT: usize = 64 * 1024;
 
 /// Reads lines and skips those that are too long.
@@ -14,14 +14,14 @@ pub(super) struct Lines<R> {
     limit: usize,
 }
 
-/// The next piece of the input.
+/// Next piece of the input.
 #[derive(Debug, PartialEq)]
 pub(super) enum Line<'a> {
-    /// A line, without its end.
+    /// A line without its line feed.
     Whole(&'a [u8]),
-    /// A line over the limit; it was skipped.
+    /// A skipped line over the limit.
     TooLong,
-    /// The end of the input. An unfinished last line is dropped.
+    /// End of the input. An incomplete last line is dropped.
     End,
 }
 
@@ -30,7 +30,7 @@ impl<R: Read> Lines<R> {
         Self { input: BufReader::with_capacity(KEPT, input), line: Vec::new(), limit }
     }
 
-    /// The next line.
+    /// Returns the next line.
     pub(super) fn next(&mut self) -> io::Result<Line<'_>> {
         self.line.clear();
         self.line.shrink_to(KEPT);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_skipped_and_the_next_one_is_whole() {
+    fn long_lines_are_skipped_and_the_next_one_is_complete() {
         let mut lines = Lines::new(&b"one\n\n12345\n123456\n1234567\ntwo\nunfinished"[..], 5);
         assert_eq!(lines.next().expect("line"), Line::Whole(b"one"));
         assert_eq!(lines.next().expect("line"), Line::Whole(b""));

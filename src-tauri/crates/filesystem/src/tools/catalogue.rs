@@ -1,6 +1,6 @@
-//! The tools that `tools/list` tells of.
+//! Tools listed by `tools/list`.
 //!
-//! - Names, arguments, schemas and hints are the reference server's; the descriptions are ours.
+//! - Names, arguments, schemas and hints match the reference server; the descriptions are our own.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
 
-/// Every tool of this server.
+/// Returns every tool of this server.
 pub(crate) fn catalogue() -> Vec<Tool> {
     let mut tools = reading();
     tools.extend(writing());
@@ -21,15 +21,15 @@ fn reading() -> Vec<Tool> {
         tool(
             "read_file",
             "Read File (Deprecated)",
-            "Reads a text file. Deprecated: read_text_file does the same.",
+            "Reads a text file. Deprecated: use read_text_file.",
             read_text_input(),
             Effect::Reads,
         ),
         tool(
             "read_text_file",
             "Read Text File",
-            "Reads a file as text, whatever its name; bytes that are not UTF-8 are replaced. \
-             With `head` only the first lines are read, with `tail` only the last ones: use them \
+            "Reads any file as text; invalid UTF-8 is replaced. \
+             `head` reads only the first lines, `tail` only the last ones: use them \
              for large files. Works within the allowed directories only.",
             read_text_input(),
             Effect::Reads,
@@ -107,7 +107,7 @@ fn reading() -> Vec<Tool> {
         tool(
             "get_file_info",
             "Get File Info",
-            "Tells the size, times, kind and permissions of a file or directory. Works within the \
+            "Returns the size, times, type and permissions of a file or directory. Works within the \
              allowed directories only.",
             path_input(),
             Effect::Reads,
@@ -115,7 +115,7 @@ fn reading() -> Vec<Tool> {
         tool(
             "list_allowed_directories",
             "List Allowed Directories",
-            "Tells which directories this server may work in; what is below them is included.",
+            "Lists the directories this server may access, including everything below them.",
             json!({ "$schema": DRAFT, "type": "object", "properties": {} }),
             Effect::Reads,
         ),
@@ -139,7 +139,7 @@ fn writing() -> Vec<Tool> {
             "edit_file",
             "Edit File",
             "Replaces passages of a text file, one after the other, and returns the changes as a \
-             git-style diff. With `dryRun` the file is left as it is. Works within the allowed \
+             git-style diff. With `dryRun` the file is not changed. Works within the allowed \
              directories only.",
             edit_input(),
             Effect::Changes,
@@ -147,7 +147,7 @@ fn writing() -> Vec<Tool> {
         tool(
             "create_directory",
             "Create Directory",
-            "Makes a directory and those above it that are missing; one that exists is fine. Works \
+            "Creates a directory and its missing parents; succeeds if it exists. Works \
              within the allowed directories only.",
             path_input(),
             Effect::Adds,
@@ -166,7 +166,7 @@ fn writing() -> Vec<Tool> {
     ]
 }
 
-/// The effect of a tool on the disk, told to clients as hints.
+/// Effect of a tool on the disk, sent to clients as hints.
 enum Effect {
     Reads,
     Adds,
@@ -217,7 +217,7 @@ fn media_tool() -> Tool {
     with_output(
         "read_media_file",
         "Read Media File",
-        "Reads a file as base64 with its MIME type: images and sounds as such, anything else as an \
+        "Reads a file as base64 with its MIME type: images and audio as such, anything else as an \
          embedded resource. Works within the allowed directories only.",
         path_input(),
         Effect::Reads,
@@ -265,7 +265,7 @@ fn edit_input() -> Value {
                     "type": "object",
                     "properties": {
                         "oldText": { "type": "string", "description": "The passage to replace" },
-                        "newText": { "type": "string", "description": "What to put in its place" },
+                        "newText": { "type": "string", "description": "The replacement" },
                     },
                     "required": ["oldText", "newText"],
                 },

@@ -1,15 +1,15 @@
-//! The order in which people expect names: that of the Unicode root collation for ASCII names.
+//! Dictionary order of names: the Unicode root collation for ASCII names.
 //!
-//! - Beyond ASCII, names are compared without their accents and then by code point.
+//! - Names beyond ASCII are compared without accents and then by code point.
 
 use std::cmp::Ordering;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Marks in their order; digits and letters come after them.
+/// Punctuation in collation order; digits and letters follow.
 const MARKS: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
 
-/// Compares two names: letters without regard to case, lower case first where nothing else differs.
+/// Compares two names without regard to case; lower case comes first if nothing else differs.
 pub(super) fn compare(left: &str, right: &str) -> Ordering {
     weights(left).cmp(weights(right)).then_with(|| case(left).cmp(case(right))).then_with(|| left.cmp(right))
 }
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_come_in_the_order_of_a_dictionary() {
+    fn names_sort_in_dictionary_order() {
         let mut names = ["b", "B", "a2", "A", "a", "_x", "-x", ".git", "10", "2", "é", "f", "a b"];
         names.sort_by(|left, right| compare(left, right));
         assert_eq!(names, ["_x", "-x", ".git", "10", "2", "a", "A", "a b", "a2", "b", "B", "é", "f"]);

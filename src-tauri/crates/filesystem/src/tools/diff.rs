@@ -1,4 +1,4 @@
-//! Unified diffs in the form the reference answers with.
+//! Unified diffs in the reference's format.
 
 mod changes;
 
@@ -6,12 +6,12 @@ use std::iter::repeat_n;
 
 use self::changes::{Change, Kind, changes};
 
-/// Unchanged lines around a change.
+/// Number of unchanged lines around a change.
 const CONTEXT: usize = 4;
 
 const NO_END: &str = "\\ No newline at end of file\n";
 
-/// The difference of two texts whose lines end in line feeds.
+/// Returns the difference of two texts whose lines end in line feeds.
 pub(super) fn unified_diff(before: &str, after: &str, name: &str) -> String {
     let old: Vec<&str> = before.split_inclusive('\n').collect();
     let new: Vec<&str> = after.split_inclusive('\n').collect();
@@ -29,7 +29,7 @@ pub(super) fn unified_diff(before: &str, after: &str, name: &str) -> String {
     diff
 }
 
-/// Every line of both texts with its sign, in the order of a diff.
+/// Returns every line of both texts with its sign, in diff order.
 fn signed_lines<'a>(changes: &[Change], old: &[&'a str], new: &[&'a str]) -> Vec<(Kind, &'a str)> {
     let (mut old, mut new) = (old.iter(), new.iter());
     let signs = changes.iter().flat_map(|change| repeat_n(change.kind, change.count));
@@ -45,7 +45,7 @@ fn signed_lines<'a>(changes: &[Change], old: &[&'a str], new: &[&'a str]) -> Vec
     signs.filter_map(|kind| line(kind).map(|line| (kind, *line))).collect()
 }
 
-/// The ranges of lines to show: changes and what is around them, joined where they meet.
+/// Returns the ranges of lines to show: changes with their context, merged if they touch.
 fn hunks(lines: &[(Kind, &str)]) -> Vec<std::ops::Range<usize>> {
     let mut hunks: Vec<std::ops::Range<usize>> = Vec::new();
     for (index, _) in lines.iter().enumerate().filter(|(_, (kind, _))| *kind != Kind::Same) {
@@ -63,7 +63,7 @@ fn write_hunk(diff: &mut String, before: &[(Kind, &str)], lines: &[(Kind, &str)]
     let count = |lines: &[(Kind, &str)], other| lines.iter().filter(|(kind, _)| *kind != other).count();
     let range = |other| {
         let (skipped, length) = (count(before, other), count(lines, other));
-        // A range without lines is told by the line before it.
+        // An empty range is given by the line before it.
         let start = skipped.saturating_add(usize::from(length > 0));
         format!("{start},{length}")
     };
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn hunks_that_meet_are_one() {
+    fn adjacent_hunks_are_merged() {
         let before: String = (1..=30).map(|line| format!("{line}\n")).collect();
         let near = before.replace("10\n", "ten\n").replace("19\n", "nineteen\n");
         assert_eq!(unified_diff(&before, &near, "f").matches("@@ -").count(), 1);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_last_line_end_is_told() {
+    fn a_missing_final_newline_is_marked() {
         let told = "@@ -1,1 +1,1 @@\n-a\n\\ No newline at end of file\n+a\n";
         assert_eq!(unified_diff("a", "a\n", "f"), header() + told);
         assert_eq!(unified_diff("", "a\n", "f"), header() + "@@ -0,0 +1,1 @@\n+a\n");

@@ -1,7 +1,7 @@
-//! `edit_file`: replaces passages and shows the difference.
+//! `edit_file`: replaces passages and returns the diff.
 //!
-//! - All edits fit or none is made.
-//! - Line ends are compared and shown as line feeds; a file whose lines all end in CR LF keeps them.
+//! - All edits are applied or none.
+//! - Line endings are compared and shown as LF; a file whose lines all end in CR LF keeps them.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ pub(super) fn file(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String,
     let place = call.resolve(path)?;
     let bytes = files::read(&place, TEXT_LIMIT, "edit it with another program")?;
     let name = place.path().display().to_string();
-    // Written back, replacement characters would destroy what they stand for.
+    // Writing replacement characters back would destroy the original bytes.
     let original = String::from_utf8(bytes).map_err(|_| ToolError::NotText(name.clone()))?;
     let before = line_feeds(&original);
     let mut after = before.clone().into_owned();
@@ -43,7 +43,7 @@ fn ends_in_crlf(text: &str) -> bool {
     line_feeds > 0 && text.matches("\r\n").count() == line_feeds
 }
 
-/// Replaces the first exact match, else the first lines that match but for their indentation.
+/// Replaces the first exact match, or else the first lines that match except for indentation.
 fn apply(content: &str, old: &str, new: &str) -> Result<String, ToolError> {
     let (wanted, replacement) = (line_feeds(old), line_feeds(new));
     if content.contains(wanted.as_ref()) {
@@ -66,7 +66,7 @@ fn apply(content: &str, old: &str, new: &str) -> Result<String, ToolError> {
     Ok(before.chain(replacement).chain(after).collect::<Vec<Cow<'_, str>>>().join("\n"))
 }
 
-/// A line of the replacement at the indentation of the place it goes to.
+/// Indents a line of the replacement like its destination.
 fn indented(line: &str, index: usize, old_line: &str, indent: &str) -> String {
     let text = line.trim_start();
     if index == 0 {
@@ -85,7 +85,7 @@ fn indentation(line: &str) -> &str {
     line.get(..line.len().saturating_sub(text.len())).unwrap_or_default()
 }
 
-/// The diff as a code block, fenced by more backticks than it contains in a row.
+/// Formats the diff as a code block, with a fence longer than any run of backticks in it.
 fn fenced(diff: &str) -> String {
     let mut fence = "```".to_owned();
     while diff.contains(&fence) {
@@ -107,20 +107,20 @@ mod tests {
     }
 
     #[test]
-    fn indentation_is_kept_where_only_it_differs() {
+    fn matches_ignore_indentation_and_keep_it() {
         let content = "fn f() {\n    if x {\n        y();\n    }\n}\n";
         let edited = apply(content, "if x {\n  y();\n}", "if z {\n    w();\n}").expect("fits");
         assert_eq!(edited, "fn f() {\n    if z {\n      w();\n}\n}\n");
     }
 
     #[test]
-    fn line_ends_are_kept_when_all_are_alike() {
+    fn uniform_line_endings_are_kept() {
         assert!(ends_in_crlf("a\r\nb\r\n"));
         assert!(!ends_in_crlf("a\r\nb\n") && !ends_in_crlf("a\n") && !ends_in_crlf("a"));
     }
 
     #[test]
-    fn fences_outgrow_the_diff() {
+    fn fences_are_longer_than_runs_in_the_diff() {
         assert_eq!(fenced("+```\n"), "````diff\n+```\n````\n\n");
     }
 }

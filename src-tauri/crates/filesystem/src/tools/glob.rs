@@ -1,18 +1,17 @@
-//! Glob patterns for searching and leaving out, read the way the reference reads them.
+//! Glob patterns for searches and exclusions, with the reference's semantics.
 //!
-//! - Paths are relative, their parts joined by `/`; `*` also matches names that begin with a dot.
-//! - Takes time and memory in proportion to pattern and path, whatever the pattern: no pattern
-//!   makes a search hang.
+//! - Paths are relative, with parts joined by `/`; `*` also matches names that begin with a dot.
+//! - Time and memory are proportional to pattern and path for every pattern, so no pattern makes a search hang.
 
 mod braces;
 mod segment;
 
 use self::segment::Segment;
 
-/// Longer patterns match nothing.
+/// Maximum length of a pattern; longer ones match nothing.
 const LENGTH_LIMIT: usize = 64 * 1024;
 
-/// A pattern, read once and matched often.
+/// A parsed pattern.
 pub(super) struct Glob {
     negated: bool,
     alternatives: Vec<Vec<Part>>,
@@ -43,7 +42,7 @@ impl Glob {
     }
 }
 
-/// A relative path, taken apart once for many patterns.
+/// A relative path, split once for many patterns.
 pub(super) struct Names(Vec<Vec<char>>);
 
 impl Names {
@@ -52,7 +51,7 @@ impl Names {
     }
 }
 
-/// Patterns that leave something out of a tree: a plain name does so at any depth.
+/// Returns the patterns that exclude entries from a tree: a plain name excludes at any depth.
 pub(super) fn excluding_from_tree(pattern: &str) -> Vec<Glob> {
     if pattern.contains('*') || pattern.is_empty() {
         return vec![Glob::new(pattern)];
@@ -61,7 +60,7 @@ pub(super) fn excluding_from_tree(pattern: &str) -> Vec<Glob> {
     anywhere.iter().map(|pattern| Glob::new(pattern)).collect()
 }
 
-/// The parts of a pattern without braces; none when it can match no relative path.
+/// Splits a pattern without braces into parts; `None` if it can match no relative path.
 fn parts(pattern: &str) -> Option<Vec<Part>> {
     if pattern.starts_with('/') || pattern.ends_with('/') {
         return None;
@@ -79,14 +78,14 @@ fn parts(pattern: &str) -> Option<Vec<Part>> {
     }
     let part = |text| match text {
         "**" => Some(Part::AnyDepth),
-        // No path has such names.
+        // Paths contain no such names.
         "." | ".." => None,
         _ => Some(Part::Name(Segment::new(text))),
     };
     texts.into_iter().map(part).collect()
 }
 
-/// Follows all ways to match at once: the places among the names that each part can lead to.
+/// Matches all alternatives at once: tracks the positions in the path that each part can reach.
 fn matches(parts: &[Part], names: &[Vec<char>]) -> bool {
     let mut places = vec![false; names.len().saturating_add(1)];
     if let Some(start) = places.first_mut() {
@@ -99,7 +98,7 @@ fn matches(parts: &[Part], names: &[Vec<char>]) -> bool {
             Part::AnyDepth => {
                 let mut reached = false;
                 for (from, to) in places.iter().zip(&mut next) {
-                    // At the end of a pattern there must be something that it stands for.
+                    // A trailing `**` must match at least one name.
                     *to = reached || (*from && index < last);
                     reached |= *from;
                 }
@@ -152,7 +151,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_pattern_is_survived(pattern in ".{0,40}", odd in "[*?@!+(){}|,./\\\\a0\\[\\]-]{0,60}", path in ".{0,40}") {
+        fn any_pattern_is_handled(pattern in ".{0,40}", odd in "[*?@!+(){}|,./\\\\a0\\[\\]-]{0,60}", path in ".{0,40}") {
             for pattern in [pattern, odd] {
                 Glob::new(&pattern).matches(&Names::new(&path));
             }
@@ -167,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_patterns_take_no_time() {
+    fn hostile_patterns_are_fast() {
         let path = Names::new(&"a".repeat(200));
         for pattern in [
             "*a".repeat(100) + "b",

@@ -27,7 +27,7 @@ pub(super) fn file(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String,
     ))
 }
 
-/// The date as JavaScript prints it, always in UTC.
+/// Formats the date as JavaScript does, always in UTC.
 fn date(time: SystemTime) -> String {
     DateTime::<Utc>::from(time)
         .format("%a %b %d %Y %H:%M:%S GMT+0000 (Coordinated Universal Time)")
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_read_as_in_javascript() {
+    fn dates_are_formatted_like_javascript() {
         let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(1_772_960_461));
         assert_eq!(
             date(time.expect("a time")),

@@ -10,17 +10,17 @@ use crate::resolved_path::ResolvedPath;
 
 /// One entry of a directory.
 pub(super) struct Entry {
-    /// The name, bytes that are not UTF-8 replaced.
+    /// Name, with invalid UTF-8 replaced.
     pub(super) name: String,
-    /// The name as it is.
+    /// Name as stored.
     pub(super) file_name: std::ffi::OsString,
-    /// It is a directory; a link to one is not.
+    /// Set for a directory, not for a link to one.
     pub(super) is_directory: bool,
-    /// It is a link.
+    /// Set for a link.
     pub(super) is_link: bool,
 }
 
-/// The entries of a directory, ordered by the bytes of their names.
+/// Returns the entries of a directory, sorted by the bytes of their names.
 pub(super) fn entries(directory: &Dir) -> std::io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for entry in directory.entries()? {
@@ -81,7 +81,7 @@ fn listed(place: &ResolvedPath) -> Result<Vec<Entry>, ToolError> {
     entries(&open(place)?).map_err(|error| ToolError::io(error, "scandir", place.path()))
 }
 
-/// The size of an entry; 0 when it cannot be told, as for a link that leads out.
+/// Returns the size of an entry; 0 if it is unavailable, as for a link that leads out.
 fn size(entry: &Entry, place: &ResolvedPath, call: &Call<'_>) -> u64 {
     if entry.is_link {
         let target = place.path().join(&entry.file_name);
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_told_in_units_of_1024() {
+    fn sizes_use_units_of_1024() {
         for (bytes, text) in [
             (0, "0 B"),
             (1023, "1023 B"),

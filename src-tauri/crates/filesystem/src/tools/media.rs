@@ -10,7 +10,7 @@ use super::{Answer, Call};
 use crate::error::ToolError;
 use crate::{files, root_uri};
 
-/// The largest file: as base64 it makes a text of the largest size.
+/// Maximum file size: its base64 form has the maximum text size.
 const LIMIT: u64 = files::TEXT_LIMIT / 4 * 3;
 
 pub(super) fn read(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Answer, ToolError> {

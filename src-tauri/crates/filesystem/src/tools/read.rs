@@ -1,6 +1,6 @@
 //! `read_text_file` (and its older name `read_file`) and `read_multiple_files`.
 //!
-//! - `head` and `tail` read no more of a file than they need: a file of any size will do.
+//! - `head` and `tail` read only the needed part, so the file may have any size.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
@@ -50,7 +50,7 @@ pub(super) fn multiple(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Str
     Ok(answer)
 }
 
-/// The first lines, joined by line feeds, without the last one's.
+/// Returns the first lines, joined by line feeds, without the last line's.
 fn head_of(place: &ResolvedPath, lines: f64, call: &Call<'_>) -> Result<String, ToolError> {
     let mut file = files::open(place)?;
     let mut left = count(lines);
@@ -60,7 +60,7 @@ fn head_of(place: &ResolvedPath, lines: f64, call: &Call<'_>) -> Result<String, 
         call.check()?;
         let read = fill(&mut file, &mut chunk, place)?;
         if read.is_empty() {
-            // The end of the last line is no line of its own.
+            // A final line feed does not start another line.
             text.pop_if(|last| *last == b'\n');
             break;
         }
@@ -81,8 +81,8 @@ fn head_of(place: &ResolvedPath, lines: f64, call: &Call<'_>) -> Result<String, 
     Ok(files::to_text(text))
 }
 
-/// The last lines, joined by line feeds. What follows the last line feed counts as a line, even
-/// when it is empty, as it does for the reference.
+/// Returns the last lines, joined by line feeds. The text after the last line feed counts as a line, even if empty, as in
+/// the reference.
 fn tail_of(place: &ResolvedPath, lines: f64, call: &Call<'_>) -> Result<String, ToolError> {
     let mut file = files::open(place)?;
     let wanted = count(lines);
@@ -124,7 +124,7 @@ fn fill<'b>(file: &mut File, buffer: &'b mut [u8], place: &ResolvedPath) -> Resu
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "saturating, and a negative number of lines is none"
+    reason = "saturating; a negative number of lines means none"
 )]
 fn count(lines: f64) -> u64 {
     lines.ceil() as u64

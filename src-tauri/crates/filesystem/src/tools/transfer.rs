@@ -1,9 +1,9 @@
-//! `move_file`: a rename, or a copy where the disk changes on the way.
+//! `move_file`: a rename, or a copy between file systems.
 //!
-//! - Never replaces anything: the destination is made anew or the move fails, decided by the
-//!   system in one step (`RENAME_NOREPLACE`, exclusive creation), not by looking first.
-//! - The source is removed only when its copy is complete and on the disk.
-//! - A failed copy leaves the source whole and no destination.
+//! - Never replaces anything: the system atomically creates the destination or fails (`RENAME_NOREPLACE`, exclusive
+//!   creation); there is no separate existence check.
+//! - The source is removed only after its copy is complete and synced.
+//! - A failed copy leaves the source intact and no destination.
 
 mod copy;
 
@@ -31,7 +31,7 @@ pub(super) fn move_file(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<St
     }
 }
 
-/// Why a move failed: by the system, which is told with both paths, or otherwise.
+/// Reason why a move failed: a system error, reported with both paths, or another error.
 enum Failure {
     Io(io::Error),
     Tool(ToolError),
@@ -62,7 +62,7 @@ fn rename(from: &Dir, from_name: &OsStr, to: &Dir, to_name: &OsStr) -> io::Resul
     use rustix::fs::{RenameFlags, renameat_with};
     use rustix::io::Errno;
     match renameat_with(from, from_name, to, to_name, RenameFlags::NOREPLACE) {
-        // Some file systems do not know the flag.
+        // Some file systems do not support the flag.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
             rename_after_looking(from, from_name, to, to_name)
         }

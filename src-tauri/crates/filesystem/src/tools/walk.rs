@@ -1,7 +1,7 @@
-//! `directory_tree` and `search_files`: everything below a directory.
+//! `directory_tree` and `search_files`: recursive listings.
 //!
-//! - Links are told but never followed.
-//! - Bounded in depth and in the size of the answer.
+//! - Links are listed but never followed.
+//! - Depth and result size are limited.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use super::list::{self, Entry};
 use crate::error::ToolError;
 use crate::files::TEXT_LIMIT;
 
-/// The depth to go below the first directory.
+/// Maximum depth below the first directory.
 const DEPTH_LIMIT: usize = 200;
 
 pub(super) fn tree(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String, ToolError> {
@@ -81,7 +81,7 @@ impl Tree<'_> {
         Ok(Value::Array(children))
     }
 
-    /// Accounts for an entry as it will be printed: five lines, each indented by its depth.
+    /// Counts the printed size of an entry: five lines, each indented by its depth.
     fn take_room(&mut self, entry: &Entry, depth: usize) -> Result<(), ToolError> {
         let indent = depth.saturating_mul(4).saturating_add(6).saturating_mul(5);
         let size = entry.name.len().saturating_add(indent).saturating_add(64);
@@ -121,7 +121,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Goes on below an entry. A directory that cannot be read is passed over; an error that ends the search ends it.
+    /// Descends into an entry. An unreadable directory is skipped; an error that ends the search is returned.
     fn descend(
         &mut self,
         directory: &Dir,

@@ -1,4 +1,4 @@
-//! A client that speaks raw JSON-RPC, so that tests see every byte of an answer.
+//! A client that speaks raw JSON-RPC, so that tests see every byte of a response.
 
 use ironcurtain_testkit::JsonProcess;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// No answer takes this long, unless something hangs.
+/// Timeout far above what any response takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server process and the client's end of its pipes.
@@ -16,17 +16,17 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Our server, allowed to work in one directory, after the handshake.
+    /// Starts our server with one allowed directory, and completes the handshake.
     pub(crate) fn ours(directory: &Path) -> Self {
         let mut client = Self::start(ours().arg(directory));
-        client.greet("2025-11-25", &json!({}));
+        client.handshake("2025-11-25", &json!({}));
         client
     }
 
-    /// Our server for a client that tells roots, before it has told any.
+    /// Starts our server for a client with roots, which it has not sent yet.
     pub(crate) fn ours_with_roots(directories: &[&Path]) -> Self {
         let mut client = Self::start(ours().args(directories));
-        client.greet("2025-06-18", &json!({ "roots": { "listChanged": true } }));
+        client.handshake("2025-06-18", &json!({ "roots": { "listChanged": true } }));
         client
     }
 
@@ -35,8 +35,8 @@ impl Client {
         Self { child, requests: 0 }
     }
 
-    /// The handshake; returns its answer.
-    pub(crate) fn greet(&mut self, revision: &str, capabilities: &Value) -> Value {
+    /// Completes the handshake and returns the response.
+    pub(crate) fn handshake(&mut self, revision: &str, capabilities: &Value) -> Value {
         let answer = self.request(
             "initialize",
             &json!({
@@ -101,8 +101,8 @@ impl Client {
         self.child.receive(PATIENCE).expect("a message from the server")
     }
 
-    /// The next message must be the server's question for roots, which this answers.
-    pub(crate) fn tell_roots(&mut self, roots: &[&Path]) {
+    /// Expects the server's `roots/list` request and responds to it.
+    pub(crate) fn send_roots(&mut self, roots: &[&Path]) {
         let question = self.receive();
         assert_eq!(question["method"], "roots/list", "{question}");
         let roots: Vec<Value> =
@@ -110,7 +110,7 @@ impl Client {
         self.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "roots": roots } }));
     }
 
-    /// Closes the server's input; returns whether it then ended well.
+    /// Closes the server's input; returns whether the server then exited successfully.
     pub(crate) fn hang_up(mut self) -> bool {
         self.child.hang_up();
         self.child.ended_well()

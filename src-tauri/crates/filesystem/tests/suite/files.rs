@@ -1,4 +1,4 @@
-//! Files of every kind: huge, binary, linked, special, on two disks.
+//! Files of every kind: huge, binary, linked, special, and on two file systems.
 
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt as _;
@@ -55,7 +55,7 @@ fn bytes_that_are_not_text_are_read_but_never_edited() {
 }
 
 #[test]
-fn pipes_and_devices_are_refused_at_once() {
+fn pipes_and_devices_are_refused_without_blocking() {
     let (_keep, root) = directory();
     let pipe = root.join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
@@ -77,13 +77,13 @@ fn pipes_and_devices_are_refused_at_once() {
     let mut devices = Client::ours(Path::new("/dev"));
     let refusal = "Access denied - not a regular file: /dev/zero";
     assert_eq!(devices.refusal("read_text_file", &json!({ "path": "/dev/zero" })), refusal);
-    // The twin that is allowed.
+    // Allowed counterpart.
     client.text("write_file", &json!({ "path": "file", "content": "x" }));
     assert_eq!(client.text("read_text_file", &json!({ "path": "file" })), "x");
 }
 
 #[test]
-fn links_lead_no_further_than_allowed() {
+fn links_never_lead_out_of_the_allowed_directories() {
     let (_keep, root) = directory();
     let (inside, outside) = (root.join("in"), root.join("out"));
     for directory in [&inside, &outside] {
@@ -154,7 +154,7 @@ fn a_link_swapped_in_during_calls_leads_nowhere() {
             client.call("list_directory", &json!({ "path": "spot" }));
         }
         done.store(true, Ordering::Relaxed);
-        assert!(mine > 0, "the allowed file was never met");
+        assert!(mine > 0, "the allowed file was never read");
     });
     assert_eq!(fs::read_dir(outside).expect("directory").count(), 1);
 }
@@ -177,7 +177,7 @@ fn files_are_written_in_place() {
     assert_eq!(fs::read_dir(&root).expect("directory").count(), 1);
 }
 
-/// The view that a sandbox gives of one granted file: a mount of just that file.
+/// Simulates a sandbox view of one granted file: a mount of just that file.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_single_mounted_file_can_be_written() {
@@ -189,7 +189,7 @@ fn a_single_mounted_file_can_be_written() {
     sandboxed.args(["--ro-bind", "/", "/", "--bind"]).args([&path, &path]);
     sandboxed.arg("--").arg(server.get_program()).arg(&root);
     let mut client = Client::start(&mut sandboxed);
-    client.greet("2025-06-18", &json!({}));
+    client.handshake("2025-06-18", &json!({}));
     client.text("edit_file", &json!({ "path": path, "edits": [{ "oldText": "one", "newText": "1" }] }));
     assert_eq!(fs::read_to_string(&path).expect("file"), "1\ntwo\n");
     client.text("write_file", &json!({ "path": path, "content": "new" }));
@@ -227,7 +227,7 @@ fn moves_replace_nothing_on_one_disk_or_between_two() {
     let device = |path: &Path| fs::metadata(path).expect("directory").dev();
     assert_ne!(device(&here), device(&there), "this test needs two file systems");
     let mut client = Client::start(crate::client::ours().args([&here, &there]));
-    client.greet("2025-06-18", &json!({}));
+    client.handshake("2025-06-18", &json!({}));
     for target in [&here, &there] {
         fs::create_dir_all(here.join("tree/below")).expect("directory");
         fs::write(here.join("tree/below/file"), "content").expect("file");
@@ -258,7 +258,7 @@ fn moves_replace_nothing_on_one_disk_or_between_two() {
         client.refusal("move_file", &moved),
         format!("Access denied - not a regular file: {}/tree/pipe", here.display())
     );
-    assert!(!there.join("partial").exists(), "a failed move leaves nothing behind");
+    assert!(!there.join("partial").exists(), "a failed move leaves no partial copy");
     assert_eq!(fs::read_to_string(here.join("tree/a")).expect("file"), "content");
 }
 

@@ -1,4 +1,4 @@
-//! The server as a client sees it: a real process on real files.
+//! The server from the client's side: a real process on real files.
 #![cfg(unix)]
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The server with the client of the official Rust SDK.
-#![expect(deprecated, reason = "roots are deprecated for the 2026-07-28 revision only")]
+//! Tests with the client of the official Rust SDK.
+#![expect(deprecated, reason = "roots are deprecated in 2026-07-28 only")]
 
 use std::path::PathBuf;
 

@@ -1,15 +1,15 @@
-//! The protocol: revisions, faults, bounds and the end.
+//! The protocol: versions, invalid input, limits and shutdown.
 
 use serde_json::{Value, json};
 
 use crate::client::{Client, directory, ours};
 
 #[test]
-fn every_revision_with_a_handshake_is_spoken() {
+fn every_version_with_a_handshake_is_supported() {
     let (_keep, root) = directory();
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let mut client = Client::start(ours().arg(&root));
-        let answer = client.greet(revision, &json!({}));
+        let answer = client.handshake(revision, &json!({}));
         assert_eq!(answer["result"]["protocolVersion"], revision);
         assert_eq!(answer["result"]["serverInfo"]["name"], "ironcurtain-filesystem");
         let tools = client.request("tools/list", &json!({}));
@@ -20,11 +20,11 @@ fn every_revision_with_a_handshake_is_spoken() {
 }
 
 #[test]
-fn other_revisions_are_answered_with_the_newest_one_spoken() {
+fn other_versions_get_the_newest_supported_one() {
     let (_keep, root) = directory();
     for revision in ["2026-07-28", "1999-01-01", "x"] {
         let mut client = Client::start(ours().arg(&root));
-        let answer = client.greet(revision, &json!({}));
+        let answer = client.handshake(revision, &json!({}));
         assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
     }
     let mut client = Client::start(ours().arg(&root));
@@ -35,12 +35,12 @@ fn other_revisions_are_answered_with_the_newest_one_spoken() {
     } });
     let refused = client.request("server/discover", &meta);
     assert_eq!(refused["error"]["data"]["requested"], "2026-07-28", "{refused}");
-    let answer = client.greet("2025-11-25", &json!({}));
+    let answer = client.handshake("2025-11-25", &json!({}));
     assert_eq!(answer["result"]["protocolVersion"], "2025-11-25");
 }
 
 #[test]
-fn malformed_input_is_survived() {
+fn malformed_input_does_not_stop_the_server() {
     let (_keep, root) = directory();
     let mut client = Client::start(ours().arg(&root));
     // Before the handshake.
@@ -48,7 +48,7 @@ fn malformed_input_is_survived() {
     assert_eq!(client.receive()["error"]["code"], -32600);
     client.notify("notifications/initialized");
     client.send(&json!({ "jsonrpc": "2.0", "id": 9, "result": {} }));
-    client.greet("2025-06-18", &json!({}));
+    client.handshake("2025-06-18", &json!({}));
     // After it.
     for (line, id, code) in [
         (&b"[]"[..], Value::Null, -32600),
@@ -131,7 +131,7 @@ fn a_message_of_64_mib_is_served_and_a_longer_one_refused() {
 }
 
 #[test]
-fn calls_made_before_the_end_are_answered() {
+fn calls_before_eof_are_answered() {
     let (_keep, root) = directory();
     let mut client = Client::ours(&root);
     let path = root.join("file");

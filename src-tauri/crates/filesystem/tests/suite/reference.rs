@@ -1,7 +1,7 @@
-//! The same calls to our server and to the reference server give the same answers.
+//! The same calls to our server and to the reference server give the same results.
 //!
-//! Both work on trees that are alike. Answers are compared whole, but for what `pair::alike` evens out
-//! and for the calls in `different`.
+//! Both work on equal trees. Results are compared completely, except for what `pair::alike` normalizes and for the calls in
+//! `different`.
 
 mod pair;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use self::pair::{Pair, ROOT};
 
 #[test]
-fn the_tools_are_the_same_but_for_their_descriptions() {
+fn the_tools_are_the_same_except_for_their_descriptions() {
     let mut pair = Pair::new();
     let [ours, theirs] =
         pair.both(|client| client.request("tools/list", &json!({}))["result"]["tools"].clone());
@@ -288,7 +288,7 @@ fn editing_is_the_same() {
 }
 
 #[test]
-fn what_is_different_is_so_for_a_reason() {
+fn listed_differences_still_exist() {
     let mut pair = Pair::new();
     for (reason, tool, arguments, text) in different() {
         let [ours, theirs] = pair.answers(tool, &arguments);
@@ -297,57 +297,57 @@ fn what_is_different_is_so_for_a_reason() {
     }
 }
 
-/// Calls that our server answers otherwise, why, and how.
+/// Calls with a different result, the reason, and our result.
 ///
-/// Further differences, which no single call shows, and other tests do:
-/// - an empty list of roots allows nothing; the reference keeps the directories it had (`roots`);
+/// Other tests cover differences that no single call shows:
+/// - an empty list of roots allows nothing; the reference keeps its previous directories (`roots`);
 /// - a call waits for a change of roots that was announced before it (`roots`);
-/// - an edited file keeps its CR LF line ends; the reference makes them all LF (`files`);
+/// - an edited file keeps its CR LF line endings; the reference changes them to LF (`files`);
 /// - pipes and devices are refused at once; the reference waits for them (`files`);
 /// - a move between two file systems works, and a race never replaces the destination (`files`);
-/// - text beyond 64 MiB, trees beyond 200 levels and patterns beyond reason have bounds (`files`);
-/// - dates are told in UTC, whatever the zone of the server.
+/// - text over 64 MiB, trees over 200 levels and extreme patterns are limited (`files`);
+/// - dates are in UTC, whatever the server's time zone.
 fn different() -> Vec<(&'static str, &'static str, Value, &'static str)> {
     vec![
         (
-            "nothing is told about what a link outside leads to",
+            "nothing is revealed about targets outside",
             "list_directory_with_sizes",
             json!({ "path": "leak" }),
             "[FILE] link                                  0 B\n\nTotal: 1 files, 0 directories\nCombined size: 0 B",
         ),
         (
-            "replacement characters are never written over the bytes they stand for",
+            "replacement characters never overwrite the original bytes",
             "edit_file",
             json!({ "path": "binary", "edits": [], "dryRun": true }),
             "Cannot edit a file that is not UTF-8 text: @ROOT/binary",
         ),
         (
-            "the reference writes beside the file first; we write in place",
+            "the reference writes a temporary file first; we write in place",
             "write_file",
             json!({ "path": "directory", "content": "" }),
             "EISDIR: illegal operation on a directory, open '@ROOT/directory'",
         ),
         (
-            "only the first fault of several in the arguments is told",
+            "only the first of several invalid arguments is reported",
             "move_file",
             json!({}),
             "MCP error -32602: Input validation error: Invalid arguments for tool move_file: \
              Invalid input: expected string, received undefined at source",
         ),
         (
-            "no lines at all of a directory are still lines of a directory",
+            "reading no lines of a directory still fails",
             "read_text_file",
             json!({ "path": "directory", "head": -1 }),
             "EISDIR: illegal operation on a directory, read '@ROOT/directory'",
         ),
         (
-            "a name in another Unicode form is another name: what is opened is what was judged",
+            "a name in another Unicode form is a different name: the judged file is opened",
             "read_text_file",
             json!({ "path": "accent \u{e9}" }),
             "ENOENT: no such file or directory, open '@ROOT/accent \u{e9}'",
         ),
         (
-            "an empty pattern leaves nothing out",
+            "an empty pattern excludes nothing",
             "directory_tree",
             json!({ "path": "leak", "excludePatterns": [""] }),
             "[\n  {\n    \"name\": \"link\",\n    \"type\": \"file\"\n  }\n]",
@@ -355,7 +355,7 @@ fn different() -> Vec<(&'static str, &'static str, Value, &'static str)> {
     ]
 }
 
-/// A tool without what is ours to word, and without a default that the reference spells out.
+/// Returns a tool without its description and without a default that the reference spells out.
 fn undescribed(tool: &Value) -> Value {
     let mut tool = tool.clone();
     let execution = tool.as_object_mut().expect("a tool").remove("execution");

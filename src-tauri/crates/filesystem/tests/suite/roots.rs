@@ -1,4 +1,4 @@
-//! Roots: told, changed, taken away.
+//! Roots: sent, changed, removed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const CHANGED: &str = "notifications/roots/list_changed";
 fn the_clients_roots_replace_the_command_line() {
     let (_keep, [one, two]) = two_directories();
     let mut client = Client::ours_with_roots(&[&one]);
-    client.tell_roots(&[&two]);
+    client.send_roots(&[&two]);
     assert_eq!(allowed(&mut client), format!("Allowed directories:\n{}", two.display()));
     assert!(reads(&mut client, &two));
     assert!(!reads(&mut client, &one));
@@ -24,15 +24,15 @@ fn the_clients_roots_replace_the_command_line() {
 fn a_call_sent_right_after_a_change_is_judged_by_the_changed_roots() {
     let (_keep, [one, two]) = two_directories();
     let mut client = Client::ours_with_roots(&[]);
-    client.tell_roots(&[&one]);
+    client.send_roots(&[&one]);
     assert!(reads(&mut client, &one));
     for round in 0..50 {
         let (new, old) = if round % 2 == 0 { (&two, &one) } else { (&one, &two) };
-        // The calls are sent before the client has told its roots.
+        // The calls are sent before the client has sent its roots.
         client.notify(CHANGED);
         let granted = client.send_request("tools/call", &read_call(new));
         let revoked = client.send_request("tools/call", &read_call(old));
-        client.tell_roots(&[new]);
+        client.send_roots(&[new]);
         let mut answers = [client.receive(), client.receive()];
         answers.sort_by_key(|answer| answer["id"].as_u64());
         assert_eq!(answers[0]["id"], granted);
@@ -54,27 +54,27 @@ fn an_empty_list_allows_nothing() {
     let (_keep, [one, two]) = two_directories();
     for nothing in [&[][..], &[Path::new("/nonexistent")], &[&one.join("file")]] {
         let mut client = Client::ours_with_roots(&[&one]);
-        client.tell_roots(&[&two]);
+        client.send_roots(&[&two]);
         assert!(reads(&mut client, &two));
         client.notify(CHANGED);
-        client.tell_roots(nothing);
+        client.send_roots(nothing);
         assert_eq!(allowed(&mut client), "Allowed directories:\n");
         assert!(!reads(&mut client, &one));
         assert!(!reads(&mut client, &two));
         client.notify(CHANGED);
-        client.tell_roots(&[&one]);
+        client.send_roots(&[&one]);
         assert!(reads(&mut client, &one));
     }
 }
 
 #[test]
-fn a_client_that_stops_telling_its_roots_loses_them() {
+fn a_client_that_stops_sending_roots_loses_access() {
     let (_keep, [one, two]) = two_directories();
     let mut client = Client::ours_with_roots(&[&one]);
     fail_roots(&mut client);
-    assert!(reads(&mut client, &one), "the command line holds until roots are told");
+    assert!(reads(&mut client, &one), "the command line applies until roots are sent");
     client.notify(CHANGED);
-    client.tell_roots(&[&two]);
+    client.send_roots(&[&two]);
     assert!(reads(&mut client, &two));
     client.notify(CHANGED);
     fail_roots(&mut client);
@@ -83,10 +83,10 @@ fn a_client_that_stops_telling_its_roots_loses_them() {
 }
 
 #[test]
-fn a_client_that_never_answers_is_not_waited_for_for_ever() {
+fn waiting_for_an_unresponsive_client_times_out() {
     let (_keep, [one, two]) = two_directories();
     let mut client = Client::ours_with_roots(&[&one]);
-    client.tell_roots(&[&two]);
+    client.send_roots(&[&two]);
     client.notify(CHANGED);
     let call = client.send_request("tools/call", &read_call(&two));
     let question = client.receive();
@@ -115,7 +115,7 @@ fn roots_may_have_any_name() {
 }
 
 #[test]
-fn long_work_ends_when_its_directory_is_taken_away() {
+fn long_operations_stop_when_their_directory_is_removed() {
     let (_keep, [one, two]) = two_directories();
     for directory in 0..300 {
         let directory = one.join(format!("directory {directory}"));
@@ -125,8 +125,8 @@ fn long_work_ends_when_its_directory_is_taken_away() {
         }
     }
     let mut client = Client::ours_with_roots(&[]);
-    client.tell_roots(&[&one]);
-    // Slow by design: the search has to weigh many patterns for each entry.
+    client.send_roots(&[&one]);
+    // Slow by design: the search must check many patterns for each entry.
     let patterns: Vec<String> = (0..2000).map(|number| format!("**/*{number}x*/**")).collect();
     let search = json!({ "name": "search_files", "arguments": {
         "path": one, "pattern": "**", "excludePatterns": patterns,
@@ -134,7 +134,7 @@ fn long_work_ends_when_its_directory_is_taken_away() {
     let id = client.send_request("tools/call", &search);
     client.request("ping", &json!({}));
     client.notify(CHANGED);
-    client.tell_roots(&[&two]);
+    client.send_roots(&[&two]);
     let answer = client.receive();
     assert_eq!(answer["id"], id);
     let text = "Cancelled: the call was cancelled or its directory is no longer allowed";
@@ -146,7 +146,7 @@ fn long_work_ends_when_its_directory_is_taken_away() {
 fn nothing_below_a_root_is_held_open_between_calls() {
     let (_keep, [one, _]) = two_directories();
     let mut client = Client::ours_with_roots(&[]);
-    client.tell_roots(&[&one]);
+    client.send_roots(&[&one]);
     assert!(reads(&mut client, &one));
     client.text("search_files", &json!({ "path": one, "pattern": "**" }));
     client.text("write_file", &json!({ "path": one.join("new"), "content": "x" }));

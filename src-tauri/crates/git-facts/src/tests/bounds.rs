@@ -1,18 +1,17 @@
-//! The part of a repository that is read, and of which formats, with what lies just beyond.
+//! Limits of what is read, and of the supported formats, with cases just beyond each.
 
 use super::parts::{EVIL, FOREIGN, GITHUB, NOT_PLAIN, NOT_UNDERSTOOD, ORIGIN};
 use super::*;
 
-const TOO_BIG: &str = "(not known, because the configuration of the repository is too big)";
+const TOO_BIG: &str = "(unknown: the configuration of the repository is too big)";
 
-const CONDITIONAL: &str =
-    "(not known, because the configuration of the repository includes other files under conditions)";
+const CONDITIONAL: &str = "(unknown: the configuration of the repository has conditional includes)";
 
-/// Leads the address elsewhere.
+/// Redirects the address.
 const REPLACED: &str = "[url \"https://evil.example/\"]\n\tinsteadOf = https://github.com/acme/\n";
 
 #[test]
-fn files_include_each_other_as_deep_as_git_has_it() {
+fn includes_nest_as_deep_as_in_git() {
     let person = Person::new();
     person.config(&format!("{ORIGIN}[include]\n\tpath = 1\n"));
     for depth in 1..11 {
@@ -27,10 +26,10 @@ fn files_include_each_other_as_deep_as_git_has_it() {
 }
 
 #[test]
-fn the_most_settings_and_the_biggest_file_are_read_and_one_more_is_too_big() {
+fn the_limits_of_settings_and_file_size_are_exact() {
     let person = Person::new();
     let settings = |count: usize| {
-        // With the version, the address and one that begins a section.
+        // The version and the address count as settings too.
         person.config(&format!("{ORIGIN}[x]\n{}", "\ty\n".repeat(count - 2)));
         person.push(None)
     };
@@ -44,9 +43,9 @@ fn the_most_settings_and_the_biggest_file_are_read_and_one_more_is_too_big() {
 }
 
 #[test]
-fn what_git_says_is_read_to_its_bound_and_no_further() {
+fn the_output_of_git_is_limited() {
     let person = Person::new();
-    // Every setting is spelled out with its section, a text in a file of less than the most bytes.
+    // Git prints every setting with its section, so a file below the size limit gives too much output.
     let many = format!("[x \"{}\"]\n{}", "s".repeat(400), "\ty\n".repeat(10_000));
     let said = |more: usize| {
         person.config(&format!("{ORIGIN}{many}[z]\n\tz = {}\n", "z".repeat(more)));
@@ -59,7 +58,7 @@ fn what_git_says_is_read_to_its_bound_and_no_further() {
 }
 
 #[test]
-fn the_most_remotes_are_known_and_with_one_more_none_is() {
+fn one_remote_over_the_limit_makes_all_unknown() {
     let person = Person::new();
     let remotes = |count: usize| {
         let others: String = (1..count).map(|at| format!("[remote \"{at}\"]\n\turl = x\n")).collect();
@@ -70,7 +69,7 @@ fn the_most_remotes_are_known_and_with_one_more_none_is() {
 }
 
 #[test]
-fn an_include_whose_place_git_gives_a_meaning_of_its_own_is_not_known() {
+fn an_include_with_a_special_prefix_is_unknown() {
     let person = Person::new();
     let included = |path: &str| {
         person.config(&format!("{ORIGIN}[include]\n\tpath = {path}\n"));
@@ -90,7 +89,7 @@ fn an_include_whose_place_git_gives_a_meaning_of_its_own_is_not_known() {
 }
 
 #[test]
-fn a_format_that_not_every_git_reads_is_not_known() {
+fn a_format_that_some_versions_of_git_lack_is_unknown() {
     let person = Person::new();
     for (version, extension, expected) in [
         ("", "", GITHUB),
@@ -118,7 +117,7 @@ fn a_format_that_not_every_git_reads_is_not_known() {
 }
 
 #[test]
-fn a_remote_without_a_name_is_not_understood() {
+fn a_remote_without_a_name_is_invalid() {
     let person = Person::new();
     person.config(&format!("{ORIGIN}[remote \"\"]\n\turl = https://evil.example/x\n"));
     assert_eq!(person.push(None), [NOT_UNDERSTOOD]);
@@ -127,7 +126,7 @@ fn a_remote_without_a_name_is_not_understood() {
 }
 
 #[test]
-fn what_is_checked_out_is_a_branch_or_a_commit() {
+fn head_is_a_branch_or_a_commit() {
     let person = Person::new();
     person.config(&format!("{ORIGIN}{EVIL}[branch \"a/b.c\"]\n\tremote = evil\n"));
     let commit = "0123456789abcdefABCDEF0123456789abcdef01";

@@ -1,14 +1,14 @@
-//! Random repositories of hostile parts: git goes where it is said to go, or it is not known where it goes.
+//! Random repositories of hostile parts: git goes to a reported address, or the address is reported as unknown.
 //!
-//! Set `IRONCURTAIN_GIT_CASES` to `FIRST..LAST` to run others than the usual ones.
+//! Set `IRONCURTAIN_GIT_CASES` to `FIRST..LAST` to run other cases.
 
 use super::wire::{Wire, place};
 use super::*;
 
-/// The usual repositories.
+/// Default cases.
 const CASES: std::ops::Range<u64> = 0..160;
 
-/// Every repository begins with these.
+/// Start of every repository's configuration.
 const BASE: &str = "[remote \"origin\"]\n\turl = https://github.com/acme/app\n\
                     [remote \"evil\"]\n\turl = https://evil.example/x\n";
 
@@ -43,7 +43,7 @@ const HEADS: [&str; 9] = [
 ];
 const BRANCHES: [&str; 5] = ["main", "main", "a", "a\u{a0}", "a b"];
 
-/// Numbers that look like chance and are the same every time, and the name that most of it is about.
+/// A reproducible random number generator, and the name that most settings use.
 struct Dice {
     state: u64,
     topic: &'static str,
@@ -67,12 +67,12 @@ impl Dice {
         all[self.roll(all.len())]
     }
 
-    /// A name: the one that it is about, or another.
+    /// Returns the main name or another one.
     fn name(&mut self, others: &[&'static str]) -> &'static str {
         if self.hits(2) { self.topic } else { self.of(others) }
     }
 
-    /// One in so many.
+    /// Returns `true` once in `many` calls on average.
     fn hits(&mut self, many: usize) -> bool {
         self.roll(many) == 0
     }
@@ -96,7 +96,7 @@ impl Dice {
     }
 
     fn group(&mut self) -> String {
-        // None that holds itself: git would fetch it for ever.
+        // Avoid a group that contains itself: git would fetch it forever.
         let (first, between) = (self.of(&["origin", "gone", "evil"]), self.of(&[" ", "\u{a0}", "\t"]));
         let members = [first, self.of(&["evil", "origin", ""])].join(between);
         let members = members.trim_end_matches(' ');
@@ -105,7 +105,7 @@ impl Dice {
         )
     }
 
-    /// One remote with several addresses.
+    /// Generates a remote with several addresses.
     fn list(&mut self) -> String {
         let mut text = format!("[remote \"{}\"]\n", self.name(&["origin"]));
         for _ in 0..=self.roll(3) {
@@ -115,7 +115,7 @@ impl Dice {
         text
     }
 
-    /// Replacements of one beginning.
+    /// Generates competing replacements of one prefix.
     fn rivals(&mut self) -> String {
         let beginning = self.name(&BEGINNINGS);
         let mut text = String::new();
@@ -127,7 +127,7 @@ impl Dice {
         text
     }
 
-    /// A setting that changes where git goes.
+    /// Generates a setting that changes where git goes.
     fn turn(&mut self) -> String {
         match self.roll(10) {
             0 => self.remote(),
@@ -145,7 +145,7 @@ impl Dice {
     }
 }
 
-/// Changes the repository `repo` in one way, and says in which folder git is to be run then.
+/// Makes one change to the repository `repo`, and returns the folder in which to run git.
 fn change(person: &Person, dice: &mut Dice) -> &'static str {
     let add = |more: &str| {
         let config = person.path("repo/.git/config");
@@ -237,7 +237,7 @@ fn change(person: &Person, dice: &mut Dice) -> &'static str {
     "repo"
 }
 
-/// Puts something between git and the repository.
+/// Moves the repository behind an indirection.
 fn move_away(person: &Person, dice: &mut Dice) -> &'static str {
     let other = "[core]\n\trepositoryformatversion = 0\n[remote \"origin\"]\n\turl = git@github.com:other\n";
     let rename = |from: &str, to: &str| {
@@ -296,7 +296,7 @@ fn move_away(person: &Person, dice: &mut Dice) -> &'static str {
 }
 
 #[test]
-fn git_goes_where_it_is_said_to_go_or_it_is_not_known() {
+fn git_goes_to_a_reported_address_or_it_is_unknown() {
     let (first, last) = match std::env::var("IRONCURTAIN_GIT_CASES") {
         Ok(range) => range.split_once("..").map(|(a, b)| (a.parse().unwrap(), b.parse().unwrap())).unwrap(),
         Err(_) => (CASES.start, CASES.end),
@@ -311,7 +311,7 @@ fn git_goes_where_it_is_said_to_go_or_it_is_not_known() {
         let wire = Wire::new(&person);
         let mut folder = "repo";
         for _ in 0..=dice.roll(2) {
-            // What moves the repository comes last.
+            // Moving the repository must be the last change.
             if folder == "repo" && person.path("repo/.git").as_path().is_dir() {
                 folder = change(&person, &mut dice);
             }
@@ -325,7 +325,7 @@ fn git_goes_where_it_is_said_to_go_or_it_is_not_known() {
         let said = person.ask(folder, way, raw.as_deref(), false);
         let real = wire.goes_to(folder, &arguments);
         went += usize::from(!real.is_empty());
-        // What leads to no place is covered by no pattern.
+        // No pattern covers an address without a place.
         let places: Option<Vec<String>> = said.iter().map(|address| place(address)).collect();
         let Some(places) = places else { continue };
         known += usize::from(!real.is_empty());
@@ -334,10 +334,10 @@ fn git_goes_where_it_is_said_to_go_or_it_is_not_known() {
         let [config, own] = ["repo/.git/config", ".gitconfig"].map(read);
         assert_eq!(
             astray, None,
-            "case {case}: git {arguments:?} in {folder}: said {said:?}, went to {real:?}\n{config}\n{own}"
+            "case {case}: git {arguments:?} in {folder}: reported {said:?}, went to {real:?}\n{config}\n{own}"
         );
     }
-    // Much of what is asked about is known, though every repository has a hostile part.
+    // Many results are known, although every repository has a hostile part.
     println!("{known} of {went}");
     assert!(known * 4 > went && went > 0, "{known} of {went} were known");
 }

@@ -1,4 +1,4 @@
-//! Which folder is the repository, and which of its files count: as git has it, or not known.
+//! Finding the repository and its relevant files: as git does, or unknown.
 
 use super::parts::{GITHUB, LEGACY, NOT_PLAIN, ORIGIN};
 use super::wire::{Wire, place};
@@ -7,7 +7,7 @@ use super::*;
 const EVIL: &str = "https://evil.example/x";
 const EVIL_ORIGIN: &str = "[remote \"origin\"]\n\turl = https://evil.example/x\n";
 
-/// Makes a folder with these parts of a repository and another origin.
+/// Creates a folder with these parts of a repository and another origin.
 fn make(person: &Person, folder: &str, parts: &[&str]) {
     person
         .file(&format!("{folder}/config"), &format!("[core]\n\trepositoryformatversion = 0\n{EVIL_ORIGIN}"));
@@ -20,7 +20,7 @@ fn make(person: &Person, folder: &str, parts: &[&str]) {
 }
 
 #[test]
-fn a_folder_that_lacks_a_part_of_a_repository_is_passed_over_as_by_git() {
+fn an_incomplete_repository_is_skipped_as_in_git() {
     let person = Person::new();
     person.config(ORIGIN);
     person.commit("repo");
@@ -42,21 +42,21 @@ fn a_folder_that_lacks_a_part_of_a_repository_is_passed_over_as_by_git() {
 }
 
 #[test]
-fn a_repository_whose_parts_are_no_folders_is_not_known() {
+fn a_repository_with_files_in_place_of_folders_is_unknown() {
     let person = Person::new();
     person.config(ORIGIN);
     for odd in ["objects", "refs"] {
         let folder = format!("repo/{odd}");
         let other = if odd == "refs" { "objects" } else { "refs" };
         make(&person, &folder, &["HEAD", other]);
-        // It may be gone into, as far as that is a question of rights.
+        // Executable, so that its permissions would allow entering it.
         person.program(&format!("{folder}/{odd}"), "");
         assert_eq!(person.ask(&folder, RemoteUse::Fetch, Some("origin"), false), [NOT_PLAIN], "{odd}");
     }
 }
 
 #[test]
-fn settings_of_a_worktree_count_where_the_repository_says_so() {
+fn worktree_settings_count_if_the_repository_enables_them() {
     let person = Person::new();
     person.commit("repo");
     person.file("repo/.git/config.worktree", "[remote \"origin\"]\n\tpushurl = https://evil.example/x\n");
@@ -72,7 +72,7 @@ fn settings_of_a_worktree_count_where_the_repository_says_so() {
 }
 
 #[test]
-fn remotes_in_files_of_their_own_are_none_only_where_there_is_nothing() {
+fn any_legacy_remote_file_makes_the_repository_unknown() {
     let person = Person::new();
     person.config(ORIGIN);
     for legacy in ["remotes", "branches"] {
@@ -91,11 +91,10 @@ fn remotes_in_files_of_their_own_are_none_only_where_there_is_nothing() {
 }
 
 #[test]
-fn where_nothing_may_be_looked_at_no_remote_is_known() {
+fn without_permission_to_read_no_remote_is_known() {
     let person = Person::new();
     let question = person.question("repo", RemoteUse::Push, Some("origin"));
-    let refused =
-        "(not known, because the configuration of the repository is in a place that may not be looked at)";
+    let refused = "(unknown: the configuration of the repository is in a place that may not be read)";
     assert_eq!(question.refused(), [(0, Fact::Remotes(vec![refused.to_owned()]))]);
     assert_eq!(question.repositories(), [person.path("repo")]);
 }

@@ -1,4 +1,4 @@
-//! A repository with a hostile part is not judged as the same repository without it.
+//! A repository with a hostile part is judged differently from the same repository without it.
 
 use super::parts::*;
 use super::wire::{Wire, place};
@@ -23,7 +23,7 @@ fn check(part: &Part) {
         person.link(link, to);
     }
     assert_eq!(ask(), part.after, "with it: {}", part.what);
-    // Where that is an address, it is where git goes.
+    // If the result is an address, git really goes there.
     let verb = if part.way == RemoteUse::Push { "push" } else { "fetch" };
     let sent = part.raw.map(address::sent);
     let arguments: Vec<&str> = [Some(verb), sent.as_deref()].into_iter().flatten().collect();
@@ -39,17 +39,17 @@ fn check(part: &Part) {
 }
 
 #[test]
-fn what_a_hostile_configuration_says_is_read_as_git_reads_it() {
+fn hostile_configuration_is_read_as_git_reads_it() {
     LISTS.iter().for_each(check);
 }
 
 #[test]
-fn what_hostile_files_of_a_repository_say_is_read_as_git_reads_it_or_not_known() {
+fn hostile_repository_files_are_read_as_git_reads_them_or_unknown() {
     FILES.iter().for_each(check);
 }
 
 #[test]
-fn a_repository_that_changes_how_git_connects_is_not_known() {
+fn a_repository_that_changes_how_git_connects_is_unknown() {
     for added in CONNECTIONS {
         let files = &[("repo/.git/inc", "[http]\n\tproxy = http://192.0.2.1:3128\n")];
         check(&Part { what: added, added, files, after: CONNECTED, ..PART });
@@ -58,7 +58,7 @@ fn a_repository_that_changes_how_git_connects_is_not_known() {
 }
 
 #[test]
-fn folders_of_a_repository_are_named_to_the_last_blank() {
+fn trailing_blanks_in_folder_names_are_kept() {
     let person = Person::new();
     person.config(ORIGIN);
     let moved = person.path("repo").as_path().join("real ");
@@ -83,7 +83,7 @@ fn folders_of_a_repository_are_named_to_the_last_blank() {
 }
 
 #[test]
-fn a_clone_is_made_without_the_repository_around_it() {
+fn a_clone_ignores_the_surrounding_repository() {
     let person = Person::new();
     person.config("[url \"https://github.com/\"]\n\tinsteadOf = https://evil.example/\n");
     person.file(".gitconfig", "[url \"https://github.com/\"]\n\tinsteadOf = gh:\n");
@@ -93,7 +93,7 @@ fn a_clone_is_made_without_the_repository_around_it() {
     assert_eq!(
         ask(RemoteUse::Clone, "gh:acme/app"),
         ["https://github.com/acme/app"],
-        "the person's own counts"
+        "the user's own counts"
     );
     for (tool, way) in [
         ("git_clone", RemoteUse::Clone),
@@ -107,7 +107,7 @@ fn a_clone_is_made_without_the_repository_around_it() {
 }
 
 #[test]
-fn what_git_also_does_without_a_repository_is_judged_without_it_too() {
+fn operations_that_need_no_repository_are_also_judged_without_it() {
     let person = Person::new();
     person.config(&format!("{ORIGIN}[url \"https://github.com/\"]\n\tinsteadOf = https://evil.example/\n"));
     let ask = |way, raw| person.ask("repo", way, Some(raw), false);
@@ -115,7 +115,7 @@ fn what_git_also_does_without_a_repository_is_judged_without_it_too() {
     assert_eq!(ask(RemoteUse::Either, "https://evil.example/x"), both);
     assert_eq!(ask(RemoteUse::Either, "origin"), [GITHUB]);
     assert_eq!(ask(RemoteUse::Fetch, "https://evil.example/x"), both[..1]);
-    // Git takes a repository of a version that it does not know for none, where it needs none.
+    // Git treats a repository with an unknown version as none, for operations that need none.
     let version = "[core]\n\trepositoryformatversion = 9\n";
     person.file(
         "repo/.git/config",
@@ -129,7 +129,7 @@ fn what_git_also_does_without_a_repository_is_judged_without_it_too() {
 }
 
 #[test]
-fn what_is_looked_up_is_what_is_sent() {
+fn the_sent_address_is_the_one_looked_up() {
     let person = Person::new();
     person.link("link", "repo");
     let tool = json!({ "toolName": "git_push", "serverName": "git", "args": {
@@ -160,7 +160,7 @@ fn what_is_looked_up_is_what_is_sent() {
 }
 
 #[test]
-fn without_a_repository_an_address_is_known_only_for_a_clone() {
+fn without_a_repository_only_a_clones_address_is_known() {
     let person = Person::new();
     let git = GitContext { person: person.path(""), in_sandbox: true };
     let ask = |way, raw: Option<&str>| {
@@ -170,7 +170,7 @@ fn without_a_repository_an_address_is_known_only_for_a_clone() {
     };
     let known = vec![(3, Fact::Remotes(vec![GITHUB.to_owned()]))];
     assert_eq!(ask(RemoteUse::Clone, Some(GITHUB)), known);
-    let unknown = "(not known, because the call does not say in which repository it works)";
+    let unknown = "(unknown: the call does not name its repository)";
     for way in [RemoteUse::Push, RemoteUse::Fetch, RemoteUse::Either] {
         for raw in [Some(GITHUB), Some("origin"), None] {
             assert_eq!(ask(way, raw), [(3, Fact::Remotes(vec![unknown.to_owned()]))], "{way:?} {raw:?}");

@@ -1,23 +1,23 @@
-//! Tests that need a process of their own: the variables that say where git and its configuration are.
+//! Tests that need their own process, because they set the variables for git and its configuration.
 
 use super::*;
 
-/// Set in the process that looks.
+/// Variable set in the child process.
 const INSIDE: &str = "IRONCURTAIN_TEST_OF_GIT";
 
-/// Those whose addresses are replaced, each in a file of its own.
+/// Hosts whose addresses are replaced, each in a separate file.
 const HOSTS: [&str; 5] = ["machine", "usual", "base", "own", "global"];
 
 /// Variables of a process.
 type Variables<'a> = &'a [(&'a str, &'a str)];
 
-/// Has a file lead an address to a host that tells of it.
+/// Makes a file redirect an address to a host that identifies the file.
 fn leads(person: &Person, file: &str, host: &str) {
     person.file(file, &format!("[url \"https://{host}.example/\"]\n\tinsteadOf = {host}:\n"));
 }
 
 #[test]
-fn the_files_of_the_machine_and_the_person_are_where_their_variables_say() {
+fn variables_name_the_files_of_the_machine_and_the_user() {
     if std::env::var_os(INSIDE).is_some() {
         return look();
     }
@@ -49,41 +49,41 @@ fn the_files_of_the_machine_and_the_person_are_where_their_variables_say() {
         let of_git = clean(&mut git, &person).envs(variables.clone()).output().unwrap();
         assert_eq!(String::from_utf8(of_git.stdout).unwrap().lines().collect::<Vec<_>>(), expected);
         if !has_machine {
-            // A server may be without the variable: both count.
+            // The server may run without the variable, so both results count.
             let (with, without) = (address("machine", true), std::mem::take(&mut expected[0]));
             expected[0] = with;
             expected.push(without);
         }
-        again("the_files_of_the_machine_and_the_person_are_where_their_variables_say", |again| {
+        rerun("variables_name_the_files_of_the_machine_and_the_user", |again| {
             clean(again, &person).envs(variables).env(INSIDE, expected.join(" "));
         });
     }
 }
 
 #[test]
-fn git_is_bound_before_it_is_heard() {
+fn limits_apply_before_output_is_read() {
     if std::env::var_os(INSIDE).is_some() {
         return look();
     }
     let person = Person::new();
     person.config(parts::ORIGIN);
     let (wrote, folders) = (person.path("wrote"), std::env::var("PATH").unwrap());
-    // Waits for its bounds, which are set once it runs; without them it is not heard in time.
+    // Waits for its limits, which are set after it starts; without them it times out.
     let bounds = "[ \"$(ulimit -f) $(ulimit -c) $(ulimit -v)\" = '0 0 524288' ]";
     let script = format!(
         "#!/bin/sh\nuntil {bounds}; do :; done\n(echo x > {wrote})\nPATH='{folders}' exec git \"$@\"\n"
     );
     person.program("bin/git", &script);
     let path = format!("{}:{folders}", person.path("bin"));
-    again("git_is_bound_before_it_is_heard", |again| {
+    rerun("limits_apply_before_output_is_read", |again| {
         clean(again, &person).env("PATH", &path).env(INSIDE, parts::GITHUB);
     });
-    assert_eq!(std::fs::read_to_string(wrote.as_path()).unwrap(), "", "it may write nothing");
+    assert_eq!(std::fs::read_to_string(wrote.as_path()).unwrap(), "", "it cannot write files");
 }
 
-/// Runs a test of this file in a process of its own.
+/// Runs a test of this file in a new process.
 #[track_caller]
-fn again(test: &str, prepare: impl FnOnce(&mut Command)) {
+fn rerun(test: &str, prepare: impl FnOnce(&mut Command)) {
     let (_, place) = module_path!().split_once("::").unwrap();
     let mut again = Command::new(std::env::current_exe().unwrap());
     prepare(again.args(["--exact", &format!("{place}::{test}"), "--nocapture"]));
@@ -97,7 +97,7 @@ fn address(host: &str, is_known: bool) -> String {
     if is_known { format!("https://{host}.example/x") } else { format!("{host}:x") }
 }
 
-/// A command without the variables that are meant, for this person.
+/// Removes the variables in question from a command for this user.
 fn clean<'a>(command: &'a mut Command, person: &Person) -> &'a mut Command {
     for name in ["XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"] {
         command.env_remove(name);
@@ -105,7 +105,7 @@ fn clean<'a>(command: &'a mut Command, person: &Person) -> &'a mut Command {
     command.env("HOME", person.path("").as_path())
 }
 
-/// Looks at the home that is the process's own.
+/// Reads the addresses in the process's own home.
 fn look() {
     let home = CanonicalPath::assume_canonical(&std::env::var("HOME").unwrap()).unwrap();
     let question = RemoteQuestion {

@@ -1,4 +1,4 @@
-//! Parts that an agent may write into a repository, beside the same repository without them. Each leads git elsewhere.
+//! Parts that an agent may write into a repository, next to the same repository without them. Each redirects git.
 
 use super::*;
 
@@ -9,21 +9,21 @@ pub(super) const EVIL: &str = "[remote \"evil\"]\n\turl = https://evil.example/x
 /// One hostile part.
 pub(super) struct Part {
     pub(super) what: &'static str,
-    /// The configuration, without and with it.
+    /// Configuration without the part and with it.
     pub(super) plain: &'static str,
     pub(super) added: &'static str,
-    /// Files and links that come with it.
+    /// Files and links that belong to the part.
     pub(super) files: &'static [(&'static str, &'static str)],
     pub(super) links: &'static [(&'static str, &'static str)],
     pub(super) folder: &'static str,
     pub(super) way: RemoteUse,
     pub(super) raw: Option<&'static str>,
-    /// The answer without it, and with it: addresses, or why they are not known.
+    /// Answers without the part and with it: addresses, or why they are unknown.
     pub(super) before: &'static str,
     pub(super) after: &'static str,
 }
 
-/// A part that does nothing, to begin from.
+/// An empty part as a base for the others.
 pub(super) const PART: Part = Part {
     what: "",
     plain: ORIGIN,
@@ -37,23 +37,17 @@ pub(super) const PART: Part = Part {
     after: "https://evil.example/x",
 };
 
-pub(super) const EMPTY: &str = "(not known, because a remote has an empty address)";
-pub(super) const LEGACY: &str =
-    "(not known, because the repository has remotes in files of their own, outside its configuration)";
-pub(super) const NOT_PLAIN: &str =
-    "(not known, because the configuration of the repository is not in plain files)";
-pub(super) const NOT_UNDERSTOOD: &str =
-    "(not known, because git does not understand the configuration of the repository)";
-pub(super) const FOREIGN: &str =
-    "(not known, because the repository is of a format that not every git reads)";
-pub(super) const CONNECTED: &str =
-    "(not known, because the configuration of the repository changes how git connects)";
-pub(super) const AMBIGUOUS: &str =
-    "(not known, because programs may understand the address of the remote differently)";
+pub(super) const EMPTY: &str = "(unknown: a remote has an empty address)";
+pub(super) const LEGACY: &str = "(unknown: the repository has remotes in files outside its configuration)";
+pub(super) const NOT_PLAIN: &str = "(unknown: the configuration of the repository is not in regular files)";
+pub(super) const NOT_UNDERSTOOD: &str = "(unknown: git cannot parse the configuration of the repository)";
+pub(super) const FOREIGN: &str = "(unknown: not every version of git supports the format of the repository)";
+pub(super) const CONNECTED: &str = "(unknown: the configuration of the repository changes how git connects)";
+pub(super) const AMBIGUOUS: &str = "(unknown: programs may read the address of the remote differently)";
 
 pub(super) const LISTS: &[Part] = &[
     Part {
-        what: "an empty pushurl takes back those before it",
+        what: "an empty pushurl clears the previous ones",
         plain: "[remote \"origin\"]\n\turl = https://evil.example/x\n\tpushurl = https://github.com/acme/app\n",
         added: "[remote \"origin\"]\n\tpushurl =\n",
         after: EMPTY,
@@ -68,7 +62,7 @@ pub(super) const LISTS: &[Part] = &[
         ..PART
     },
     Part {
-        what: "of two replacements the first that is named counts",
+        what: "the first of two replacements applies",
         plain: "[url \"https://github.com/\"]\n\tinsteadOf = gh:\n",
         added: "[url \"https://evil.example/\"]\n\tinsteadOf = gh:\n",
         raw: Some("gh:acme/app"),
@@ -76,7 +70,7 @@ pub(super) const LISTS: &[Part] = &[
         ..PART
     },
     Part {
-        what: "and it is named by whatever it replaces",
+        what: "and it is first by any prefix that it replaces",
         plain: "[url \"https://evil.example/\"]\n\tinsteadOf = zz:\n[url \"https://github.com/\"]\n\tinsteadOf = gh:\n",
         added: "[url \"https://evil.example/\"]\n\tinsteadOf = gh:\n",
         raw: Some("gh:acme/app"),
@@ -84,26 +78,26 @@ pub(super) const LISTS: &[Part] = &[
         ..PART
     },
     Part {
-        what: "what is looked up is what is sent: an address that is replaced",
+        what: "the sent address is the one looked up: a replaced address",
         added: "[url \"https://evil.example/\"]\n\tinsteadOf = https://github.com/\n",
         raw: Some("https://GITHUB.com/acme/app"),
         after: "https://evil.example/acme/app",
         ..PART
     },
     Part {
-        what: "what is looked up is what is sent: an address that is a name",
+        what: "the sent address is the one looked up: an address that is a name",
         added: "[remote \"https://github.com/acme/app\"]\n\turl = https://evil.example/x\n",
         raw: Some("https://GITHUB.com/acme/app"),
         ..PART
     },
     Part {
-        what: "a name that no remote has is an address like any other",
+        what: "a name without a remote is an address",
         plain: "[remote \"origin\"]\n\turl = https://github.com/acme/app\n[branch \"main\"]\n\tremote = gone\n",
         added: "[url \"https://evil.example/x\"]\n\tinsteadOf = gone\n",
         ..PART
     },
     Part {
-        what: "a name that no remote has may be a folder",
+        what: "a name without a remote may be a folder",
         plain: "[remote \"origin\"]\n\turl = https://github.com/acme/app\n[branch \"main\"]\n\tremote = gone\n",
         files: &[("repo/gone.git/HEAD", "ref: refs/heads/main\n")],
         after: "gone",
@@ -120,7 +114,7 @@ pub(super) const LISTS: &[Part] = &[
         ..PART
     },
     Part {
-        what: "the words of a group are parted by plain blanks",
+        what: "only plain blanks separate the members of a group",
         plain: "[remote \"a\"]\n\turl = https://github.com/acme/app\n[remotes]\n\tgrp = \"a a\"\n",
         added: "[remote \"a\u{a0}a\"]\n\turl = https://evil.example/x\n[remotes]\n\tgrp = a\u{a0}a\n",
         way: RemoteUse::Fetch,
@@ -129,7 +123,7 @@ pub(super) const LISTS: &[Part] = &[
         ..PART
     },
     Part {
-        what: "a group of one is a remote by its own name",
+        what: "a group with one member is a remote with the group's name",
         plain: "[remote \"origin\"]\n\turl = https://github.com/acme/app\n[remotes]\n\tgrp = origin origin\n",
         added: "[remotes]\n\tother = origin\n[url \"https://evil.example/x\"]\n\tinsteadOf = grp\n",
         way: RemoteUse::Fetch,
@@ -138,7 +132,7 @@ pub(super) const LISTS: &[Part] = &[
         ..PART
     },
     Part {
-        what: "an option is no address",
+        what: "an option is not an address",
         added: "[url \"https://github.com/acme/app\"]\n\tinsteadOf = --repo=evil\n",
         raw: Some("--repo=evil"),
         before: "--repo=evil",
@@ -160,7 +154,7 @@ pub(super) const LISTS: &[Part] = &[
         ..PART
     },
     Part {
-        what: "programs do not agree about backslashes",
+        what: "programs disagree about backslashes",
         plain: "[remote \"up\"]\n\turl = https://github.com/acme/app\n",
         added: "[remote \"up\"]\n\tpushurl = \"https://github.com\\\\@evil.example/x\"\n",
         after: AMBIGUOUS,
@@ -196,13 +190,13 @@ pub(super) const FILES: &[Part] = &[
         ..PART
     },
     Part {
-        what: "a branch that stands for another",
+        what: "a branch that is a symbolic reference",
         files: &[("repo/.git/refs/heads/main", "ref: refs/heads/other\n")],
         after: NOT_PLAIN,
         ..PART
     },
     Part {
-        what: "a branch that is broken",
+        what: "a malformed branch",
         files: &[("repo/.git/refs/heads/main", "nonsense\n")],
         after: NOT_PLAIN,
         ..PART
@@ -214,7 +208,7 @@ pub(super) const FILES: &[Part] = &[
         ..PART
     },
     Part {
-        what: "a branch of a name that git does not take",
+        what: "a branch with a name that git rejects",
         files: &[("repo/.git/HEAD", "ref: refs/heads/a b\n")],
         after: NOT_UNDERSTOOD,
         ..PART
@@ -229,26 +223,26 @@ pub(super) const FILES: &[Part] = &[
         ..PART
     },
     Part {
-        what: "a truth value that only git understands",
+        what: "a boolean spelling that only git accepts",
         added: "[extensions]\n\tworktreeConfig = 00\n",
         after: NOT_UNDERSTOOD,
         ..PART
     },
     Part {
-        what: "a repository of no plain version",
+        what: "a repository with a malformed version",
         added: "[extensions]\n\tworktreeConfig = true\n[core]\n\trepositoryformatversion = -1\n",
         after: FOREIGN,
         ..PART
     },
     Part {
-        what: "fetch.all, as only git understands it",
+        what: "fetch.all, in a spelling that only git accepts",
         way: RemoteUse::Fetch,
         added: "[fetch]\n\tall = 0x0\n",
         after: NOT_UNDERSTOOD,
         ..PART
     },
     Part {
-        what: "an include beside a link, not beside what it leads to",
+        what: "an include relative to a link, not to its target",
         added: "[include]\n\tpath = inc\n",
         files: &[
             (
@@ -261,7 +255,7 @@ pub(super) const FILES: &[Part] = &[
         ..PART
     },
     Part {
-        what: "an include by a way that does not exist",
+        what: "an include through a folder that does not exist",
         plain: "[remote \"origin\"]\n\turl = https://github.com/acme/app\n[branch \"main\"]\n\tremote = origin\n",
         added: "[remote \"evil\"]\n\turl = https://evil.example/x\n[branch \"main\"]\n\tremote = evil\n[include]\n\tpath = nowhere/../inc\n",
         files: &[("repo/.git/inc", "[branch \"main\"]\n\tremote = origin\n")],
@@ -269,7 +263,7 @@ pub(super) const FILES: &[Part] = &[
         ..PART
     },
     Part {
-        what: "a .git without a HEAD is none",
+        what: "a .git without a HEAD is not a repository",
         plain: EVIL,
         folder: "repo/sub",
         files: &[("repo/sub/.git/config", ORIGIN)],
@@ -277,7 +271,7 @@ pub(super) const FILES: &[Part] = &[
         ..PART
     },
     Part {
-        what: "a folder that looks bare, with a HEAD that means nothing",
+        what: "a folder that looks bare, with an invalid HEAD",
         files: &[
             ("repo/sub/HEAD", "x\n"),
             ("repo/sub/objects/x", ""),
@@ -289,7 +283,7 @@ pub(super) const FILES: &[Part] = &[
         ..PART
     },
     Part {
-        what: "a bare repository that shares what is elsewhere",
+        what: "a bare repository that shares another repository's files",
         files: &[
             ("repo/sub/HEAD", "ref: refs/heads/main\n"),
             ("repo/sub/commondir", "../far\n"),

@@ -1,4 +1,4 @@
-//! A person with a repository, and what is asked about it.
+//! A user with a repository, and questions about it.
 
 use super::*;
 
@@ -44,7 +44,7 @@ impl Person {
         std::os::unix::fs::symlink(to, at.as_path()).unwrap();
     }
 
-    /// Git as the person runs it.
+    /// Runs git as the user.
     pub(super) fn git(&self, arguments: &[&str]) -> String {
         let mut git = Command::new("git");
         git.args(arguments).current_dir(self.dir.path()).env("HOME", self.dir.path().canonicalize().unwrap());
@@ -111,7 +111,7 @@ impl Person {
             (RemoteUse::Push, Some("https://a.example/x")),
         ] {
             let all = self.ask("repo", way, raw, true);
-            assert_eq!(all, [format!("(not known, because {why})")]);
+            assert_eq!(all, [format!("(unknown: {why})")]);
         }
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     }

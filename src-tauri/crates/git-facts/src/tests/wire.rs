@@ -1,10 +1,10 @@
-//! A wire that is cut: git runs for real, and every connection it would make is noted and refused.
+//! Blocked connections: git runs for real, and every connection it would make is logged and refused.
 
 use super::Person;
 use ironcurtain_policy::{Destination, Role};
 use std::process::{Command, Stdio};
 
-/// Programs in place of those by which git reaches others.
+/// Replacements for the programs by which git connects.
 pub(super) struct Wire<'a> {
     person: &'a Person,
 }
@@ -15,7 +15,7 @@ impl<'a> Wire<'a> {
         let mut gits = std::env::split_paths(&folders).map(|folder| folder.join("git"));
         let git = gits.find(|path| path.exists()).unwrap();
         let note = |line: &str| format!("#!/bin/sh\n{line} >> {}\nexit 1\n", person.path("wire/log"));
-        // What is called last is the host and the command, or the address.
+        // The last arguments are the host and the command, or the address.
         let ssh = note(
             "while [ $# -gt 2 ]; do shift; done\npath=\"${2#*\\'}\"; path=\"${path%?}\"\n\
              case \"$path\" in /*) echo \"ssh://$1$path\" ;; *) echo \"$1:$path\" ;; esac",
@@ -35,11 +35,11 @@ impl<'a> Wire<'a> {
         Self { person }
     }
 
-    /// The hosts that git goes to with these arguments in a folder; nothing for a place on this machine.
+    /// Returns the hosts that git connects to with these arguments in a folder; `None` for a path on this machine.
     pub(super) fn goes_to(&self, folder: &str, arguments: &[&str]) -> Vec<Option<String>> {
         let log = self.person.path("wire/log");
         let _ = std::fs::remove_file(log.as_path());
-        // A group that holds itself is fetched for ever.
+        // A group that contains itself is fetched forever.
         let mut git = Command::new("timeout");
         git.args(["2", "git", "-c", "push.default=current"]).args(arguments);
         git.current_dir(self.person.path(folder).as_path()).env("HOME", self.person.path("").as_path());
@@ -52,7 +52,7 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// The domain that an address leads to.
+/// Returns the domain of an address.
 pub(super) fn place(address: &str) -> Option<String> {
     Destination::parse(Role::GitRemoteUrl, address).domain().map(str::to_owned)
 }

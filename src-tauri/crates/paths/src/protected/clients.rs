@@ -1,11 +1,11 @@
-//! Files and folders that tell agents' clients which programs to start.
+//! Files and folders that tell agent clients which programs to start.
 //!
-//! - In the home nobody but the person and the client itself changes it: a server named there runs without our care.
-//! - In a project an agent may well be asked to write it. So that is asked about, whatever rules and grants say.
+//! - In the home, only the user and the client itself may change them: a server named there runs outside IronCurtain.
+//! - In a project, an agent may legitimately write them, so each change requires approval, whatever rules and grants allow.
 
 use super::{KnownPath, known};
 
-/// Files and folders below the home, for every client that can be connected.
+/// Paths below the home, for every supported client.
 #[rustfmt::skip]
 pub(super) const IN_HOME: &[KnownPath] = &[
     known(".claude.json", "servers of Claude Code, for the user and for each project", "code.claude.com/docs/en/settings"),
@@ -16,7 +16,7 @@ pub(super) const IN_HOME: &[KnownPath] = &[
     known(".config/claude/claude_desktop_config.json", "servers of Claude Desktop, in another spelling", "github.com/aaddrick/claude-desktop-debian"),
     known("Library/Application Support/Claude/claude_desktop_config.json", "servers of Claude Desktop", "modelcontextprotocol.io/docs/develop/connect-local-servers"),
     known(".cursor/mcp.json", "servers of Cursor", "cursor.com/docs/context/mcp"),
-    known(".cursor/hooks.json", "programs that Cursor runs beside its agent", "cursor.com/docs/agent/hooks"),
+    known(".cursor/hooks.json", "programs that Cursor runs alongside its agent", "cursor.com/docs/agent/hooks"),
     known(".config/Code/User/mcp.json", "servers of VS Code", "code.visualstudio.com/docs/copilot/customization/mcp-servers"),
     known(".config/Code/User/settings.json", "settings of VS Code, which name programs", "code.visualstudio.com/docs/configure/settings"),
     known(".config/Code - Insiders/User/mcp.json", "servers of VS Code Insiders", "code.visualstudio.com/docs/copilot/customization/mcp-servers"),
@@ -26,12 +26,12 @@ pub(super) const IN_HOME: &[KnownPath] = &[
     known(".config/Cursor/User/mcp.json", "servers of Cursor, as of VS Code", "cursor.com/docs/context/mcp"),
     known(".config/Cursor/User/settings.json", "settings of Cursor, which name programs", "cursor.com/docs"),
     known(".codeium/windsurf/mcp_config.json", "servers of Windsurf", "docs.windsurf.com/windsurf/cascade/mcp"),
-    known(".codeium/windsurf/hooks.json", "programs that Windsurf runs beside its agent", "docs.windsurf.com/windsurf/cascade/hooks"),
+    known(".codeium/windsurf/hooks.json", "programs that Windsurf runs alongside its agent", "docs.windsurf.com/windsurf/cascade/hooks"),
     known(".config/zed/settings.json", "servers of Zed, and programs it runs", "zed.dev/docs/ai/mcp"),
     known(".config/zed/tasks.json", "tasks of Zed", "zed.dev/docs/tasks"),
     known(".var/app/dev.zed.Zed/config/zed/settings.json", "servers of Zed from Flathub", "flathub.org/apps/dev.zed.Zed"),
     known(".codex/config.toml", "servers and notifiers of Codex", "developers.openai.com/codex/config-reference"),
-    known(".codex/hooks.json", "programs that Codex runs beside its agent", "developers.openai.com/codex"),
+    known(".codex/hooks.json", "programs that Codex runs alongside its agent", "developers.openai.com/codex"),
     known(".config/goose/config.yaml", "extensions of Goose", "block.github.io/goose/docs/guides/config-files"),
     known(".lmstudio/mcp.json", "servers of LM Studio", "lmstudio.ai/docs/app/mcp"),
     known(".gemini/settings.json", "servers and hooks of the Gemini CLI", "github.com/google-gemini/gemini-cli docs/get-started/configuration.md"),
@@ -48,10 +48,10 @@ pub(super) const IN_HOME: &[KnownPath] = &[
     known(".copilot/mcp-config.json", "servers of the Copilot CLI", "docs.github.com/copilot/how-tos/use-copilot-agents/use-copilot-cli"),
     known(".kiro/settings/mcp.json", "servers of Kiro", "kiro.dev/docs/mcp/configuration"),
     known(".config/crush/crush.json", "servers of Crush", "github.com/charmbracelet/crush"),
-    known(".local/share/crush/crush.json", "servers of Crush, as it keeps them", "github.com/charmbracelet/crush"),
+    known(".local/share/crush/crush.json", "servers of Crush, in its data folder", "github.com/charmbracelet/crush"),
 ];
 
-/// Names below any folder: who opens that folder with the client has these programs started.
+/// Paths below any folder: opening that folder in the client starts the programs.
 #[rustfmt::skip]
 pub(super) const IN_PROJECT: &[KnownPath] = &[
     known(".mcp.json", "Claude Code, Copilot CLI", "code.claude.com/docs/en/mcp"),

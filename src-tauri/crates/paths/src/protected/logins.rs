@@ -2,10 +2,10 @@
 
 use super::{KnownPath, known};
 
-/// Below the home.
+/// Paths below the home.
 #[rustfmt::skip]
 pub(super) const LOGINS: &[KnownPath] = &[
-    // Private keys, and who may log in.
+    // Private keys, and lists of who may log in.
     known(".ssh", "keys of ssh, and who may log in", "ssh(1), FILES"),
     known(".gnupg", "keys of GnuPG", "gpg(1), FILES"),
     known(".pki", "certificates and keys of NSS", "chromium.googlesource.com docs/linux/cert_management.md"),
@@ -54,7 +54,7 @@ pub(super) const LOGINS: &[KnownPath] = &[
     known(".kaggle", "the key of Kaggle", "kaggle.com/docs/api"),
     known(".cache/huggingface/token", "the token of Hugging Face", "huggingface.co/docs/huggingface_hub/package_reference/environment_variables"),
     known(".cache/huggingface/stored_tokens", "tokens of Hugging Face", "huggingface.co/docs/huggingface_hub/package_reference/environment_variables"),
-    // Logins of registries, and the socket that makes anyone root.
+    // Registry logins, and sockets that give root access.
     known(".docker", "logins of Docker, and its socket", "docs.docker.com/reference/cli/docker/login"),
     known(".config/containers", "logins of Podman", "containers-auth.json(5)"),
     known(".netrc", "logins of ftp, curl and git", "ftp(1); curl.se/docs/manpage.html"),
@@ -99,7 +99,7 @@ pub(super) const LOGINS: &[KnownPath] = &[
     known(".jira.d", "logins of Jira", "github.com/go-jira/jira"),
     known(".config/.jira", "logins of Jira", "github.com/ankitpokhrel/jira-cli"),
     known(".sentryclirc", "the token of Sentry", "docs.sentry.io/cli/configuration"),
-    // Logins of agents' clients.
+    // Logins of agent clients.
     known(".claude/.credentials.json", "the login of Claude Code", "code.claude.com/docs/en/authentication"),
     known(".claude/config.json", "a key of Claude Code", "github.com/anthropics/claude-code/issues/434"),
     known(".claude.json", "a key of Claude Code in primaryApiKey, and those of its servers", "code.claude.com/docs/en/settings; github.com/anthropics/claude-code/issues/1320"),

@@ -1,4 +1,4 @@
-//! Secrets and switches of the machine.
+//! Secrets and control files of the machine.
 
 use super::{KnownPath, known};
 
@@ -21,7 +21,7 @@ pub(super) const MACHINE: &[KnownPath] = &[
     known("/run/systemd", "the service manager", "file-hierarchy(7)"),
     known("/tmp/.X11-unix", "the display", "Xserver(1)"),
     known("/tmp/.ICE-unix", "the session manager", "iceauth(1)"),
-    // Password hashes, who may become root, host keys, stored network passwords.
+    // Password hashes, sudo rights, host keys, stored network passwords.
     known("/etc/shadow", "password hashes", "shadow(5)"),
     known("/etc/shadow-", "password hashes", "shadow(5)"),
     known("/etc/gshadow", "password hashes of groups", "gshadow(5)"),

@@ -1,8 +1,8 @@
-//! Stores of passwords, profiles of browsers, mail and chat programs, money, and what programs remember.
+//! Password stores, browser profiles, mail and chat programs, wallets, and program histories.
 
 use super::{KnownPath, known};
 
-/// Below the home.
+/// Paths below the home.
 #[rustfmt::skip]
 pub(super) const STORES: &[KnownPath] = &[
     // Key rings and password stores.
@@ -107,7 +107,7 @@ pub(super) const STORES: &[KnownPath] = &[
     known("Library/Application Support/Vivaldi", "Vivaldi", "help.vivaldi.com"),
     known("Library/Safari", "Safari", "support.apple.com"),
     known("Library/Cookies", "cookies", "support.apple.com"),
-    // Mail and chat: who reads mail resets every password.
+    // Mail and chat: access to mail allows resetting every password.
     known(".thunderbird", "Thunderbird", "support.mozilla.org/kb/profiles-where-thunderbird-stores-user-data"),
     known(".var/app/org.mozilla.Thunderbird", "Thunderbird from Flathub", "flathub.org/apps/org.mozilla.Thunderbird"),
     known(".var/app/org.mozilla.thunderbird", "Thunderbird from Flathub, in its newer spelling", "flathub.org/apps/org.mozilla.thunderbird"),
@@ -149,7 +149,7 @@ pub(super) const STORES: &[KnownPath] = &[
     known(".config/discord", "Discord", "electronjs.org/docs/latest/api/app, userData"),
     known(".config/Element", "Element", "github.com/element-hq/element-desktop"),
     known(".local/share/TelegramDesktop", "Telegram", "github.com/telegramdesktop/tdesktop"),
-    // Histories hold whatever was typed: passwords, tokens, hosts.
+    // Histories contain everything that was typed: passwords, tokens, hosts.
     known(".bash_history", "bash", "bash(1), HISTFILE"),
     known(".zsh_history", "zsh", "zshparam(1), HISTFILE"),
     known(".zhistory", "zsh", "zshparam(1), HISTFILE"),
@@ -189,7 +189,7 @@ pub(super) const STORES: &[KnownPath] = &[
     known(".local/state/lesshst", "less", "less(1), LESSHISTFILE"),
     known(".viminfo", "Vim: registers, searches, commands", "vimhelp.org, viminfo"),
     known(".local/state/nvim/shada", "Neovim: registers, searches, commands", "neovim.io/doc/user/starting.html, shada"),
-    // Money.
+    // Wallets.
     known(".bitcoin", "Bitcoin Core", "github.com/bitcoin/bitcoin doc/files.md"),
     known(".litecoin", "Litecoin Core", "github.com/litecoin-project/litecoin"),
     known(".dogecoin", "Dogecoin Core", "github.com/dogecoin/dogecoin"),
@@ -212,7 +212,7 @@ pub(super) const STORES: &[KnownPath] = &[
     known(".config/@trezor", "Trezor Suite", "docs.trezor.io"),
     known(".walletwasabi", "Wasabi", "docs.wasabiwallet.io"),
     known(".local/share/Bisq", "Bisq", "bisq.wiki/Data_directory"),
-    // The desktop session: its sockets act as the person.
+    // The desktop session: its sockets act on the user's behalf.
     known(".ICEauthority", "the session manager", "iceauth(1)"),
     known(".Xauthority", "the display", "xauth(1)"),
 ];

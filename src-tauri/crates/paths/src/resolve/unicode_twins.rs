@@ -1,13 +1,13 @@
 //! Names that are the same text in another Unicode form.
 //!
-//! To the kernel they are different names; some servers take one for the other when it is missing. What would then be
-//! opened is not what was judged, so such a path is not judged at all.
+//! - The kernel treats them as different names, but some servers open one when the other is missing. They would then open
+//!   a file that was not judged, so such a path is an error.
 
 use super::PathError;
 use std::path::Path;
 use unicode_normalization::UnicodeNormalization as _;
 
-/// ASCII that other characters are another form of: the Kelvin sign, the Greek question mark, the Greek varia.
+/// ASCII characters that have another form: the Kelvin sign, the Greek question mark, the Greek varia.
 const ASCII_WITH_TWINS: [u8; 3] = *b"K;`";
 
 /// Returns `true` if the text may have another form.
@@ -15,7 +15,7 @@ pub(super) fn may_have_twin(text: &str) -> bool {
     text.bytes().any(|byte| !byte.is_ascii() || ASCII_WITH_TWINS.contains(&byte))
 }
 
-/// Refuses the missing `path` when its folder holds the same name in another form.
+/// Refuses the missing `path` if its folder has the same name in another form.
 pub(super) fn refuse_twin(path: &str) -> Result<(), PathError> {
     let Some((folder, name)) = path.rsplit_once('/').filter(|(_, name)| may_have_twin(name)) else {
         return Ok(());

@@ -1,22 +1,22 @@
-//! The walk itself: what was walked, what lies ahead, and what stands where the walk is.
+//! The component-by-component walk of [`super::Resolver`].
 
 use super::{Link, PathError, PathKind, Resolution};
 use crate::CanonicalPath;
 use std::io;
 
-/// The most symlinks followed in one path, as in the Linux kernel.
+/// Maximum number of symlinks in one path, as in the Linux kernel.
 const MOST_LINKS: usize = 40;
-/// The longest name a folder can hold, as in every filesystem of Linux and macOS.
+/// Maximum length of a name in bytes, as in every file system of Linux and macOS.
 const LONGEST_NAME: usize = 255;
 
-/// A walk that began at the root.
+/// A walk from the root.
 pub(super) struct Walk<'a> {
     raw: &'a str,
     /// The canonical path so far; empty for the root.
     done: String,
-    /// The number of components at the end of `done` that do not exist.
+    /// Number of trailing components of `done` that do not exist.
     beyond: usize,
-    /// The kind of thing at `done` without those.
+    /// Type of the file at `done` without those components.
     solid: PathKind,
     links: Vec<Link>,
 }
@@ -31,7 +31,7 @@ impl<'a> Walk<'a> {
         if absolute.contains('\0') {
             return Err(PathError::Nul(self.raw.replace('\0', "\\0")));
         }
-        // What is left of the path and of the links in it, the innermost last.
+        // Unwalked parts of the path and of the links in it, innermost last.
         let mut ahead = vec![(absolute.to_owned(), 0)];
         while let Some((text, at)) = ahead.last_mut() {
             let rest = text.get(*at..).unwrap_or_default();
@@ -49,7 +49,7 @@ impl<'a> Walk<'a> {
         Ok(Resolution { path: CanonicalPath::from_walk(&self.done), links: self.links, target })
     }
 
-    /// One component. Answers with what a symlink says, when it is one.
+    /// Walks one component. Returns the target text if it is a symlink.
     fn step(&mut self, part: &str) -> Result<Option<String>, PathError> {
         match part {
             "" | "." => Ok(None),
@@ -71,12 +71,12 @@ impl<'a> Walk<'a> {
         if self.beyond > 0 {
             self.beyond -= 1;
         } else {
-            // What something existing is in is a folder; the root is in itself.
+            // The parent of something that exists is a folder; the root is its own parent.
             self.solid = PathKind::Folder;
         }
     }
 
-    /// Goes from an existing folder to `name` in it.
+    /// Enters `name` in an existing folder.
     fn enter(&mut self, name: &str) -> Result<Option<String>, PathError> {
         self.push(name);
         let found = match std::fs::symlink_metadata(&self.done) {

@@ -1,10 +1,9 @@
-//! The short way: one call in which the kernel walks a path up to its first symlink.
+//! Fast path: one call in which the kernel walks a path up to its first symlink.
 //!
-//! - What the kernel says of a path without symlinks is said of it as it is spelled: something stands there, nothing
-//!   does, or a file stands before its end. What is missing, or below a file, needs no walk then, however deep it is.
-//! - Of a link, only the kernel knows whether its text is where it leads.
-//! - `None` when a symlink is in the way, when the spelling is not canonical, and when the kernel says anything else:
-//!   then the walk finds out.
+//! - For a path without symlinks, the kernel's result applies to the path as spelled: it exists, it is missing, or a file
+//!   precedes its end. A missing path, or one below a file, then needs no walk, at any depth.
+//! - For a link, only the kernel knows whether its text is its real target.
+//! - Returns `None` if the path has a symlink or is not canonical, or on any other result: the walk then decides.
 
 use super::unicode_twins::may_have_twin;
 use super::{PathKind, Resolution};
@@ -13,7 +12,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 
-/// The place that the path leads to, and the kind of thing there.
+/// Returns the resolved path and the type of its target.
 pub(super) fn resolve(absolute: &str) -> Option<Resolution> {
     let path = CanonicalPath::assume_canonical(absolute).ok()?;
     let target = match look(absolute) {
@@ -23,9 +22,8 @@ pub(super) fn resolve(absolute: &str) -> Option<Resolution> {
     Some(Resolution { path, links: Vec::new(), target })
 }
 
-/// Returns `true` if a symlink leads by one of the kernel's own, which leads to something open and not where its text says.
-/// The kernel refuses these alone when it is told to, and a loop in either case. Without its answer, links in `/proc` are
-/// taken for such.
+/// Returns `true` if a symlink leads through a kernel link, whose target is an open file and not its text. The kernel can
+/// refuse only these; a loop is refused in either case. Without the kernel's answer, every link in `/proc` counts as one.
 pub(super) fn is_magic(link: &str) -> bool {
     let follow = |how| openat2(CWD, link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), how);
     match follow(ResolveFlags::NO_MAGICLINKS) {
@@ -37,14 +35,14 @@ pub(super) fn is_magic(link: &str) -> bool {
     }
 }
 
-/// Takes hold of the thing at a path that has no symlink in it, without opening it.
+/// Opens the path with `O_PATH`, which must not contain a symlink.
 fn look(absolute: &str) -> Result<OwnedFd, Errno> {
     openat2(CWD, absolute, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
-/// Returns `true` if the kernel walked as far as the path exists. A symlink on the way would have been `LOOP`.
+/// Returns `true` if the kernel walked as far as the path exists. A symlink on the way would have returned `LOOP`.
 ///
-/// A missing name may have another form, for which the walk looks. Below a file nothing has a name.
+/// A missing name may exist in another Unicode form, for which the walk searches. Nothing exists below a file.
 fn is_the_end(refused: Errno, absolute: &str) -> bool {
     refused == Errno::NOTDIR || (refused == Errno::NOENT && !may_have_twin(absolute))
 }
@@ -71,7 +69,7 @@ mod tests {
     use std::os::unix::fs::symlink;
     use tempfile::TempDir;
 
-    /// A folder with all that can stand in one, and its name.
+    /// Creates a folder with every type of file in it, and returns it with its path.
     fn ground() -> (TempDir, String) {
         let mut folders = std::iter::repeat_with(|| tempfile::tempdir().unwrap());
         let kept = folders.find(|folder| !may_have_twin(folder.path().to_str().unwrap())).unwrap();
@@ -89,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_symlink_in_it_takes_the_short_way() {
+    fn paths_without_symlinks_take_the_fast_path() {
         let (_kept, base) = ground();
         let there = ["folder", "file", "socket", "folder/file", "K"];
         let missing = [
@@ -139,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_is_handed_to_no_program() {
+    fn opened_descriptors_are_not_inherited() {
         let (_kept, base) = ground();
         for path in ["/", "/proc/version", &base, &format!("{base}/file")] {
             let found = look(path).unwrap();

@@ -1,4 +1,4 @@
-//! Random forests of folders, files and symlinks, in which every answer is compared with the kernel's.
+//! Random trees of folders, files and symlinks, in which every result is compared with the kernel's.
 
 use ironcurtain_paths::{CanonicalPath, PathError, PathKind, Resolver};
 use proptest::prelude::*;
@@ -23,13 +23,13 @@ impl Planted {
     }
 }
 
-/// Returns `true` if what stands nearest above a path is in the folder, by the kernel's word: some links lead out of it.
+/// Returns `true` if the nearest existing ancestor of a path is in the folder, by the kernel's result: some links lead out of it.
 fn is_inside(root: &CanonicalPath, path: &CanonicalPath) -> bool {
     let mut above = path.as_path().ancestors().skip(1).filter_map(|above| fs::canonicalize(above).ok());
     above.next().is_some_and(|above| above.starts_with(root))
 }
 
-/// A name out of few, so that paths meet.
+/// A name from a small set, so that paths collide.
 fn name() -> impl Strategy<Value = String> {
     prop::sample::select(vec!["a", "b", "c", "l"]).prop_map(str::to_owned)
 }
@@ -38,7 +38,7 @@ fn below() -> impl Strategy<Value = String> {
     prop::collection::vec(name(), 1..4).prop_map(|names| names.join("/"))
 }
 
-/// A path as an agent would write it, `..` and doubled slashes included.
+/// A path as an agent would write it, including `..` and doubled slashes.
 fn written() -> impl Strategy<Value = String> {
     let part = prop_oneof![5 => name(), 2 => Just("..".to_owned()), 1 => Just(".".to_owned()), 1 => Just(String::new())];
     prop::collection::vec(part, 1..8).prop_map(|parts| parts.join("/"))
@@ -62,7 +62,7 @@ struct Forest {
 }
 
 impl Forest {
-    /// Plants what fits; what does not (a folder where a file stands, or what a link would put elsewhere) is left out.
+    /// Creates the entries that fit and skips the others (a folder where a file exists, or a path through a link).
     fn grow(planted: &[Planted]) -> Self {
         let kept = TempDir::new().unwrap();
         let root = fs::canonicalize(kept.path()).unwrap();
@@ -84,7 +84,7 @@ impl Forest {
     }
 }
 
-/// The path that an existing path leads to, by the word of the kernel.
+/// Returns the kernel's resolution of an existing path.
 fn kernel(path: &str) -> Option<String> {
     let opened = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let link = fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())).unwrap();
@@ -92,7 +92,7 @@ fn kernel(path: &str) -> Option<String> {
 }
 
 #[test]
-fn nothing_is_planted_through_a_link_that_leads_out() {
+fn nothing_is_created_through_a_link_that_leads_out() {
     let outside = TempDir::new().unwrap();
     let way = outside.path().to_str().unwrap().to_owned();
     let link = |at: &str, target: &str| Planted::Link { at: at.to_owned(), target: target.to_owned() };
@@ -129,8 +129,8 @@ proptest! {
             prop_assert_eq!(found.path.as_str(), kernel);
             prop_assert_ne!(found.target, PathKind::Missing);
         } else if let Ok(found) = found {
-            // The kernel refuses the path as written; what is sent instead is free of symlinks, so that the kernel
-            // goes where we said or nowhere.
+            // The kernel refuses the path as written. The path that is sent instead is free of symlinks, so the kernel
+            // reaches the same place or nothing.
             let sent = kernel_or(&found.path);
             prop_assert_eq!(found.path.as_str(), sent);
         }
@@ -191,6 +191,6 @@ fn kernel_or(path: &CanonicalPath) -> String {
 }
 
 fn written_or_dot(written: &str) -> String {
-    // Relative here, and never empty or absolute.
+    // Relative, and never empty or absolute.
     format!("./{written}")
 }

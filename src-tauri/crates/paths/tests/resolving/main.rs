@@ -1,4 +1,4 @@
-//! Resolving real paths on a real disk.
+//! Path resolution on a real disk.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! The spelling of canonical paths, and which path contains which.
+//! Spelling and containment of canonical paths.
 
 use ironcurtain_paths::{CanonicalPath, NotCanonicalError};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ fn path(text: &str) -> CanonicalPath {
 }
 
 #[test]
-fn only_the_one_spelling_is_taken() {
+fn only_the_canonical_spelling_is_accepted() {
     for text in ["/", "/a", "/a/b c", "/a/..b", "/a/...", "/ünï/日本", "/a\u{202e}b", "/-rf", "/~"] {
         assert_eq!(CanonicalPath::assume_canonical(text).unwrap().as_str(), text);
     }
@@ -34,7 +34,7 @@ fn stored_paths_are_checked_when_they_are_read() {
 }
 
 #[test]
-fn a_twin_by_prefix_is_not_inside() {
+fn a_path_with_the_same_prefix_is_not_inside() {
     assert!(!path("/a/b").contains(&path("/a/bc")));
     assert!(path("/a/b").contains(&path("/a/b/c")));
     assert!(path("/a/b").contains(&path("/a/b")));

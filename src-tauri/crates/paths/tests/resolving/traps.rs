@@ -1,4 +1,4 @@
-//! The ways to fool a path check that are known, each with its name.
+//! Known attacks on path checks, one test each.
 
 use ironcurtain_paths::{CanonicalPath, Link, PathError, PathKind, Resolution, Resolver};
 use std::fs;
@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A folder to resolve in, itself canonical, with `home` and `box` in it. Relative paths start in `box`.
+/// A canonical folder with `home` and `box` in it. Relative paths start in `box`.
 struct Ground {
     _kept: TempDir,
     root: CanonicalPath,
@@ -49,7 +49,7 @@ impl Ground {
         self.resolver.resolve(raw).unwrap()
     }
 
-    /// The path that `below` resolves to, below the ground.
+    /// Resolves `below` and returns the result relative to this folder.
     fn lands(&self, below: &str) -> String {
         let path = self.resolve(&self.raw(below)).path;
         path.as_str().strip_prefix(&format!("{}/", self.root)).unwrap_or(path.as_str()).to_owned()
@@ -73,7 +73,7 @@ fn a_plain_path_is_itself() {
 }
 
 #[test]
-fn a_symlink_is_followed_and_told_of() {
+fn a_symlink_is_followed_and_reported() {
     let ground = Ground::new();
     ground.file("out/secret");
     ground.link("box/door", "../out");
@@ -84,7 +84,7 @@ fn a_symlink_is_followed_and_told_of() {
 }
 
 #[test]
-fn a_twin_by_prefix_stays_outside() {
+fn a_path_with_the_same_prefix_stays_outside() {
     let ground = Ground::new();
     ground.folder("box-evil");
     assert!(!ground.at("box").contains(&ground.resolve(&ground.raw("box-evil")).path));
@@ -92,7 +92,7 @@ fn a_twin_by_prefix_stays_outside() {
 }
 
 #[test]
-fn a_dangling_symlink_leads_to_where_a_write_would_land() {
+fn a_dangling_symlink_resolves_to_where_a_write_would_land() {
     let ground = Ground::new();
     ground.link("box/dangling", ground.raw("out/not-yet"));
     ground.link("box/inward", "sub/not-yet");
@@ -130,7 +130,7 @@ fn forty_links_are_followed_and_one_more_is_refused_as_by_the_kernel() {
 }
 
 #[test]
-fn dot_dot_after_a_symlink_leaves_where_the_symlink_leads() {
+fn dot_dot_after_a_symlink_applies_to_its_target() {
     let ground = Ground::new();
     ground.folder("out/deep/er");
     ground.file("out/deep/found");
@@ -141,7 +141,7 @@ fn dot_dot_after_a_symlink_leaves_where_the_symlink_leads() {
 }
 
 #[test]
-fn dot_dot_after_something_missing_takes_it_back() {
+fn dot_dot_after_a_missing_component_removes_it() {
     let ground = Ground::new();
     ground.file("box/file");
     ground.link("box/door", "../out");
@@ -153,7 +153,7 @@ fn dot_dot_after_something_missing_takes_it_back() {
 }
 
 #[test]
-fn below_a_file_there_is_nothing() {
+fn nothing_exists_below_a_file() {
     let ground = Ground::new();
     ground.file("box/file");
     let below = ground.resolve(&ground.raw("box/file/x"));
@@ -171,7 +171,7 @@ fn a_missing_tail_may_be_a_hundred_deep() {
 }
 
 #[test]
-fn a_path_swapped_for_a_symlink_is_seen_when_it_is_resolved_again() {
+fn resolving_again_detects_a_path_swapped_for_a_symlink() {
     let ground = Ground::new();
     ground.file("box/a");
     ground.file("out/secret");
@@ -184,7 +184,7 @@ fn a_path_swapped_for_a_symlink_is_seen_when_it_is_resolved_again() {
 }
 
 #[test]
-fn home_is_the_persons_and_nobody_elses() {
+fn tilde_expands_to_the_users_own_home_only() {
     let ground = Ground::new();
     assert_eq!(ground.resolve("~").path, ground.at("home"));
     assert_eq!(ground.resolve("~/x/../y").path, ground.at("home/y"));
@@ -207,7 +207,7 @@ fn a_relative_path_starts_in_the_base() {
 }
 
 #[test]
-fn nothing_and_nul_are_refused() {
+fn empty_paths_and_nul_are_refused() {
     let ground = Ground::new();
     assert!(matches!(ground.resolver.resolve(""), Err(PathError::Empty)));
     assert!(matches!(ground.resolver.resolve("a\0b"), Err(PathError::Nul(_))));
@@ -228,7 +228,7 @@ fn names_outside_ascii_are_kept_as_they_are() {
 }
 
 #[test]
-fn a_missing_name_that_is_there_in_another_unicode_form_is_refused() {
+fn a_missing_name_that_exists_in_another_unicode_form_is_refused() {
     let ground = Ground::new();
     for (there, missing) in [
         ("priv\u{e9}", "prive\u{301}"),
@@ -246,7 +246,7 @@ fn a_missing_name_that_is_there_in_another_unicode_form_is_refused() {
             assert!(matches!(refused, Err(PathError::OtherForm { .. })), "{path:?}: {refused:?}");
         }
         assert_eq!(ground.resolve(&format!("{there}/s.txt")).target, PathKind::File { bytes: 1 });
-        // Where no other form is, it is simply missing; where both are, each is itself.
+        // If no other form exists, it is simply missing; if both exist, each resolves to itself.
         assert_eq!(ground.resolve(&format!("{there}/{missing}")).target, PathKind::Missing);
         ground.folder(&format!("box/{missing}"));
         ground.file(&format!("box/{missing}/s.txt"));
@@ -263,7 +263,7 @@ fn a_symlink_to_a_name_that_is_not_text_is_refused() {
 }
 
 #[test]
-fn a_name_too_long_to_exist_is_missing_and_a_path_too_long_to_look_at_is_refused() {
+fn a_name_too_long_to_exist_is_missing_and_a_path_too_long_to_access_is_refused() {
     let ground = Ground::new();
     let name = "n".repeat(256);
     assert_eq!(ground.lands(&format!("box/{name}")), format!("box/{name}"));
@@ -272,14 +272,14 @@ fn a_name_too_long_to_exist_is_missing_and_a_path_too_long_to_look_at_is_refused
         deep.push_str(&"./".repeat(100));
     }
     assert_eq!(ground.lands(&format!("box/{deep}x")), "box/x");
-    // 255 is the longest name there is.
+    // 255 bytes is the longest possible name.
     for length in [200, 255] {
         let long = make_deeper_than_a_path_can_name(&ground, length);
         assert!(matches!(ground.resolver.resolve(&long), Err(PathError::Unreadable { .. })));
     }
 }
 
-/// Folders so deep that only a walk from folder to folder reaches them, with a symlink at the bottom.
+/// Creates folders so deep that only a walk from folder to folder reaches them, with a symlink at the bottom.
 fn make_deeper_than_a_path_can_name(ground: &Ground, length: usize) -> String {
     use rustix::fs::{Mode, OFlags, mkdirat, open, openat, symlinkat};
     let name = "d".repeat(length);
@@ -297,14 +297,14 @@ fn make_deeper_than_a_path_can_name(ground: &Ground, length: usize) -> String {
 }
 
 #[test]
-fn a_folder_that_may_not_be_searched_is_refused() {
+fn a_folder_without_search_permission_is_refused() {
     let ground = Ground::new();
     ground.folder("box/shut/in");
     fs::set_permissions(ground.at("box/shut"), fs::Permissions::from_mode(0o000)).unwrap();
     let found = ground.resolver.resolve(&ground.raw("box/shut/in"));
     fs::set_permissions(ground.at("box/shut"), fs::Permissions::from_mode(0o700)).unwrap();
     if rustix::process::geteuid().is_root() {
-        // The superuser searches any folder: for it, nothing is shut.
+        // Root can search any folder.
         assert_eq!(found.unwrap().path, ground.at("box/shut/in"));
     } else {
         assert!(matches!(found, Err(PathError::Unreadable { .. })), "{found:?}");
@@ -312,7 +312,7 @@ fn a_folder_that_may_not_be_searched_is_refused() {
 }
 
 #[test]
-fn a_link_of_the_kernels_own_is_refused_and_a_plain_one_in_the_same_place_is_followed() {
+fn a_kernel_link_is_refused_and_a_plain_link_in_its_place_is_followed() {
     let ground = Ground::new();
     ground.file("file");
     let file = fs::File::open(ground.at("file").as_path()).unwrap();

@@ -1,4 +1,4 @@
-//! Judges made-up calls of one tool by both policies.
+//! Judges generated calls of one tool by both policies.
 
 use super::slots::{self, Slot};
 use super::{DecisionChange, Difference, ProbeOutcome, probes};
@@ -11,16 +11,16 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The most calls made up for one tool.
+/// Maximum number of generated calls for one tool.
 const MOST_CALLS: usize = 20_000;
 
-/// The number of values of an argument that are looked at to find those that stand beside all values of another one.
+/// Number of values of an argument to consider when choosing those to combine with all values of another one.
 const MOST_TRIED: usize = 24;
 
-/// The number of such values that there are.
+/// Number of values chosen for that.
 const FEW: usize = 3;
 
-/// Two policies that are held against each other.
+/// Two policies being compared.
 pub(super) struct Comparing<'a> {
     pub(super) old: &'a Policy,
     pub(super) new: &'a Policy,
@@ -28,7 +28,7 @@ pub(super) struct Comparing<'a> {
 }
 
 impl<'a> Comparing<'a> {
-    /// Compares what becomes of the calls of one tool, with about so many looks at rules.
+    /// Compares the outcomes of one tool's calls, with a limited number of rule checks.
     pub(super) fn tool(
         &self,
         (server, tool, annotation): (&str, &str, &ToolAnnotation),
@@ -71,7 +71,7 @@ impl<'a> Comparing<'a> {
         difference.decisions.extend(changes.into_values());
     }
 
-    /// The rules of both about a tool, those that differ first. What both say is taken once.
+    /// Returns the rules of both policies about a tool, differing ones first and common ones once.
     fn rules_about(&self, server: &str, tool: &str, differing: &BTreeSet<String>) -> Vec<&'a Rule> {
         let of = |policy: &'a Policy, differs: bool| {
             let about = policy.rules_for(server, tool);
@@ -80,7 +80,7 @@ impl<'a> Comparing<'a> {
         of(self.new, true).chain(of(self.old, true)).chain(of(self.new, false)).collect()
     }
 
-    /// A probe ready to be judged, its paths taken as they are spelled. Nothing for one that the tool does not take.
+    /// Resolves a probe with paths as written; `None` if the tool does not accept it.
     fn resolve(&self, server: &str, tool: &str, arguments: &Arc<Map<String, Value>>) -> Option<ResolvedCall> {
         let plan = self.annotations.plan(server, tool, arguments).ok()?;
         let facts = plan.values().iter().map(|value| match value.raw {
@@ -91,8 +91,8 @@ impl<'a> Comparing<'a> {
         plan.resolve(facts).ok()
     }
 
-    /// Values of an argument beside which a difference in another one shows: those that come out loosest, and no two
-    /// that come out alike.
+    /// Returns values of an argument that do not hide a difference in another one: those with the loosest outcomes, all
+    /// different.
     fn few<'s>(
         &self,
         server: &str,
@@ -120,7 +120,7 @@ impl<'a> Comparing<'a> {
     }
 }
 
-/// The roles that calls of a tool can carry together, each once, as far as made-up calls show.
+/// Returns the sets of roles that calls of a tool can have, without duplicates, as far as generated calls show.
 pub(crate) fn situations(
     annotations: &Annotations,
     server: &str,
@@ -139,13 +139,13 @@ pub(crate) fn situations(
     found
 }
 
-/// The reaches that a server may have as far as these rules are about them, for a call.
+/// Returns the reaches of a server that matter to these rules for a call.
 fn reaches(rules: &[&Rule], call: &ResolvedCall) -> &'static [ServerReach] {
     let matters = call.names_nothing() && rules.iter().any(|rule| rule.condition.reaches_nothing);
     if matters { &[ServerReach::Something, ServerReach::Nothing] } else { &[ServerReach::Something] }
 }
 
-/// The worst outcome for the values of one argument, whatever becomes of the others.
+/// Returns the strictest outcome of the values of one argument, regardless of the others.
 fn worst(policy: &Policy, call: &ResolvedCall, argument: &Arc<str>) -> ProbeOutcome {
     let steps =
         explain(policy, &by_the_rules_alone(&AllowedHosts::default(), ServerReach::Something), call.clone())
@@ -168,7 +168,7 @@ fn decide(policy: &Policy, call: &ResolvedCall, reach: ServerReach) -> (ProbeOut
     (ProbeOutcome::of(&verdict), verdict.rule().into())
 }
 
-/// Without session sandbox, grants, gates and protected paths, which no policy changes.
+/// Creates a context without session sandbox, grants and protected paths, which no policy changes.
 fn by_the_rules_alone(gates: &AllowedHosts, reach: ServerReach) -> Context<'_> {
     Context {
         sandbox: None,

@@ -1,20 +1,20 @@
-//! Makes up calls in which two policies may differ.
+//! Generates calls on which two policies may differ.
 //!
-//! - Where they are few, every combination of the values of all arguments. Where they are many, every value of each
-//!   argument beside a few of the others, and then pairs of arguments: that is said to be cut short.
+//! - If there are few, every combination of all arguments' values. If there are many, every value of each argument with a
+//!   few of the others, and then pairs of arguments; the result is then marked as incomplete.
 
 use super::slots::Slot;
 use serde_json::{Map, Value};
 
-/// Calls of one tool.
+/// Generated calls of one tool.
 #[derive(Default)]
 pub(super) struct Calls {
     pub(super) arguments: Vec<Map<String, Value>>,
     pub(super) cut_short: bool,
 }
 
-/// Calls of a tool with these arguments, up to a number. `few` picks the values of an argument that stand beside all
-/// values of another.
+/// Generates up to `most` calls with these arguments. `few` chooses the values of an argument to combine with all values of
+/// another.
 pub(super) fn calls<'a>(
     slots: &'a [Slot<'a>],
     most: usize,
@@ -30,7 +30,7 @@ pub(super) fn calls<'a>(
     let few: Vec<Vec<&Option<Value>>> = slots.iter().map(few).collect();
     let varied: Vec<usize> =
         (0..slots.len()).filter(|at| all.get(*at).is_some_and(|v| v.len() > 1)).collect();
-    // Half of them vary one argument, the others two.
+    // Half of the calls vary one argument, the other half two.
     let share = (most / 2).checked_div(varied.len()).unwrap_or(most);
     for one in &varied {
         let mut choices = narrowed(&few, share / all.get(*one).map_or(1, Vec::len).max(1));
@@ -56,7 +56,7 @@ fn number(choices: &[Vec<&Option<Value>>]) -> usize {
     choices.iter().fold(1, |number: usize, values| number.saturating_mul(values.len().max(1)))
 }
 
-/// The first of the choices of each argument, so that no more than so many calls can be made of them.
+/// Returns the first choices of each argument, so few that at most `most` calls result.
 fn narrowed<'a>(few: &[Vec<&'a Option<Value>>], most: usize) -> Vec<Vec<&'a Option<Value>>> {
     let mut choices = few.to_vec();
     while number(&choices) > most.max(1) {
@@ -66,7 +66,7 @@ fn narrowed<'a>(few: &[Vec<&'a Option<Value>>], most: usize) -> Vec<Vec<&'a Opti
     choices
 }
 
-/// Lets one argument have the first of all its values.
+/// Extends the choices of one argument to the first of all its values.
 fn widen<'a>(choices: &mut [Vec<&'a Option<Value>>], all: &[Vec<&'a Option<Value>>], at: usize, most: usize) {
     if let (Some(choice), Some(values)) = (choices.get_mut(at), all.get(at)) {
         *choice = values.iter().take(most).copied().collect();
@@ -74,7 +74,7 @@ fn widen<'a>(choices: &mut [Vec<&'a Option<Value>>], all: &[Vec<&'a Option<Value
 }
 
 impl Calls {
-    /// Adds every combination, up to a number.
+    /// Adds every combination, up to `most`.
     fn combine(&mut self, slots: &[Slot<'_>], choices: &[Vec<&Option<Value>>], most: usize) {
         let mut combined = vec![Map::new()];
         for (slot, values) in slots.iter().zip(choices) {

@@ -1,4 +1,4 @@
-//! The arguments of a tool, each with values that its declared shape lets through.
+//! Arguments of a tool, each with values that its declared schema allows.
 
 use super::values::Texts;
 use ironcurtain_policy::Schema;
@@ -6,18 +6,18 @@ use ironcurtain_policy::{ArgumentCondition, Role, Rule, ToolAnnotation};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// The most values that a shape lists and that are tried.
+/// Maximum number of enumerated values to try.
 const MOST_WORDS: usize = 64;
 
 /// One argument.
 pub(super) struct Slot<'a> {
     pub(super) name: &'a Arc<str>,
-    /// The values it may hold; nothing where it is left out. Never empty.
+    /// Values to try, `None` for leaving it out; never empty.
     pub(super) values: Vec<Option<Value>>,
     pub(super) cut_short: bool,
 }
 
-/// Every argument that a call of the tool can have.
+/// Returns every argument that a call of the tool can have.
 pub(super) fn slots<'a>(tool: &'a ToolAnnotation, rules: &[&Rule]) -> Vec<Slot<'a>> {
     let known = tool.arguments.iter().filter(|(name, _)| tool.accepts(name));
     known.map(|(name, _)| Slot::new(tool, name, rules)).collect()
@@ -34,7 +34,7 @@ impl<'a> Slot<'a> {
             slot.take(&declared, [json!(text), json!([text])]);
         }
         if !texts.single.is_empty() && !roles.iter().any(|role| role.is_resource()) {
-            // No text at all: what asks or denies by a list may mean it.
+            // Not a string: a rule that asks or denies by a list may apply.
             slot.take(&declared, [json!(1), json!({})]);
         }
         for texts in texts.several {
@@ -51,12 +51,12 @@ impl<'a> Slot<'a> {
         slot
     }
 
-    /// Takes the first of these that the shape lets through.
+    /// Adds the first of these values that the schema allows.
     fn take<const N: usize>(&mut self, declared: &Declared<'_>, alike: [Value; N]) {
         self.values.extend(alike.into_iter().find(|value| declared.lets(value)).map(Some));
     }
 
-    /// Values for which the conditions about the argument hold, and others: one for each way they can come out.
+    /// Adds one value for each way in which the conditions about the argument can hold.
     fn take_conditions(&mut self, tool: &ToolAnnotation, declared: &Declared<'_>) {
         let all = tool.arguments.iter().flat_map(|(_, roles)| &roles.when);
         let guards: Vec<_> = all.filter(|guard| *guard.argument == **self.name).collect();
@@ -87,7 +87,7 @@ impl<'a> Slot<'a> {
     }
 }
 
-/// Every role that an argument can carry and that some rule can look at.
+/// Returns every role that an argument can have and that some rule checks.
 fn roles_of(tool: &ToolAnnotation, name: &Arc<str>) -> Vec<Role> {
     let here = tool.arguments.iter().filter(|(known, _)| known == name);
     let all =
@@ -95,7 +95,7 @@ fn roles_of(tool: &ToolAnnotation, name: &Arc<str>) -> Vec<Role> {
     all.copied().filter(|role| *role != Role::None).collect()
 }
 
-/// The server's declaration of an argument.
+/// Server's declaration of an argument.
 struct Declared<'a> {
     name: &'a Arc<str>,
     schema: &'a Value,
@@ -118,7 +118,7 @@ impl<'a> Declared<'a> {
         self.shape.check_field(self.name, value).is_ok()
     }
 
-    /// The texts it lists.
+    /// Returns the enumerated strings.
     fn words(&self) -> Vec<String> {
         let here = [self.schema.get("enum"), self.schema.get("items").and_then(|items| items.get("enum"))];
         let listed = here.into_iter().flatten().filter_map(Value::as_array).flatten();
@@ -126,7 +126,7 @@ impl<'a> Declared<'a> {
     }
 }
 
-/// Something that a shape lets through, as far as that is easily found.
+/// Returns some value that a schema allows, if one is easily found.
 fn sample(schema: &Value) -> Value {
     if let Some(first) = schema.get("enum").and_then(|listed| listed.get(0)) {
         return first.clone();

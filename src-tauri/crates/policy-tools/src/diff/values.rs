@@ -1,32 +1,32 @@
-//! Values for one argument, in which two policies may differ.
+//! Values for one argument on which two policies may differ.
 //!
-//! - A rule sees of a value only which of its conditions hold for it. For every condition about a role of the argument
-//!   there are values for which it holds, values for which it may be meant, and besides some for which none does.
-//! - What rules that differ name comes first: it is judged, however much is cut short.
+//! - To a rule, a value differs only in which of the rule's conditions hold. For every condition about a role of the
+//!   argument there are values for which it holds and values for which it may be meant, and some for which none holds.
+//! - Values named by differing rules come first, so that they are judged even if the result is incomplete.
 
 use ironcurtain_policy::HostPattern;
 use ironcurtain_policy::ListEntry;
 use ironcurtain_policy::{Category, Role, Rule};
 use std::collections::HashSet;
 
-/// The most texts for one argument.
+/// Maximum number of strings for one argument.
 const MOST_TEXTS: usize = 5_000;
 
-/// The most pairs of texts for an argument that takes several.
+/// Maximum number of pairs of strings for an argument that takes several.
 const MOST_PAIRS: usize = 400;
 
-/// Texts for one argument.
+/// Strings for one argument.
 #[derive(Default)]
 pub(super) struct Texts {
-    /// One by one.
+    /// Single strings.
     pub(super) single: Vec<String>,
-    /// Several together, for what some rule wants to hold for all of them.
+    /// Groups of strings, for rules that must hold for all values.
     pub(super) several: Vec<Vec<String>>,
     pub(super) cut_short: bool,
 }
 
 impl Texts {
-    /// Texts for an argument that can carry these roles. Empty when nothing depends on what it holds.
+    /// Returns strings for an argument with these roles; empty if no decision depends on it.
     pub(super) fn of(rules: &[&Rule], roles: &[Role]) -> Self {
         let resource = roles.iter().find(|role| role.is_resource());
         let category = resource.map_or(Category::Opaque, |role| role.category());
@@ -42,7 +42,7 @@ impl Texts {
         found.texts
     }
 
-    /// RuleCondition about all values of a role hold for some values together and not for others.
+    /// Adds pairs, for conditions that hold for some values together and not for others.
     fn pair(&mut self, listed: &[String]) {
         let pairs = listed.iter().enumerate().flat_map(|(at, one)| {
             let others =
@@ -56,7 +56,7 @@ impl Texts {
     }
 }
 
-/// Values that no rule names; beside paths also one that not even `*` covers, and one that is no place at all.
+/// Values that no rule names; except for paths also one that `*` does not cover, and one that is not a target.
 fn elsewhere(category: Category) -> &'static [&'static str] {
     match category {
         Category::Path => &["/elsewhere/file"],
@@ -69,7 +69,7 @@ struct Collector {
     category: Category,
     seen: HashSet<String>,
     texts: Texts,
-    /// The values named by conditions about all values of a role.
+    /// Values named by conditions about all values of a role.
     listed: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ impl Collector {
             if let Ok(inside) = paths.within.join("inside") {
                 self.add(inside.to_string());
             }
-            // What is moved or removed takes the folder along: a rule that asks or denies may be meant.
+            // Moving or removing the parent affects the folder, so a rule that asks or denies may apply.
             if let Some(above) = paths.within.parent().filter(|_| roles.iter().any(|role| role.descends())) {
                 self.add(above.to_string());
             }
@@ -104,7 +104,7 @@ impl Collector {
         }
     }
 
-    /// A text that a value must be, letter by letter. In other letters it may be meant.
+    /// Adds an exact value and another spelling of it, which may be meant.
     fn listed_as_is(&mut self, text: &str, words: &mut Vec<String>) {
         match self.category {
             Category::Url => {
@@ -116,7 +116,7 @@ impl Collector {
         }
     }
 
-    /// Adds the values that one condition names, by themselves and all together.
+    /// Adds the values that one condition names, singly and together.
     fn list(&mut self, words: Vec<String>) {
         let category = self.category;
         let spelled = words.into_iter().filter_map(|word| match category {
@@ -145,7 +145,7 @@ impl Collector {
     }
 }
 
-/// Places that a pattern covers, and one that it may be meant for.
+/// Returns targets that a pattern covers, and one that it may be meant for.
 fn places(pattern: &HostPattern) -> Vec<String> {
     match pattern {
         HostPattern::Any => vec!["elsewhere.example".to_owned()],

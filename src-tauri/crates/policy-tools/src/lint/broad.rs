@@ -1,4 +1,4 @@
-//! Rules that open too much.
+//! Finds rules that open too much.
 
 use super::{LintKind, Tools, shadow};
 use ironcurtain_paths::CanonicalPath;
@@ -6,7 +6,7 @@ use ironcurtain_policy::HostPattern;
 use ironcurtain_policy::ListEntry;
 use ironcurtain_policy::{Category, Decision, Role, Rule};
 
-/// The things that a rule opens too wide after those before it, and the fields that say so.
+/// Returns what a rule opens too broadly after the earlier rules, with the fields.
 pub(super) fn find(
     before: &[&Rule],
     rule: &Rule,
@@ -36,8 +36,8 @@ pub(super) fn find(
     found
 }
 
-/// The roles of paths and hosts that a rule allows, whatever their values are, and none before it decides.
-/// Asking about all of them is no opening.
+/// Returns the path and host roles that a rule allows for any value and that no earlier rule decides. A rule that asks
+/// about all of them opens nothing.
 fn everything(before: &[&Rule], rule: &Rule, tools: &Tools<'_>) -> Vec<Role> {
     let condition = &rule.condition;
     let narrowed = condition.reaches_nothing

@@ -1,14 +1,14 @@
-//! Rules whose conditions can never hold, and parts of conditions that are probably not meant as they are written.
+//! Finds rules whose conditions can never hold, and parts of conditions that are probably mistakes.
 
 use super::{LintKind, Tool, Tools};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Decision, JudgedRequest, ProtectedPaths, Role, Rule};
 use ironcurtain_policy::{ListEntry, RuleCondition};
 
-/// Letters that are wildcards elsewhere.
+/// Characters that are wildcards elsewhere.
 const WILDCARDS: [char; 3] = ['*', '?', '$'];
 
-/// Why a rule can never hold, and the field that says so.
+/// Returns why a rule can never apply, with the field.
 pub(super) fn find(
     rule: &Rule,
     tools: &Tools<'_>,
@@ -31,11 +31,11 @@ pub(super) fn find(
     {
         return Some(("if.paths.within", LintKind::ProtectedFolder(within.clone())));
     }
-    // What names nobody is for whatever is annotated one day.
+    // A rule without names applies to any tool annotated in the future.
     if condition.server.is_none() && condition.tool.is_none() {
         return None;
     }
-    // Every server has these.
+    // Every server has these requests.
     if condition.tool.iter().flatten().any(|name| JudgedRequest::parse(name).is_some()) {
         return None;
     }
@@ -56,8 +56,8 @@ pub(super) fn find(
     None
 }
 
-/// The tools for which a rule about roles that are not judged by themselves (somebody's address, the text of a commit) is not
-/// looked at, since they name resources, and those are judged.
+/// Returns the tools to which a rule about opaque roles (an email address, a commit message) does not apply, because they
+/// have resources, which are judged instead.
 pub(super) fn passed_over(rule: &Rule, tools: &Tools<'_>) -> Option<(&'static str, LintKind)> {
     let condition = &rule.condition;
     let listed = || condition.lists.iter().flatten().flat_map(|list| &list.roles);
@@ -74,7 +74,7 @@ pub(super) fn passed_over(rule: &Rule, tools: &Tools<'_>) -> Option<(&'static st
     (!passed.is_empty()).then_some((field, LintKind::PassedOver(passed)))
 }
 
-/// Returns `true` if a rule can cover something of a call of a tool. `whole` says that it can cover what names no resource.
+/// Returns `true` if a rule can cover a value of a tool's call; `whole` means that it can cover calls without resources.
 fn meets(rule: &Rule, tool: &Tool<'_>, whole: bool) -> bool {
     let roles = &rule.condition.roles;
     let carries = || roles.as_ref().is_none_or(|roles| tool.roles().any(|role| roles.contains(&role)));
@@ -82,7 +82,7 @@ fn meets(rule: &Rule, tool: &Tool<'_>, whole: bool) -> bool {
     spoken || whole && tool.may_name_nothing() && carries()
 }
 
-/// The field that is empty, of a rule that then never holds. What denies or asks by hosts may do so in doubt.
+/// Returns the empty field of a rule that therefore never holds. A rule that denies or asks by hosts may hold in doubt.
 pub(super) fn empty(rule: &Rule) -> Option<&'static str> {
     let condition = &rule.condition;
     let none = |names: &Option<Vec<String>>| names.as_ref().is_some_and(Vec::is_empty);
@@ -109,14 +109,14 @@ fn excludes(condition: &RuleCondition, role: Role) -> bool {
         ListEntry::Identifier(text) => {
             CanonicalPath::assume_canonical(text).is_ok_and(|path| paths.within.contains(&path))
         }
-        // Compared in other ways.
+        // Not compared as paths.
         ListEntry::Domain(_) | ListEntry::Email(_) => true,
     };
     let mut lists = condition.lists.iter().flatten().filter(|list| list.roles.contains(&role));
     lists.any(|list| !list.allowed.iter().any(is_within))
 }
 
-/// Names that nothing has, and wildcards that are none. Where no name is anybody's, the rule is dead, which is told.
+/// Finds unknown names and literal wildcards. If no name is known, the rule is reported as dead instead.
 pub(super) fn misnamed(rule: &Rule, tools: &Tools<'_>) -> Vec<(&'static str, LintKind)> {
     let condition = &rule.condition;
     let mut found = Vec::new();

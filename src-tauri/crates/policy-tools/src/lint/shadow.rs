@@ -1,16 +1,16 @@
-//! Rules that those before them leave nothing to decide.
+//! Finds rules that earlier rules leave nothing to decide.
 //!
-//! - Rule by rule and role by role: earlier rules that cover a folder only together are not seen to.
-//! - What denies or asks by hosts or lists also does so in doubt, where what is less strict by hosts or lists does not
-//!   decide.
+//! - Compares rule by rule and role by role; earlier rules that cover a folder only together are not detected.
+//! - A rule that denies or asks by hosts or lists also decides in doubt, where a less strict rule by hosts or lists does
+//!   not.
 
 use super::LintKind;
 use ironcurtain_policy::{DomainsCondition, RuleCondition};
 use ironcurtain_policy::{Role, Rule};
 
-/// The finding about a rule, if others shadow it.
+/// Returns the finding about a rule, if others shadow it.
 pub(super) fn find(before: &[&Rule], rule: &Rule) -> Option<LintKind> {
-    // A tool that names no resource carries none of the judged roles.
+    // A tool without resources has no judged roles.
     let opaque =
         rule.condition.roles.as_ref().is_none_or(|roles| roles.iter().any(|role| !role.is_resource()));
     let whole = opaque && rule.condition.paths.is_none() && rule.condition.domains.is_none();
@@ -32,12 +32,12 @@ pub(super) fn find(before: &[&Rule], rule: &Rule) -> Option<LintKind> {
     })
 }
 
-/// The rule before that decides all that a rule covers in a role; without a role, of tools that name no resource.
+/// Returns the earlier rule that decides everything a rule covers in a role; without a role, for tools without resources.
 pub(super) fn decider<'a>(before: &[&'a Rule], rule: &Rule, role: Option<Role>) -> Option<&'a Rule> {
     before.iter().copied().find(|above| covers(&above.condition, above, rule, role))
 }
 
-/// Returns `true` if a rule covers all that another one covers in a role; without a role, of tools that name no resource.
+/// Returns `true` if a rule covers everything that another one covers in a role; without a role, for tools without resources.
 fn covers(wide: &RuleCondition, above: &Rule, rule: &Rule, role: Option<Role>) -> bool {
     let narrow = &rule.condition;
     let speaks = match role {

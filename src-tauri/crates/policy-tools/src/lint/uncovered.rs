@@ -1,32 +1,31 @@
-//! Tools about which no rule speaks.
+//! Finds tools without rules.
 //!
-//! - What is said is true of calls that were made up and planned: a tool that names things only under conditions is
-//!   denied only then.
+//! - Findings are based on generated calls: a tool that has resources only under conditions is denied only then.
 
 use super::{LintFinding, LintKind, Tool, dead};
 use crate::diff::situations;
 use ironcurtain_policy::{Annotations, Category, Policy, Role, RoleSet, Rule};
 use std::fmt;
 
-/// Calls of a tool that are denied, because no rule speaks about them.
+/// Calls of a tool that are denied because no rule applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gap {
-    /// Every call: the tool names no resource.
+    /// Every call: the tool has no resources.
     Call,
-    /// A call that names no resource, of a tool that names some under other conditions.
+    /// Calls without a resource, of a tool that has some under other conditions.
     EmptyCall,
-    /// Whatever the tool names in this role.
+    /// Any value in this role.
     Role(Role),
 }
 
-/// The gaps of one tool.
+/// Finds the gaps of one tool.
 pub(super) fn find(policy: &Policy, annotations: &Annotations, tool: &Tool<'_>) -> Vec<LintFinding> {
-    // Asking which folders are open is allowed whatever the rules say.
+    // Listing the allowed folders is allowed whatever the rules say.
     if tool.server == "filesystem" && tool.name == "list_allowed_directories" {
         return Vec::new();
     }
     let rules = policy.rules_for(tool.server, tool.name);
-    // One about what reaches nothing leaves open what becomes of the rest.
+    // A rule about calls without reach leaves the other calls undecided.
     let covers_some = |rule: &&Rule| dead::empty(rule).is_none() && !rule.condition.reaches_nothing;
     let rules: Vec<&Rule> = rules.filter(covers_some).collect();
     let mut gaps = Vec::new();
@@ -53,7 +52,7 @@ pub(super) fn find(policy: &Policy, annotations: &Annotations, tool: &Tool<'_>) 
     told
 }
 
-/// Returns `true` if a rule can cover a call that names no resource.
+/// Returns `true` if a rule can cover a call without resources.
 fn covers_calls(rule: &Rule, carried: RoleSet) -> bool {
     let condition = &rule.condition;
     condition.paths.is_none()

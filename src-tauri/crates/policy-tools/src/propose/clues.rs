@@ -1,4 +1,4 @@
-//! Words and values that speak for one meaning or another.
+//! Words and values that are evidence for a meaning.
 
 /// Returns `true` if a word is in a list of words between blanks.
 pub(super) fn is_in(list: &str, word: &str) -> bool {
@@ -9,7 +9,7 @@ pub(super) fn is_in(list: &str, word: &str) -> bool {
 pub(super) const PATH: &str = "path file dir directory folder cwd pwd workdir basedir filename filesystem disk root workspace \
     worktree dest dst src pathname dirname subdirectory subfolder";
 
-/// Parts of words for a file or a folder in other languages.
+/// Parts of words for files or folders in other languages.
 const PATH_PARTS: [&str; 31] = [
     "fichier",
     "chemin",
@@ -44,27 +44,27 @@ const PATH_PARTS: [&str; 31] = [
     "경로",
 ];
 
-/// Whole words of the same kind.
+/// Whole words for files or folders in other languages.
 const PATH_WORDS: [&str; 8] = ["ruta", "pasta", "путь", "パス", "폴더", "plik", "sökväg", "dosya"];
 
-/// Words of tools and descriptions that speak of what is kept in files.
+/// Words in tool names and descriptions that indicate files.
 const FILED: &str = "path file dir directory folder filename filepath filesystem disk document pathname";
 
-/// Returns `true` if a word of another language names a file or a folder.
+/// Returns `true` if a word in another language means a file or folder.
 pub(super) fn is_path_elsewhere(word: &str) -> bool {
     PATH_WORDS.contains(&word) || PATH_PARTS.iter().any(|part| word.contains(part))
 }
 
-/// Returns `true` if a word, in any language known here, speaks of what is kept in files.
+/// Returns `true` if a word in any supported language indicates files.
 pub(super) fn speaks_of_files(word: &str) -> bool {
     is_in(FILED, word) || is_path_elsewhere(word)
 }
 
-/// Words for something that is often a file, and often is not.
+/// Words for something that is often, but not always, a file.
 pub(super) const PERHAPS_PATH: &str = "source target destination output input location image audio video document attachment media \
     resource archive config database db project repo repository module origin log script notebook";
 
-/// Words whose things are opaque, when they end a name.
+/// Words that make an argument opaque if its name ends in them.
 pub(super) const OPAQUE: &str = "id uuid guid token cursor hash sha sha1 sha256 etag number count limit offset page size length \
     width height depth index position line column row start end min max total level type kind mode \
     format encoding charset mime extension ext content text body message data payload query q question \
@@ -82,11 +82,11 @@ pub(super) const OPAQUE: &str = "id uuid guid token cursor hash sha sha1 sha256 
     action operation op strategy algorithm policy rule condition edit code snippet command cmd shell \
     commit ref revision rev oid digest checksum wildcard";
 
-/// Words of names of addresses on the network.
+/// Words in names of URL arguments.
 pub(super) const URL: [&str; 8] =
     ["url", "uri", "href", "link", "website", "webpage", "endpoint", "hyperlink"];
 
-/// Phrases that say that a text names a file.
+/// Phrases that indicate a file path.
 pub(super) const PATH_PHRASES: [&str; 23] = [
     "path to",
     "file path",
@@ -113,7 +113,7 @@ pub(super) const PATH_PHRASES: [&str; 23] = [
     "folder to",
 ];
 
-/// Phrases with the word that do not mean a file's path.
+/// Phrases with the word "path" that do not mean a file path.
 const OTHER_PATHS: [&str; 12] = [
     "json path",
     "jsonpath",
@@ -129,13 +129,13 @@ const OTHER_PATHS: [&str; 12] = [
     "import path",
 ];
 
-/// Returns `true` if a text speaks of paths, files or folders by a phrase that means one.
+/// Returns `true` if a text has a phrase that means a path, file or folder.
 pub(super) fn tells_a_path(text: &str) -> bool {
     let phrases = PATH_PHRASES.iter().chain(&PATH_PARTS);
     phrases.into_iter().any(|phrase| text.contains(phrase)) && !tells_another_path(text)
 }
 
-/// Returns `true` if a text speaks of a path inside a document, an address or the like.
+/// Returns `true` if a text mentions a path inside a document, a URL or the like.
 pub(super) fn tells_another_path(text: &str) -> bool {
     OTHER_PATHS.iter().any(|phrase| text.contains(phrase))
 }
@@ -147,12 +147,12 @@ pub(super) fn looks_like_a_path(value: &str) -> bool {
     drive || starts && !value.starts_with("//") || [".", "..", "~"].contains(&value)
 }
 
-/// Returns `true` if a value is spelled as a place on this machine, and as nothing else.
+/// Returns `true` if a value can only be an absolute path.
 pub(super) fn is_an_absolute_path(value: &str) -> bool {
     looks_like_a_path(value) && !value.starts_with('.') && value.len() > 1
 }
 
-/// Returns `true` if a value looks like an address on the network.
+/// Returns `true` if a value looks like a URL.
 pub(super) fn looks_like_a_url(value: &str) -> bool {
     ["http://", "https://", "ftp://", "ws://", "wss://"].iter().any(|start| value.starts_with(start))
 }

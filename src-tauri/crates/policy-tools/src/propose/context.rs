@@ -1,4 +1,4 @@
-//! One argument, and the tool it stands in, as words.
+//! An argument and its tool, split into words.
 
 use super::clues::is_in;
 use super::intent::Intent;
@@ -6,29 +6,29 @@ use super::shape::Shape;
 use super::{Tool, git};
 use ironcurtain_policy::words;
 
-/// A tool, taken apart.
+/// A tool, split into words.
 pub(super) struct Setting {
-    /// The words of the server's name.
+    /// Words of the server's name.
     pub(super) server: Vec<String>,
-    /// The words of the tool's name.
+    /// Words of the tool's name.
     pub(super) words: Vec<String>,
-    /// Its description, lower case.
+    /// Description in lower case.
     pub(super) text: String,
-    /// The words of its name and of what it is said to do.
+    /// Words of its name and description.
     pub(super) said: Vec<String>,
-    /// Its likely effects.
+    /// Likely effects.
     pub(super) intent: Intent,
-    /// Its effects on a git repository on this machine.
+    /// Effects on a local git repository.
     pub(super) git: Option<git::Operation>,
-    /// The words of its arguments' names.
+    /// Words of its arguments' names.
     pub(super) arguments: Vec<Vec<String>>,
 }
 
-/// Services whose files and repositories are theirs, not this machine's.
+/// Services that host files and repositories themselves.
 const FORGES: [&str; 8] =
     ["github", "gitlab", "gitea", "forgejo", "bitbucket", "codeberg", "sourcehut", "gitee"];
 
-/// Words of services that keep documents of their own.
+/// Words for services that store their own documents.
 const SERVICES: [&str; 26] = [
     "google",
     "gmail",
@@ -76,17 +76,17 @@ impl Setting {
         names(&self.server, &FORGES) || names(&self.words, &FORGES) || has_pair(&self.arguments)
     }
 
-    /// Returns `true` if it works on one repository of a hosting service, named by owner and name.
+    /// Returns `true` if it works on a hosted repository identified by owner and name.
     pub(super) fn has_owner_and_repository(&self) -> bool {
         has_pair(&self.arguments)
     }
 
-    /// Returns `true` if it works on a service that keeps documents of its own.
+    /// Returns `true` if it works on a service that stores its own documents.
     pub(super) fn is_service(&self) -> bool {
         names(&self.server, &SERVICES) || self.is_forge()
     }
 
-    /// Returns `true` if the tool's or the server's name has one of these words.
+    /// Returns `true` if the name of the tool or server has one of these words.
     pub(super) fn speaks_of(&self, wanted: &[&str]) -> bool {
         names(&self.words, wanted) || names(&self.server, wanted)
     }
@@ -103,14 +103,14 @@ fn has_pair(arguments: &[Vec<String>]) -> bool {
     any(&["owner", "org", "organization"]) && any(&["repo", "repository"])
 }
 
-/// An argument, taken apart.
+/// An argument, split into words.
 pub(super) struct Argument<'a> {
     pub(super) shape: &'a Shape,
-    /// The words of its name.
+    /// Words of its name.
     pub(super) words: Vec<String>,
-    /// Its descriptions and titles, lower case.
+    /// Descriptions and titles in lower case.
     pub(super) text: String,
-    /// The words of what is said of it.
+    /// Words of its descriptions.
     pub(super) said: Vec<String>,
 }
 
@@ -120,7 +120,7 @@ impl<'a> Argument<'a> {
         Self { shape, words: words::of(name), said: words::of_text(&text), text }
     }
 
-    /// The word that says what it is: the last, or the one before a preposition.
+    /// Returns the main word of the name: the last one, or the one before a preposition.
     pub(super) fn head(&self) -> &str {
         const PREPOSITIONS: [&str; 9] = ["to", "for", "from", "of", "in", "into", "with", "at", "by"];
         let at = self.words.iter().skip(1).position(|word| PREPOSITIONS.contains(&word.as_str()));
@@ -141,17 +141,17 @@ impl<'a> Argument<'a> {
         self.words.iter().any(|word| is_in(list, word))
     }
 
-    /// Returns `true` if what is said of it has one of these words.
+    /// Returns `true` if its descriptions have one of these words.
     pub(super) fn is_said(&self, wanted: &[&str]) -> bool {
         names(&self.said, wanted)
     }
 
-    /// Returns `true` if what is said of it has one of these phrases.
+    /// Returns `true` if its descriptions have one of these phrases.
     pub(super) fn tells(&self, phrases: &[&str]) -> bool {
         phrases.iter().any(|phrase| self.text.contains(phrase))
     }
 
-    /// The whole name as one text, words joined by one blank.
+    /// Returns the whole name with words separated by one blank.
     pub(super) fn name(&self) -> String {
         self.words.join(" ")
     }

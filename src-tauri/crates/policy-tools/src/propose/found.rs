@@ -1,18 +1,18 @@
-//! The meaning that was found for an argument, and why.
+//! A meaning found for an argument, and the reason.
 
 use super::Confidence;
 use ironcurtain_policy::Role;
 
-/// The meaning of an argument.
+/// Meaning of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// A file or folder; the roles follow from the tool.
     Path,
-    /// This, whatever the tool does.
+    /// This role, whatever the tool does.
     Is(Role),
 }
 
-/// A meaning, and why.
+/// A meaning with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) meaning: Meaning,

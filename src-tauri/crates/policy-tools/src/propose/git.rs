@@ -1,20 +1,20 @@
-//! The effects of git's subcommands on a repository, by the words of a tool's name.
+//! Effects of git subcommands on a repository, derived from the words of a tool's name.
 
 use super::ProposalHints;
 use super::shape::Shape;
 use ironcurtain_policy::Role;
 use ironcurtain_policy::words;
 
-/// The effects on a repository and on the files checked out in it.
+/// Effects on a repository and its checked-out files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Operation {
     write: bool,
     delete: bool,
     write_history: bool,
     delete_history: bool,
-    /// The subcommand was understood.
+    /// Set if the subcommand is known.
     pub(super) known: bool,
-    /// It makes a new repository where the path leads.
+    /// Set if it creates a repository at the path.
     pub(super) makes: bool,
 }
 
@@ -96,14 +96,14 @@ const SUBCOMMANDS: [Subcommand; 8] = [
     }),
 ];
 
-/// Verbs that take away: what, the subcommand says.
+/// Verbs for removal; the subcommand says of what.
 const TAKES_AWAY: [&str; 5] = ["delete", "remove", "drop", "prune", "clear"];
 
-/// Subcommands whose things are references.
+/// Subcommands that work on references.
 const REFERENCES: [&str; 6] = ["branch", "tag", "stash", "remote", "reflog", "note"];
 
 impl Operation {
-    /// The effects of a tool on a git repository; nothing when it has to do with none.
+    /// Returns the effects of a tool on a git repository, or `None` if it does not use git.
     pub(super) fn of(
         server: &[String],
         tool: &[String],
@@ -162,7 +162,7 @@ impl Operation {
         }
     }
 
-    /// A server that says its tool changes or destroys is believed.
+    /// Adds hints: a server that says its tool changes or destroys is believed.
     fn heed(&mut self, hints: ProposalHints) {
         let harmless = !(self.write || self.delete || self.write_history || self.delete_history);
         if hints.tell_of_changes() && (harmless || !self.known) {
@@ -177,12 +177,12 @@ impl Operation {
         }
     }
 
-    /// The roles of files checked out beside the repository.
+    /// Returns the roles of checked-out files.
     pub(super) fn worktree(self) -> Vec<Role> {
         Self { write_history: false, delete_history: false, ..self }.repository()
     }
 
-    /// The roles of the path to the repository.
+    /// Returns the roles of the path to the repository.
     pub(super) fn repository(self) -> Vec<Role> {
         let all = [
             (!self.makes, Role::ReadPath),

@@ -1,37 +1,37 @@
-//! The likely effects of a tool on what it is given, from the verbs of its name, its modes and switches, and hints.
+//! Likely effects of a tool on its arguments, from the verbs of its name, its modes and flags, and hints.
 //!
-//! - Several verbs add up. Words that are verbs and nouns count only where nothing else is said.
-//! - Hints of the server, and what it says that a tool does besides what its name says, only add.
+//! - Several verbs add up. Words that are both verbs and nouns count only if nothing else does.
+//! - The server's hints and description only add effects to those of the name.
 
 use super::clues::is_in;
 use super::shape::Shape;
 use super::{ProposalHints, Tool};
 use ironcurtain_policy::words;
 
-/// The effects of a tool; several can hold.
+/// Effects of a tool; several can apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Intent {
     pub(super) read: bool,
-    /// Makes or replaces.
+    /// Creates or replaces.
     pub(super) write: bool,
-    /// Changes what is there, which needs looking; or opens it for later calls to change.
+    /// Changes existing content, which requires reading it, or opens it for later calls to change.
     pub(super) change: bool,
     pub(super) delete: bool,
     pub(super) moves: bool,
     pub(super) copies: bool,
-    /// Takes something from this machine elsewhere.
+    /// Sends data from this machine elsewhere.
     pub(super) sends: bool,
-    /// Runs whatever it is given.
+    /// Runs its argument.
     pub(super) runs: bool,
-    /// Nothing tells of its effects.
+    /// Set if nothing indicates its effects.
     pub(super) unknown: bool,
-    /// Only its description tells of them.
+    /// Set if only the description indicates them.
     pub(super) described: bool,
-    /// Hints or its description say more than its name.
+    /// Set if hints or the description add to the name.
     pub(super) hinted: bool,
 }
 
-/// Words between blanks, and what they say.
+/// A list of words separated by blanks, and their effect.
 type Verb = (&'static str, fn(&mut Intent));
 
 const VERBS: [Verb; 8] = [
@@ -70,13 +70,13 @@ const VERBS: [Verb; 8] = [
     }),
 ];
 
-/// Nouns as often as verbs: heard only when no verb is.
+/// Words that are nouns as often as verbs; used only if there is no verb.
 const PERHAPS: [Verb; 2] = [
     ("log tree diff status blame report history metadata content stat", |intent| intent.read = true),
     ("patch format sort tag record test", |intent| intent.change = true),
 ];
 
-/// Arguments that choose what is done.
+/// Arguments that select the operation.
 const MODES: [&str; 8] = ["mode", "action", "operation", "op", "command", "subcommand", "method", "verb"];
 
 impl Intent {
@@ -107,12 +107,12 @@ impl Intent {
         intent
     }
 
-    /// Returns `true` if it looks and does nothing else.
+    /// Returns `true` if it only reads.
     pub(super) fn only_reads(self) -> bool {
         self == Self { read: true, described: self.described, ..Self::default() }
     }
 
-    /// Returns `true` if it takes away and does nothing else.
+    /// Returns `true` if it only deletes.
     pub(super) fn only_deletes(self) -> bool {
         self == Self { delete: true, described: self.described, ..Self::default() }
     }
@@ -127,7 +127,7 @@ impl Intent {
         }
     }
 
-    /// A server that says its tool changes or destroys is believed; one that says it does not is not.
+    /// Adds hints: a server that says its tool changes or destroys is believed; one that denies it is not.
     fn heed(&mut self, hints: ProposalHints) {
         if !hints.tell_of_changes() || !(self.unknown || self.only_reads()) {
             return;
@@ -138,7 +138,7 @@ impl Intent {
     }
 }
 
-/// The verb that begins the description of a tool, and those that the first sentence joins to it.
+/// Returns the verb that starts a tool's description, and those joined to it in the first sentence.
 fn said(description: &str) -> Vec<String> {
     const JOINS: [&str; 3] = ["and", "or", "then"];
     let sentence = description.trim().split(['.', '\n', ';']).next().unwrap_or_default();
@@ -148,10 +148,10 @@ fn said(description: &str) -> Vec<String> {
     words.iter().take(1).chain(joined.filter_map(|pair| pair.get(1))).cloned().collect()
 }
 
-/// The verbs that do more than read.
+/// Verbs that do more than read.
 const CHANGING: &[Verb] = VERBS.split_at(1).1;
 
-/// The verbs that a switch can add.
+/// Verbs that a flag can add.
 const DESTRUCTIVE: &[Verb] = VERBS.split_at(3).1.split_at(1).0;
 
 #[cfg(test)]
@@ -183,7 +183,7 @@ mod tests {
         let destructive = ProposalHints { read_only: Some(false), destructive: Some(true) };
         let read = intent("read_file", destructive);
         assert!(read.read && read.change && read.delete && read.hinted);
-        // What destroys does not only read, whether or not it says so.
+        // A destructive tool does more than read, whether or not it says so.
         let alone = ProposalHints { read_only: None, destructive: Some(true) };
         assert_eq!(intent("read_file", alone), read);
         assert_eq!(

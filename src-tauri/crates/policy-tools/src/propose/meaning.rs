@@ -1,4 +1,4 @@
-//! The meaning of one argument: rules in order, the first that knows answers.
+//! Determines the meaning of one argument: the first rule that applies decides.
 
 use super::clues::{OPAQUE, PATH, PERHAPS_PATH, URL};
 use super::clues::{
@@ -31,12 +31,12 @@ const RULES: [Rule; 16] = [
     perhaps_path,
 ];
 
-/// The meaning of an argument.
+/// Returns the meaning of an argument.
 pub(super) fn of(setting: &Setting, argument: &Argument<'_>) -> Found {
     RULES.iter().find_map(|rule| rule(setting, argument)).unwrap_or_else(|| unclear::of(setting, argument))
 }
 
-/// The schema lets no text through, or only listed ones.
+/// Handles schemas that allow no strings, or only enumerated ones.
 fn fixed(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
     if !argument.shape.may_be_text() {
         return Some(Found::none(Confidence::High, "its schema lets only numbers and truth values through"));
@@ -49,14 +49,14 @@ fn fixed(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
     Some(Found::none(Confidence::High, "its schema lists the words it may be"))
 }
 
-/// An id is made by whoever gives it out, whatever it is the id of.
+/// Handles ids, which the service assigns, whatever they identify.
 fn identifier(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let head = argument.head();
     let is_id = ["id", "uuid", "guid"].contains(&head) && !samples_name_a_path(argument);
     is_id.then(|| Found::none(Confidence::High, format!("`{head}` names nothing that is judged")))
 }
 
-/// Paths in a repository of a hosting service are not this machine's.
+/// Handles paths in hosted repositories, which are not on this machine.
 fn in_hosted_repository(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let local = ["local", "absolute", "disk", "this machine", "your computer", "filesystem", "file system"];
     if !setting.has_owner_and_repository()
@@ -70,7 +70,7 @@ fn in_hosted_repository(setting: &Setting, argument: &Argument<'_>) -> Option<Fo
     Some(Found::none(Confidence::Medium, reason))
 }
 
-/// Listed values, examples or defaults are absolute paths, whatever its name says.
+/// Handles arguments whose enumerated values, examples or defaults are absolute paths, whatever the name.
 fn shown_absolute(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let mut samples = argument.shape.flat().flat_map(|shape| &shape.samples);
     let of_an_address = URL.contains(&argument.head()) || tells_another_path(&argument.text);
@@ -80,7 +80,7 @@ fn shown_absolute(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
     })
 }
 
-/// Paths inside a repository that another argument names: made absolute, they would name something else.
+/// Handles paths inside a repository that another argument names: made absolute, they would change their meaning.
 fn in_local_repository(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     const INSIDE: [&str; 9] = [
         "relative to the repo",
@@ -113,7 +113,7 @@ fn in_local_repository(setting: &Setting, argument: &Argument<'_>) -> Option<Fou
     Some(Found::none(Confidence::Low, reason))
 }
 
-/// The schema's format says it.
+/// Handles schemas with a format.
 fn formatted(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let formats = argument.shape.flat().flat_map(|shape| &shape.formats);
     formats.map(String::as_str).find_map(|format| {
@@ -134,7 +134,7 @@ fn formatted(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     })
 }
 
-/// Its name says that it is a path.
+/// Handles names that mean a path.
 fn named_path(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let head = argument.head();
     let name = argument.name();
@@ -160,7 +160,7 @@ fn named_path(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     Some(Found::path(Confidence::Medium, "its name speaks of a file or folder"))
 }
 
-/// The name ends in a word for something that names nothing.
+/// Handles names that end in a word without a resource.
 fn opaque(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let head = argument.head();
     if !is_in(OPAQUE, head) || samples_name_a_path(argument) {
@@ -195,7 +195,7 @@ fn opaque(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     Some(Found::none(Confidence::High, format!("`{head}` names nothing that is judged")))
 }
 
-/// Defaults, examples and patterns look like something.
+/// Handles defaults, examples and patterns that look like a resource.
 fn sampled(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     if samples_name_a_path(argument) {
         return Some(Found::path(Confidence::Medium, "an example or default of it is a path"));
@@ -218,7 +218,7 @@ fn samples_name_a_path(argument: &Argument<'_>) -> bool {
         })
 }
 
-/// The meaning that the argument's description tells of.
+/// Handles descriptions that indicate a resource.
 fn told(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     if tells_another_path(&argument.text) {
         return None;
@@ -243,7 +243,7 @@ fn looks_said(argument: &Argument<'_>) -> bool {
         .any(|word| looks_like_a_url(word.trim_start_matches(['"', '\'', '(', '`'])))
 }
 
-/// A name that is often a file's, with nothing that says otherwise.
+/// Handles names that often mean a file, without contrary evidence.
 fn perhaps_path(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     const OTHERWISE: [&str; 30] = [
         "id", "name", "slug", "key", "branch", "commit", "ref", "revision", "tag", "language", "currency",

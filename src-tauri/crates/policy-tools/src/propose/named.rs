@@ -1,4 +1,4 @@
-//! Arguments whose names are words of the network, of hosted repositories, of git, and of mail.
+//! Arguments named after hosts and URLs, hosted repositories, git, and mail.
 
 use super::Confidence;
 use super::clues::URL;
@@ -6,21 +6,21 @@ use super::context::{Argument, Setting};
 use super::found::{Found, Meaning};
 use ironcurtain_policy::Role;
 
-/// Words for the account that acts.
+/// Words for the acting account.
 const OWN: [&str; 6] = ["user", "my", "account", "sender", "from", "author"];
 
-/// Words for addresses that are none of the network.
+/// Words for addresses that are not network addresses.
 const OTHER_ADDRESSES: [&str; 12] = [
     "email", "mail", "postal", "street", "city", "memory", "wallet", "cell", "range", "billing", "shipping",
     "person",
 ];
 
-/// The meaning of an address: git talks to it, or it is fetched.
+/// Returns the meaning of an address: a git remote, or a URL to fetch.
 pub(super) fn address_meaning(setting: &Setting) -> Meaning {
     Meaning::Is(if setting.git.is_some() { Role::GitRemoteUrl } else { Role::FetchUrl })
 }
 
-/// An address on the network, or a host.
+/// Handles network addresses and hosts.
 pub(super) fn address(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let head = argument.head();
     if setting.git.is_some() && (head == "remote" || argument.name() == "remote name") {
@@ -47,7 +47,7 @@ pub(super) fn address(setting: &Setting, argument: &Argument<'_>) -> Option<Foun
     None
 }
 
-/// Owner and name of a hosted repository.
+/// Handles owner and name of a hosted repository.
 pub(super) fn repository(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     if !setting.is_forge() {
         return None;
@@ -66,7 +66,7 @@ pub(super) fn repository(setting: &Setting, argument: &Argument<'_>) -> Option<F
     }
 }
 
-/// Branches, messages, and other words that git knows.
+/// Handles branches, commit messages, and other terms of git.
 pub(super) fn git_word(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     if setting.git.is_none() && !setting.is_forge() {
         return None;
@@ -99,7 +99,7 @@ pub(super) fn git_word(setting: &Setting, argument: &Argument<'_>) -> Option<Fou
     revision.then(|| Found::none(Confidence::Medium, "a revision of the repository"))
 }
 
-/// Who is written to, what, and what they may do.
+/// Handles recipients, message texts, and permissions.
 pub(super) fn mail(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     const GOES_OUT: [&str; 14] = [
         "send",
@@ -155,7 +155,7 @@ pub(super) fn mail(setting: &Setting, argument: &Argument<'_>) -> Option<Found> 
     None
 }
 
-/// The permission of those it is shared with.
+/// Handles permissions given to others.
 pub(super) fn permission(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     const SHARES: [&str; 6] = ["share", "sharing", "permission", "access", "acl", "invite"];
     let shares = setting.words.iter().any(|word| SHARES.contains(&word.as_str()));

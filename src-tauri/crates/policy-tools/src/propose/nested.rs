@@ -1,7 +1,7 @@
-//! Arguments that are objects, or lists of them: the annotation format cannot say what is inside.
+//! Arguments that are objects or lists of objects, whose content the annotation format cannot describe.
 //!
 //! - A resource inside cannot be judged, so its tool cannot be annotated.
-//! - Opaque meanings inside become the argument's own: whatever the value, no list covers it.
+//! - Opaque roles inside become roles of the argument itself; no list covers its value.
 
 use super::Confidence;
 use super::context::{Argument, Setting};
@@ -10,7 +10,7 @@ use super::meaning;
 use super::shape::Shape;
 use ironcurtain_policy::Role;
 
-/// Something inside an argument names a resource.
+/// Error for a resource inside an argument.
 #[derive(Debug, thiserror::Error)]
 #[error("`{place}` names a resource inside an argument, where it cannot be judged: {reason}")]
 pub(super) struct ResourceInside {
@@ -18,7 +18,7 @@ pub(super) struct ResourceInside {
     reason: String,
 }
 
-/// The meaning of a nested argument.
+/// Returns the meaning of a nested argument.
 ///
 /// # Errors
 /// [`ResourceInside`].
@@ -47,7 +47,7 @@ impl Found {
     }
 }
 
-/// Finds what every text inside means.
+/// Collects the meaning of every string inside.
 fn leaves(setting: &Setting, place: &str, name: &str, shape: &Shape, within: &mut Vec<(String, Found)>) {
     for (field, shape) in &shape.fields {
         let place = format!("{place}.{field}");

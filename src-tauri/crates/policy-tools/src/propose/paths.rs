@@ -1,4 +1,4 @@
-//! Which roles a path has, from what its tool does and from its own name.
+//! Determines the roles of a path from the effects of its tool and from its own name.
 
 use super::context::{Argument, Setting};
 use super::git::Operation;
@@ -6,21 +6,21 @@ use super::intent::Intent;
 use super::{Confidence, ProposedArgument};
 use ironcurtain_policy::{Category, Role};
 
-/// Roles of a path, and why.
+/// Roles of a path, and the reason.
 pub(super) struct PathRoles {
     pub(super) roles: Vec<Role>,
     pub(super) confidence: Confidence,
     pub(super) reason: String,
 }
 
-/// Names of what is written to, whatever else the tool does.
+/// Names of paths that are written to, whatever else the tool does.
 const ALWAYS_OUT: [&str; 10] =
     ["output", "out", "dest", "dst", "destination", "save", "export", "download", "outfile", "outdir"];
 
-/// Names of what is written to when something is moved or copied.
+/// Names of paths that are written to by a move or copy.
 const OUT: [&str; 5] = ["target", "to", "new", "link", "into"];
 
-/// Names of what is only read.
+/// Names of paths that are only read.
 const IN: [&str; 11] = [
     "source",
     "src",
@@ -35,7 +35,7 @@ const IN: [&str; 11] = [
     "origin",
 ];
 
-/// Words of tools whose own business is files.
+/// Words for tools that work on files.
 const FILES: [&str; 12] = [
     "file",
     "dir",
@@ -51,7 +51,7 @@ const FILES: [&str; 12] = [
     "text",
 ];
 
-/// Phrases about an argument that is written to.
+/// Phrases for an argument that is written to.
 const SAID_OUT: [&str; 14] = [
     "to write",
     "to overwrite",
@@ -69,11 +69,11 @@ const SAID_OUT: [&str; 14] = [
     "be updated",
 ];
 
-/// Phrases about an argument that is taken away.
+/// Phrases for an argument that is removed.
 const SAID_GONE: [&str; 7] =
     ["to delete", "to remove", "to move", "to rename", "be deleted", "be removed", "be moved"];
 
-/// The roles of a path argument: what its tool does, and what is said of it besides.
+/// Returns the roles of a path argument, from the tool's effects and the argument's description.
 pub(super) fn roles(setting: &Setting, argument: &Argument<'_>) -> PathRoles {
     if let Some(operation) = setting.git {
         return of_git(operation, argument);
@@ -133,7 +133,7 @@ fn by_the_tool(setting: &Setting, argument: &Argument<'_>) -> PathRoles {
     PathRoles { roles: does.roles(), confidence, reason: reason.to_owned() }
 }
 
-/// The repository itself, or another place that git makes or takes away.
+/// Returns the roles of the repository itself, or of another path that git creates or removes.
 fn of_git(operation: Operation, argument: &Argument<'_>) -> PathRoles {
     const MADE: [&str; 7] = ["new", "dest", "dst", "destination", "target", "output", "out"];
     let (roles, reason) = if !operation.known {
@@ -149,7 +149,7 @@ fn of_git(operation: Operation, argument: &Argument<'_>) -> PathRoles {
     PathRoles { roles, confidence, reason: reason.to_owned() }
 }
 
-/// The roles that follow from the direction in the argument's name.
+/// Returns the roles implied by the direction in the argument's name.
 fn directed(intent: Intent, argument: &Argument<'_>) -> Option<PathRoles> {
     if intent.only_deletes() || intent.runs || intent.unknown || intent.hinted {
         return None;
@@ -166,7 +166,7 @@ fn directed(intent: Intent, argument: &Argument<'_>) -> Option<PathRoles> {
     Some(PathRoles { roles: does.roles(), confidence: Confidence::High, reason: reason.to_owned() })
 }
 
-/// Returns `true` if a name is that of a path to which something is moved or copied.
+/// Returns `true` if a name means the destination of a move or copy.
 fn is_out(words: &[String]) -> bool {
     let names_one = words.last().is_some_and(|word| word != "name");
     names_one && words.iter().any(|word| ALWAYS_OUT.contains(&word.as_str()) || OUT.contains(&word.as_str()))
@@ -187,7 +187,7 @@ impl Does {
     }
 }
 
-/// Returns `true` if the tool goes down into the folders it is given, by evidence beside its name.
+/// Returns `true` if evidence other than its name shows that the tool recurses into folders.
 pub(super) fn descends(setting: &Setting, arguments: &[ProposedArgument]) -> bool {
     const DEEP: [&str; 4] = ["recursive", "recursively", "depth", "descend"];
     let has_path = arguments.iter().any(|a| a.roles.iter().any(|role| role.category() == Category::Path));

@@ -1,17 +1,17 @@
-//! The values that a JSON Schema lets through, flattened: references followed, alternatives put together.
+//! Values allowed by a JSON Schema, flattened: references are resolved and alternatives merged.
 //!
-//! - Bounded: references that lead nowhere, in circles or too deep are not understood, and neither is what is below.
+//! - Bounded: dangling, circular or too deep references are not supported, nor is anything below them.
 
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// The greatest depth of nested arguments.
+/// Maximum depth of nested arguments.
 const DEPTH: usize = 12;
 
-/// The greatest number of schemas that are looked at for one tool.
+/// Maximum number of schemas visited for one tool.
 const MOST: usize = 20_000;
 
-/// Keywords whose schemas say what a value may be, when `type` does not.
+/// Keywords whose schemas determine the type if `type` does not.
 const TELLS_BELOW: [&str; 14] = [
     "$ref",
     "anyOf",
@@ -29,34 +29,34 @@ const TELLS_BELOW: [&str; 14] = [
     "not",
 ];
 
-/// The values that a schema lets through.
+/// Values allowed by a schema.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Shape {
-    /// The names of JSON types, and `any`.
+    /// Names of JSON types, and `any`.
     kinds: BTreeSet<String>,
-    /// All descriptions and titles, lower case.
+    /// All descriptions and titles in lower case.
     pub(super) text: String,
     /// `format`, `contentEncoding` and `contentMediaType`.
     pub(super) formats: Vec<String>,
-    /// Texts that are listed, or shown as examples or defaults.
+    /// Strings that are enumerated, or given as examples or defaults.
     pub(super) samples: Vec<String>,
     /// `pattern`.
     pub(super) patterns: Vec<String>,
-    /// The texts that are listed.
+    /// Enumerated strings.
     words: Option<Vec<String>>,
-    /// Other texts than those listed are let through.
+    /// Set if other strings are allowed too.
     free: bool,
-    /// The items of a list.
+    /// Items of a list.
     pub(super) items: Option<Box<Self>>,
-    /// The fields of an object.
+    /// Fields of an object.
     pub(super) fields: Vec<(String, Self)>,
-    /// The values that an object holds under names of its own.
+    /// Values under other names of an object.
     pub(super) others: Option<Box<Self>>,
     trouble: Option<&'static str>,
 }
 
 impl Shape {
-    /// The shape that a schema describes.
+    /// Flattens a schema.
     pub(super) fn of(schema: &Value) -> Self {
         let mut reader = Reader { root: schema, left: MOST };
         let mut shape = Self::default();
@@ -64,26 +64,26 @@ impl Shape {
         shape
     }
 
-    /// Why it, or something in it, cannot be told.
+    /// Returns why the schema, or part of it, is not supported.
     pub(super) fn not_understood(&self) -> Option<&'static str> {
         let below = self.items.iter().chain(&self.others).map(|shape| shape.not_understood());
         let fields = self.fields.iter().map(|(_, shape)| shape.not_understood());
         self.trouble.or_else(|| below.chain(fields).flatten().next())
     }
 
-    /// Returns `true` if it may hold a text, itself or in a flat list.
+    /// Returns `true` if it may be a string or a flat list of strings.
     pub(super) fn may_be_text(&self) -> bool {
         let here = self.kinds.is_empty() || self.is("any") || self.is("string");
         here || self.items.as_ref().is_some_and(|items| items.may_be_text()) || self.is_bare_list()
     }
 
-    /// The words it must be one of, when it must.
+    /// Returns the enumerated strings, if no others are allowed.
     pub(super) fn choices(&self) -> Option<&[String]> {
         let here = if self.is("string") { self } else { self.items.as_deref()? };
         here.words.as_deref().filter(|_| !here.free && !here.is("any"))
     }
 
-    /// Returns `true` if it is a truth value.
+    /// Returns `true` if it is a boolean.
     pub(super) fn is_truth(&self) -> bool {
         self.is("boolean") && !self.may_be_text()
     }
@@ -92,18 +92,18 @@ impl Shape {
         self.kinds.contains(kind)
     }
 
-    /// Returns `true` if it may hold objects, or lists of lists.
+    /// Returns `true` if it may contain objects or nested lists.
     pub(super) fn is_nested(&self) -> bool {
         let list = self.items.as_ref().is_some_and(|items| items.is_object() || items.is("array"));
         self.is_object() || list
     }
 
-    /// Returns `true` if it may be a text instead of the object or list it may be too.
+    /// Returns `true` if it may be a string as an alternative to an object or list.
     pub(super) fn is_text_besides(&self) -> bool {
         self.is("string") || self.is("any")
     }
 
-    /// Returns `true` if it is a list whose items are not described.
+    /// Returns `true` if it is a list with undescribed items.
     pub(super) fn is_bare_list(&self) -> bool {
         self.is("array") && self.items.is_none()
     }
@@ -112,7 +112,7 @@ impl Shape {
         self.is("object") || !self.fields.is_empty() || self.others.is_some()
     }
 
-    /// Itself and the items of a flat list: what is said of either is said of the values.
+    /// Iterates over the schema itself and the items of a flat list, whose descriptions apply to the values alike.
     pub(super) fn flat(&self) -> impl Iterator<Item = &Self> {
         std::iter::once(self).chain(self.items.as_deref())
     }
@@ -175,7 +175,7 @@ impl Reader<'_> {
     }
 }
 
-/// Adds all that a schema says by itself, without its parts.
+/// Adds the information of a schema without its subschemas.
 fn plain(schema: &Map<String, Value>, into: &mut Shape) {
     let kinds = match schema.get("type") {
         Some(Value::String(one)) => vec![one.clone()],
@@ -210,7 +210,7 @@ fn plain(schema: &Map<String, Value>, into: &mut Shape) {
     }
 }
 
-/// The texts of a value: itself, or those of a flat list.
+/// Returns a string value itself, or the strings of a flat list.
 fn strings(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],

@@ -1,6 +1,6 @@
-//! Arguments about which no rule is sure: what the tool speaks of makes them the stricter of what they may be.
+//! Arguments for which no rule applies: the subject of the tool decides, and in doubt the stricter meaning.
 //!
-//! - A text that nothing at all tells anything about is [`Confidence::Unknown`]: nobody should write it unseen.
+//! - A string without any evidence is [`Confidence::Unknown`] and must be reviewed before it is written.
 
 use super::Confidence;
 use super::clues::{OPAQUE, is_in, speaks_of_files};
@@ -8,7 +8,7 @@ use super::context::{Argument, Setting};
 use super::found::Found;
 use super::named;
 
-/// Words of the network, in what is said of tools and arguments.
+/// Words for the network, in descriptions of tools and arguments.
 const NETWORK: [&str; 14] = [
     "url",
     "uri",
@@ -26,11 +26,11 @@ const NETWORK: [&str; 14] = [
     "lien",
 ];
 
-/// Words that name nothing when they end a name, and tell nothing when they are said of an argument.
+/// Words without a resource at the end of a name, and without evidence in a description.
 const VAGUE: &str = "name value string text character char data content body description title label symbol parameter \
     param arg argument start end option method header word id find";
 
-/// The meaning of an argument, by the words about it.
+/// Returns the meaning of an argument from the words around it.
 pub(super) fn of(setting: &Setting, argument: &Argument<'_>) -> Found {
     let said = |wanted: &[&str]| argument.is_said(wanted);
     if !setting.is_service() && setting.git.is_none() {

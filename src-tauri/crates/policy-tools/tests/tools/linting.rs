@@ -254,9 +254,8 @@ fn a_rule_is_not_called_as_what_is_decided_without_one() {
             .map_err(|error| error.to_string())
     };
     for name in ["grant", "default-deny", "structural-protected-path", "structural-mine"] {
-        let expected = format!(
-            "`p`, line 1, rule `{name}`, field `name`: `{name}` is what is decided without a rule: call the rule something else"
-        );
+        let expected =
+            format!("`p`, line 1, rule `{name}`, field `name`: `{name}` is a reserved name: rename the rule");
         assert_eq!(load(name), Err(expected));
     }
     assert_eq!([load("grants"), load("deny"), load("my-structural-rule")], [Ok(()), Ok(()), Ok(())]);

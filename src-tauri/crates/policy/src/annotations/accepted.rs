@@ -1,6 +1,6 @@
-//! The values that a call may give for the arguments of a tool, in the order of its annotation.
+//! Values that a call may give for the arguments of a tool, in the order of its annotation.
 //!
-//! - An argument is known when it is annotated, and declared where the server declares which there are.
+//! - A known argument is annotated, and is also declared if the server declares its arguments.
 
 use super::ArgumentRoles;
 use crate::Denial;
@@ -10,20 +10,20 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The arguments that a call may give. Read once, when the annotation is loaded; a call that fits costs no memory.
+/// Arguments that a call may give. Built when the annotation is loaded; a valid call allocates nothing.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct AcceptedArguments {
-    /// The place of each argument that a call may give.
+    /// Position of each argument that a call may give.
     places: BTreeMap<String, usize>,
-    /// The schema of each annotated argument, with its name; nothing where the server does not say.
+    /// Schema of each annotated argument, with its name; `None` if the server declares none.
     shapes: Vec<Option<(Arc<str>, Schema)>>,
-    /// The arguments that must be given, and the place of each. One without a place no call may give: none fits.
+    /// Required arguments with their positions. If one has no position, no call can be valid.
     required: Vec<(Arc<str>, Option<usize>)>,
-    /// The schema of all of them together.
+    /// Schema of the arguments as a whole.
     whole: Schema,
 }
 
-/// The values that a call gives, one for each annotated argument.
+/// Values of a call, one per annotated argument.
 pub(crate) type Values<'a> = Vec<Option<&'a Value>>;
 
 impl AcceptedArguments {
@@ -52,10 +52,10 @@ impl AcceptedArguments {
         self.places.contains_key(name)
     }
 
-    /// Puts what a call gives in order.
+    /// Sorts the values of a call by position.
     ///
     /// # Errors
-    /// A denial when an argument is not known, is missing, or has the wrong shape.
+    /// A denial if an argument is unknown, missing or invalid.
     pub(crate) fn take<'a>(&self, arguments: &'a Map<String, Value>) -> Result<Values<'a>, Denial> {
         let mut values: Values<'_> = vec![None; self.shapes.len()];
         for (name, value) in arguments {

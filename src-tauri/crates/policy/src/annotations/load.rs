@@ -1,7 +1,6 @@
-//! Reads a tool-annotations file, strictly: a role, an operator or a field that is not known refuses the file.
+//! Parses a tool-annotations file strictly: an unknown role, operator or field makes the file invalid.
 //!
-//! - Whatever a condition says, an argument that names something keeps a role that is judged, unless the file says
-//!   `none` for it by name.
+//! - Under every condition, an argument that names a resource keeps a judged role, unless the file says `none` for it.
 
 pub(crate) mod guards;
 
@@ -15,11 +14,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Annotations {
-    /// Reads a tool-annotations file.
+    /// Parses a tool-annotations file.
     ///
     /// # Errors
-    /// When the text is not such a file, names a role that does not exist, annotates a tool twice, has a field that
-    /// is not known, or a condition that cannot be met or gives roles that the default has no part in.
+    /// When the text is not such a file, has an unknown role or field, annotates a tool twice, or has a condition that cannot
+    /// hold or whose roles do not fit the default.
     pub fn from_json(text: &str, file: &str) -> Result<Self, LoadError> {
         let source = SourceFile { file, text };
         let stored: StoredFile = strict::read_file(source)?;
@@ -51,10 +50,10 @@ const TOOL_NAME: JsonLocation<'static> = JsonLocation::Field(&JsonLocation::Whol
 const SERVER_NAME: JsonLocation<'static> = JsonLocation::Field(&JsonLocation::Whole, "serverName");
 const ARGUMENTS: JsonLocation<'static> = JsonLocation::Field(&JsonLocation::Whole, "args");
 
-/// Another field that a tool may have. Nothing is read from it here.
+/// Allowed field of a tool that is ignored here.
 const FOR_PEOPLE: &str = "comment";
 
-/// The name of a tool, else its place in the file.
+/// Returns the name of a tool, or else its position in the file.
 fn tool_name(stored: &Map<String, Value>, index: usize) -> String {
     match stored.get("toolName").and_then(Value::as_str) {
         Some(name) if !name.is_empty() => name.to_owned(),
@@ -69,7 +68,7 @@ pub(crate) struct StoredFile {
     #[serde(default = "crate::error::unsaid_version")]
     #[cfg_attr(test, schemars(extend("const" = 1)))]
     schema_version: u64,
-    /// Of the system that made the file; nothing is done with it.
+    /// Metadata of the program that generated the file; ignored.
     #[serde(default, rename = "generatedAt")]
     _generated_at: Option<String>,
     servers: BTreeMap<String, StoredServer>,
@@ -79,14 +78,14 @@ pub(crate) struct StoredFile {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct StoredServer {
-    /// The hash of the server's own description of its tools: `servers annotate` compares it.
+    /// Hash of the server's own tool descriptions; `servers annotate` compares it.
     #[serde(default, rename = "inputHash")]
     _input_hash: Option<String>,
     #[cfg_attr(test, schemars(with = "Vec<crate::schemas::ToolShape>"))]
     tools: Vec<Map<String, Value>>,
 }
 
-/// The tool that is being read. Places are below it.
+/// The tool being parsed. Locations are relative to it.
 struct Reading<'a> {
     source: SourceFile<'a>,
     server: &'a str,
@@ -118,9 +117,7 @@ impl Reading<'_> {
         )?;
         let input_schema = stored.remove("inputSchema").filter(|schema| !schema.is_null());
         if let Some(unknown) = stored.keys().find(|field| *field != FOR_PEOPLE) {
-            return Err(
-                self.error(JsonLocation::Field(&JsonLocation::Whole, unknown), "this field is not known")
-            );
+            return Err(self.error(JsonLocation::Field(&JsonLocation::Whole, unknown), "unknown field"));
         }
         let mut arguments = Vec::with_capacity(args.len());
         for (name, stored) in args {
@@ -140,7 +137,7 @@ impl Reading<'_> {
         Ok((name, annotation))
     }
 
-    /// The name of the tool. That of its server is written twice, and must be the same both times.
+    /// Returns the name of the tool. The server's name, if given, must match.
     fn names(&self, stored: &mut Map<String, Value>) -> Result<String, LoadError> {
         let tool = stored.remove("toolName").ok_or_else(|| self.error(TOOL_NAME, "is missing"))?;
         let tool: String = self.read(TOOL_NAME, tool)?;
@@ -151,7 +148,7 @@ impl Reading<'_> {
             self.read(SERVER_NAME, stored.remove("serverName").unwrap_or_default())?;
         match server.filter(|server| server != self.server) {
             Some(other) => {
-                let message = format!("`{other}` is not the server it stands under, `{}`", self.server);
+                let message = format!("`{other}` does not match the server `{}`", self.server);
                 Err(self.error(SERVER_NAME, message))
             }
             None => Ok(tool),
@@ -171,7 +168,7 @@ impl Reading<'_> {
 
     fn roles(&self, at: JsonLocation<'_>, names: &[String]) -> Result<Roles, LoadError> {
         let role = |(index, name): (usize, &String)| {
-            let unknown = || self.error(JsonLocation::Item(&at, index), format!("there is no role `{name}`"));
+            let unknown = || self.error(JsonLocation::Item(&at, index), format!("unknown role `{name}`"));
             Role::parse(name).ok_or_else(unknown)
         };
         names.iter().enumerate().map(role).collect::<Result<Vec<Role>, _>>().map(Roles::from)
@@ -182,7 +179,7 @@ impl Reading<'_> {
     }
 }
 
-/// Returns `true` if the name of a tool says that it goes down into the folders it is given.
+/// Returns `true` if the name of a tool implies that it recurses into its folders.
 fn names_a_recursive_tool(tool: &str) -> bool {
     const WORDS: [&str; 12] = [
         "tree",
@@ -202,18 +199,18 @@ fn names_a_recursive_tool(tool: &str) -> bool {
     WORDS.iter().any(|word| tool.contains(word))
 }
 
-/// Returns `true` if the name of an argument says that with it a tool goes down into the folders it is given.
+/// Returns `true` if the name of an argument implies that it makes the tool recurse into its folders.
 fn says_how_deep(argument: &str) -> bool {
     let argument = argument.to_ascii_lowercase();
     ["recurs", "depth", "descend"].iter().any(|word| argument.contains(word))
 }
 
-/// Roles of one argument that are about different kinds of things.
+/// Error for roles of different kinds on one argument.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` and `{1}` cannot be roles of one argument")]
 struct MixedRoles(Role, Role);
 
-/// A value has one canonical form, so its roles must agree on what kind of thing it is, under every condition.
+/// Checks that the roles of an argument agree on one category under every condition, because a value has one canonical form.
 fn one_category(roles: &ArgumentRoles) -> Result<(), MixedRoles> {
     let all = roles.default.iter().chain(roles.when.iter().flat_map(|guard| &guard.roles));
     let mut resources = all.filter(|role| role.is_resource());

@@ -1,20 +1,20 @@
-//! The meaning of the arguments of requests that are judged like tool calls.
+//! Meaning of the arguments of requests that are judged like tool calls.
 
 use crate::{Annotations, JudgedRequest, ToolAnnotation};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// The meaning of the arguments of each request.
+/// Annotation of each request.
 static MEANINGS: LazyLock<BTreeMap<JudgedRequest, ToolAnnotation>> = LazyLock::new(|| {
     let file = Annotations::from_json(include_str!("../requests/requests.json"), "requests.json");
-    // A test holds the file against the reader; without its meaning a request is refused.
+    // A test checks that the file is valid; a request without an annotation is refused.
     let file = file.unwrap_or_default();
     let meaning =
         |request: &JudgedRequest| Some((*request, file.known("", request.name())?.annotation.clone()));
     JudgedRequest::ALL.iter().filter_map(meaning).collect()
 });
 
-/// Returns the meaning of a request's arguments.
+/// Returns the annotation of a request.
 pub(crate) fn meaning(request: JudgedRequest) -> Option<&'static ToolAnnotation> {
     MEANINGS.get(&request)
 }

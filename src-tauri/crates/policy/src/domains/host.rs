@@ -1,55 +1,55 @@
-//! Hosts in their one spelling: lower case, punycode, addresses in plain notation, without the dot that ends a name.
+//! Hosts in canonical spelling: lower case, punycode, addresses in plain notation, no trailing dot.
 
 use url::{Host, Url};
 
-/// A host in the one spelling.
+/// A host in canonical spelling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CleanHost {
     pub(super) name: String,
     pub(super) kind: HostKind,
 }
 
-/// The kind of a host, as far as patterns tell hosts apart.
+/// Kind of a host, as far as patterns distinguish them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HostKind {
-    /// A name that a public resolver may answer.
+    /// A name that a public resolver may resolve.
     Public,
     /// A name of this machine or its network.
     Local,
     /// An address.
     Address,
-    /// No host: nobody knows what a program makes of it.
+    /// Not a host; programs may interpret it differently.
     Odd,
 }
 
 impl CleanHost {
-    /// Understands a host as it stands in an address. Nothing for what is no host.
+    /// Parses a host as written in an address; `None` if it is not a host.
     pub(super) fn parse(host: &str) -> Option<Self> {
         match Host::parse(host.trim_end_matches('.')).ok()? {
-            // A dot in another script is a dot only now.
+            // A dot in another script becomes an ASCII dot only now.
             Host::Domain(name) if name.ends_with('.') => Self::parse(&name),
             Host::Domain(name) => Self::named(name),
             address @ (Host::Ipv4(_) | Host::Ipv6(_)) => Some(Self::address(&address)),
         }
     }
 
-    /// The host of a URL.
+    /// Returns the host of a URL.
     pub(super) fn of(url: &Url) -> Option<Self> {
         match url.host()? {
-            // The parser of the URL has made the host canonical, but for the dot that may end it and for foreign schemes.
+            // The URL parser has normalized the host, except for a trailing dot and for foreign schemes.
             Host::Domain(name) if url.is_special() && !name.ends_with('.') => Self::named(name.to_owned()),
             Host::Domain(name) => Self::parse(name),
             address @ (Host::Ipv4(_) | Host::Ipv6(_)) => Some(Self::address(&address.to_owned())),
         }
     }
 
-    /// Understands a host that stands alone, where an address of version 6 may lack its brackets.
+    /// Parses a standalone host, where an IPv6 address may lack its brackets.
     pub(super) fn alone(host: &str) -> Option<Self> {
         let is_bare = host.contains(':') && !host.starts_with('[');
         if is_bare { Self::parse(&format!("[{host}]")) } else { Self::parse(host) }
     }
 
-    /// A host that stands alone, or what stands there instead of one.
+    /// Parses a standalone host; a text that is not a host becomes [`HostKind::Odd`].
     pub(super) fn spelled(host: &str) -> Self {
         let odd = || Self { name: host.trim_end_matches('.').to_lowercase(), kind: HostKind::Odd };
         Self::alone(host).unwrap_or_else(odd)
@@ -67,7 +67,7 @@ impl CleanHost {
     }
 }
 
-/// Returns `true` if a host is an IP address, in any notation that a resolver takes or that looks like one.
+/// Returns `true` if a host is an IP address, in any notation that a resolver accepts or that looks like one.
 #[must_use]
 pub fn is_ip_address(host: &str) -> bool {
     let is_number = |label: &str| !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_digit());
@@ -75,7 +75,7 @@ pub fn is_ip_address(host: &str) -> bool {
     host.contains(':') || matches!(Host::parse(host), Ok(Host::Ipv4(_) | Host::Ipv6(_))) || looks_like_one()
 }
 
-/// Returns `true` if a name is the other one, or ends in it after a dot.
+/// Returns `true` if a name equals the other one or is below it.
 pub(super) fn is_below(host: &str, parent: &str) -> bool {
     !parent.is_empty()
         && host

@@ -1,42 +1,42 @@
-//! Patterns for places on the network, and the places that each covers.
+//! Patterns for network targets.
 
 use super::host::{CleanHost, HostKind, is_below};
 use super::{Destination, Site};
 use percent_encoding::percent_decode_str;
 
-/// A pattern for places.
+/// Pattern for targets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostPattern {
     /// Any named public host.
     Any,
-    /// A host and what is below it.
+    /// A host and everything below it.
     Below(String),
     /// A host, or one repository.
     Exact(String),
 }
 
-/// Why no host can match a pattern.
+/// Reason why no host can match a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// It is a whole address.
+    /// The pattern is a whole address.
     #[error("`{0}` is an address: write its host alone")]
     Address(String),
-    /// It has a star where none stands for anything.
+    /// The pattern has a star in an unsupported position.
     #[error("`{0}` has a `*` inside: write `*` for every host, or `*.d` for what is below `d`")]
     StarInside(String),
-    /// It is about one repository of several hosts.
+    /// The pattern names a repository on several hosts.
     #[error("`{0}` names a repository on more than one host")]
     Repositories(String),
-    /// It is about one port of a host.
-    #[error("`{0}` has a port: a rule is about every port of a host")]
+    /// The pattern has a port.
+    #[error("`{0}` has a port: rules apply to every port of a host")]
     Port(String),
-    /// It is not spelled like a host.
-    #[error("`{0}` is no host")]
+    /// The pattern is not a valid host.
+    #[error("`{0}` is not a host")]
     NoHost(String),
 }
 
 impl HostPattern {
-    /// Takes a pattern as it is spelled. One that no host can match covers what is spelled like it.
+    /// Parses a pattern leniently. One that no host can match covers texts with the same spelling.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         if text == "*" {
@@ -48,10 +48,10 @@ impl HostPattern {
         }
     }
 
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// [`PatternError`], when no host can match it.
+    /// [`PatternError`], if no host can match it.
     pub fn read(text: &str) -> Result<Self, PatternError> {
         let (host, path) = text.split_once('/').map_or((text, None), |(host, path)| (host, Some(path)));
         let below = host.strip_prefix("*.");
@@ -70,13 +70,13 @@ impl HostPattern {
         Err(wrong(text.to_owned()))
     }
 
-    /// Returns `true` if it covers a place, given as `host` or `host/path`.
+    /// Returns `true` if the pattern covers a target, given as `host` or `host/path`.
     #[must_use]
     pub fn covers(&self, domain: &str) -> bool {
         self.covers_site(&Site::new(domain))
     }
 
-    /// Returns `true` if it covers all that another pattern covers.
+    /// Returns `true` if the pattern covers everything that another pattern covers.
     #[must_use]
     pub fn includes(&self, other: &Self) -> bool {
         match (self, other) {
@@ -97,19 +97,19 @@ impl HostPattern {
         }
     }
 
-    /// Returns `true` if it may be meant for a destination that it does not cover. Nobody knows where one without a place
-    /// leads.
+    /// Returns `true` if the pattern may be meant for a destination that it does not cover. The target of a destination
+    /// without a place is unknown.
     pub(crate) fn may_mean(&self, destination: &Destination) -> bool {
         destination.site.as_ref().is_none_or(|site| self.may_mean_site(site))
     }
 
-    /// Returns `true` if it may be meant for a host, given as text, that it does not cover.
+    /// Returns `true` if the pattern may be meant for a host, given as text, that it does not cover.
     pub(crate) fn may_mean_host(&self, host: &str) -> bool {
         self.may_mean_site(&Site::new(host))
     }
 
-    /// It may be for a name of this machine or an address as `*`, for a repository in another spelling as an exact one, and for
-    /// anything that is no host.
+    /// Returns `true` for a local name or address with `*`, for a repository in another spelling with an exact pattern, and for
+    /// anything that is not a host.
     fn may_mean_site(&self, site: &Site) -> bool {
         match (self, site.kind) {
             (_, HostKind::Odd) => true,
@@ -120,7 +120,7 @@ impl HostPattern {
     }
 }
 
-/// A repository as hosts that are generous with spelling find it.
+/// Normalizes a repository like hosts that tolerate different spellings.
 fn loosely(domain: &str) -> String {
     let plain = percent_decode_str(domain).decode_utf8_lossy().to_lowercase();
     let parts: Vec<&str> = plain.split('/').filter(|part| !matches!(*part, "" | ".")).collect();

@@ -1,34 +1,34 @@
-//! Many patterns, asked as one.
+//! A list of patterns; one match is enough.
 
 use super::{Destination, HostPattern, Site};
 
-/// Patterns, of which one must cover.
+/// A list of patterns.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct HostPatterns(Vec<HostPattern>);
 
 impl HostPatterns {
-    /// Each pattern, in the order they were given.
+    /// Returns the patterns in the given order.
     #[must_use]
     pub fn all(&self) -> &[HostPattern] {
         &self.0
     }
 
-    /// Returns `true` if one of them covers a destination.
+    /// Returns `true` if a pattern covers a destination.
     pub(crate) fn cover(&self, destination: &Destination) -> bool {
         destination.site.as_ref().is_some_and(|site| self.cover_site(site))
     }
 
-    /// Returns `true` if one of them covers a host given as text.
+    /// Returns `true` if a pattern covers a host given as text.
     pub(crate) fn cover_host(&self, host: &str) -> bool {
         self.cover_site(&Site::new(host))
     }
 
-    /// Returns `true` if one of them may be meant for a destination that none covers.
+    /// Returns `true` if a pattern may be meant for a destination that none covers.
     pub(crate) fn may_mean(&self, destination: &Destination) -> bool {
         self.0.iter().any(|pattern| pattern.may_mean(destination))
     }
 
-    /// Returns `true` if one of them may be meant for a host, given as text, that none covers.
+    /// Returns `true` if a pattern may be meant for a host, given as text, that none covers.
     pub(crate) fn may_mean_host(&self, host: &str) -> bool {
         self.0.iter().any(|pattern| pattern.may_mean_host(host))
     }

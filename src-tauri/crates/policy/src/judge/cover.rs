@@ -1,9 +1,9 @@
-//! The values of a call that a rule covers.
+//! Determines which values of a call a rule covers.
 //!
-//! - A condition whose role has no value never holds.
-//! - A rule whose role conditions leave out the role that is judged does not speak about it.
-//! - In doubt a rule that allows does not cover a value, and a rule that asks or denies does: an address that nobody
-//!   understands, or a repository in another spelling, does not slip past a rule that is meant for it.
+//! - A condition on a role without values never holds.
+//! - A rule whose role conditions exclude the judged role does not apply to it.
+//! - In doubt an allow rule does not cover a value, and a rule that asks or denies does: an unknown address, or a
+//!   repository in another spelling, cannot evade a rule that is meant for it.
 
 use super::value::JudgedValue;
 use crate::{
@@ -11,43 +11,43 @@ use crate::{
     RoleSet, Rule, RuleCondition, ServerReach,
 };
 
-/// One value that is judged in one role; a role of the tool that the call gives no value for has none.
+/// One value judged in one role; `None` for a role without a value in the call.
 #[derive(Clone, Copy)]
 pub(super) struct ValueInRole<'a> {
     pub(super) role: Role,
     pub(super) given: Option<&'a ResolvedValue>,
 }
 
-/// Why a rule does not cover a value.
+/// Reason why a rule does not cover a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mismatch {
-    /// It is about other roles.
+    /// The rule is about other roles.
     OtherRoles,
-    /// It is about another folder.
+    /// The rule is about another folder.
     NotWithin,
-    /// A value of the role leads elsewhere.
+    /// A value of the role has another target.
     NotInDomains,
     /// A value is not on a list.
     NotListed,
-    /// It is about resources, and the tool names none.
+    /// The rule is about resources, and the tool has none.
     NoResource,
-    /// It is about calls that reach nothing, and this one names something, or its server may reach more than its session.
+    /// The rule is about calls without reach, but this one has a resource or its server may reach more than its session.
     MayReach,
-    /// It may be meant for the value or not, and a stricter rule stands after it.
+    /// The rule may or may not be meant for the value, and a stricter rule follows.
     InDoubt,
 }
 
-/// The certainty with which a condition is met, the least first.
+/// Certainty of a match, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Match {
-    /// It may be meant for the value, which it does not name.
+    /// The condition may be meant for the value but does not name it.
     Possible,
-    /// It names the value.
+    /// The condition names the value.
     Certain,
 }
 
-/// The rule that decides, of the rules about something in their order: the first one that covers it. One that asks in
-/// doubt decides only where a rule after it would allow: it never stands before one that denies.
+/// Returns the deciding rule: the first, in order, that covers the value. A rule that asks in doubt decides only if a later
+/// rule would allow: it never takes precedence over one that denies.
 pub(super) fn first<'a>(
     rules: impl Iterator<Item = &'a Rule>,
     mut cover: impl FnMut(&'a Rule) -> Option<Match>,
@@ -64,9 +64,9 @@ pub(super) fn first<'a>(
     None
 }
 
-/// The rule that decides about a call of which nobody knows what it names, of the rules about its tool in their order. One
-/// that denies or asks about some argument may be meant for any. Of those that allow, only one for what reaches nothing
-/// needs no knowledge of the arguments; it comes too late after one that asks.
+/// Returns the deciding rule for a call with unknown resources, from the rules about its tool in order. A rule that denies or
+/// asks about some argument may be meant for any. Among allow rules, only one for calls without reach needs no
+/// knowledge of the arguments, and only if no rule that asks precedes it.
 pub(super) fn of_unannotated<'a>(
     rules: impl Iterator<Item = &'a Rule>,
     call: &ResolvedCall,
@@ -81,7 +81,7 @@ pub(super) fn of_unannotated<'a>(
             Decision::Allow => {}
             Decision::Escalate => {
                 asks.get_or_insert(rule);
-                // The rules after it are about nothing.
+                // The remaining rules cannot apply.
                 if covers_all {
                     break;
                 }
@@ -92,7 +92,7 @@ pub(super) fn of_unannotated<'a>(
 }
 
 impl<'a> ValueInRole<'a> {
-    /// The certainty with which a rule covers the value, or why it does not.
+    /// Returns how certainly a rule covers the value, or why it does not.
     pub(super) fn cover(
         &self,
         rule: &Rule,
@@ -112,7 +112,7 @@ impl<'a> ValueInRole<'a> {
         let in_domains =
             |domains| possible.hold_for(self.given, values(), |value| possible.in_domains(domains, value));
         let domains = all(domains.map(in_domains)).ok_or(Mismatch::NotInDomains)?;
-        // A list about the judged role is about its values; a list about other roles is about theirs.
+        // A list about the judged role applies to this value; a list about other roles applies to theirs.
         let listed = |list: &ListCondition| match list.roles.contains(&self.role) {
             true => possible.hold_for(self.given, values(), |value| possible.on_list(list, value)),
             false => possible.hold_for(None, of_roles(list, call), |value| possible.on_list(list, value)),
@@ -125,8 +125,8 @@ impl<'a> ValueInRole<'a> {
         JudgedValue { role: Some(self.role), given: self.given }
     }
 
-    /// A folder that is moved, removed or gone through takes along what lies in it: a rule that asks or denies about that is
-    /// meant, too.
+    /// Checks the folder condition. Moving, removing or recursing into a folder affects its content, so a rule that asks or
+    /// denies about the content applies too.
     fn within(&self, paths: &PathsCondition, call: &ResolvedCall, possible: PossibleMatch) -> Option<Match> {
         let given = self.given?;
         let Resource::Path(path) = &given.value else { return None };
@@ -135,7 +135,7 @@ impl<'a> ValueInRole<'a> {
     }
 }
 
-/// The certainty with which a rule covers a call of a tool that names no resource, or why it does not.
+/// Returns how certainly a rule covers a call without resources, or why it does not.
 pub(super) fn cover_call(rule: &Rule, call: &ResolvedCall, reach: ServerReach) -> Result<Match, Mismatch> {
     let condition = &rule.condition;
     let has_role = |roles: &Vec<Role>| roles.iter().any(|role| call.carried.contains(*role));
@@ -154,8 +154,8 @@ pub(super) fn cover_call(rule: &Rule, call: &ResolvedCall, reach: ServerReach) -
     Ok(reaches.min(lists))
 }
 
-/// Returns `true` if a rule covers one of the values of a call, or the call as a whole when it names no resource, of a server
-/// that reaches nothing.
+/// Returns `true` if a rule covers one of the values of a call or, if the call has no resource, the whole call to a server
+/// without reach.
 pub(crate) fn covers_some(rule: &Rule, call: &ResolvedCall) -> bool {
     let reach = ServerReach::Nothing;
     let covers = |role: &Role| {
@@ -177,12 +177,12 @@ fn of_roles<'a>(
     list.roles.iter().flat_map(|role| call.values(*role))
 }
 
-/// The weight of a possible match, by what its rule decides.
+/// Effect of a possible match, depending on the rule's decision.
 #[derive(Clone, Copy, PartialEq)]
 enum PossibleMatch {
     /// The rule covers the value.
     Counts,
-    /// It does not.
+    /// The rule does not cover the value.
     CountsNot,
 }
 
@@ -194,7 +194,7 @@ impl PossibleMatch {
         }
     }
 
-    /// The certainty with which what a condition says of the reach of a call holds.
+    /// Returns how certainly the condition on the reach of a call holds.
     fn reaching(self, condition: &RuleCondition, call: &ResolvedCall, reach: ServerReach) -> Option<Match> {
         if !condition.reaches_nothing {
             return Some(Match::Certain);
@@ -205,8 +205,8 @@ impl PossibleMatch {
         })
     }
 
-    /// The certainty with which a condition holds for every value; nothing when there is no value. Where doubt counts, other
-    /// values do not hide it: it is enough that it holds for the value that is judged, or for any where none of them is.
+    /// Returns how certainly a condition holds for every value; `None` without values. If doubt counts, one value is enough:
+    /// the judged one, or any if none of them is judged.
     fn hold_for<'a>(
         self,
         judged: Option<&'a ResolvedValue>,
@@ -249,7 +249,7 @@ impl PossibleMatch {
     }
 }
 
-/// As surely as the least sure of them; surely when there is none.
+/// Returns the lowest certainty of all conditions; `Certain` if there are none.
 fn all(mut conditions: impl Iterator<Item = Option<Match>>) -> Option<Match> {
     conditions.try_fold(Match::Certain, |sure, holds| Some(sure.min(holds?)))
 }

@@ -1,4 +1,4 @@
-//! The findings about the values of a call, and the verdict that comes of them: the strictest wins.
+//! Findings about the values of a call, and the resulting verdict: the strictest wins.
 
 use super::{JudgedValue, confined, session_folder};
 use crate::decision::{DOMAIN_GATE, GRANT, STARTS_PROGRAMS, UNANNOTATED};
@@ -8,7 +8,7 @@ use crate::{
 };
 use ironcurtain_paths::protected::KnownPath;
 
-/// The findings about a call so far.
+/// Findings about a call so far.
 #[derive(Default)]
 pub(super) struct Evaluation<'a> {
     denied: Vec<&'a Rule>,
@@ -21,30 +21,30 @@ pub(super) struct Evaluation<'a> {
     discharged: Vec<Discharge<'a>>,
 }
 
-/// An address outside the hosts that its server may reach.
+/// An address outside the server's allowed hosts.
 struct Gated<'a> {
     value: JudgedValue<'a>,
-    /// The address is certainly not meant to be open, so that there is something to ask about.
+    /// Set if the address is certainly not meant to be open, so that a question makes sense.
     is_certain: bool,
 }
 
-/// The ground on which a value needs no rule.
+/// Reason why a value needs no rule.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Discharge<'a> {
     /// It is in the session's own folder.
     SessionFolder,
-    /// A grant covers it.
+    /// A path grant covers it.
     Grant(&'a PathGrant),
-    /// A grant opens the host of the address to its server.
+    /// A host grant covers the address.
     Host(&'a HostGrant),
-    /// A grant of the tool covers the call.
+    /// A tool grant covers the call.
     Tool(&'a ToolGrant),
-    /// It is a request to a server that reaches nothing beyond the grants.
+    /// It is a request to a server that can access only what was granted.
     Confined,
 }
 
 impl<'a> Evaluation<'a> {
-    /// The first rule that covers the value decides; without one it is left over.
+    /// Records the deciding rule of a value; without one the value is uncovered.
     pub(super) fn by_rule(&mut self, value: JudgedValue<'a>, rule: Option<&'a Rule>) {
         let Some(rule) = rule else {
             self.uncovered.get_or_insert(value);
@@ -57,32 +57,32 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// A value needs nothing more.
+    /// Records that a value needs no rule.
     pub(super) fn discharge(&mut self, by: Discharge<'a>) {
         if !self.discharged.contains(&by) {
             self.discharged.push(by);
         }
     }
 
-    /// Nobody has annotated the tool, and the person is to be asked.
+    /// Records that the tool is unannotated and requires approval.
     pub(super) fn is_unannotated(&mut self) {
         self.unannotated = true;
     }
 
-    /// A value says what a client starts. That is asked about whatever allows it.
+    /// Records that a value tells a client what to start, which requires approval whatever allows it.
     pub(super) fn starts_programs(&mut self, value: JudgedValue<'a>, known: &'static KnownPath) {
         self.starts_programs.push((value, known));
     }
 
-    /// An address is outside the hosts its server may reach.
+    /// Records that an address is outside the server's allowed hosts.
     pub(super) fn gate(&mut self, value: JudgedValue<'a>, is_certain: bool) {
         self.gated.push(Gated { value, is_certain });
     }
 
-    /// The conclusion about the call, less what a person approved.
+    /// Concludes the evaluation, taking the user's approvals into account.
     ///
     /// # Errors
-    /// A denial, when a rule denies the call or nothing covers a value of it.
+    /// A denial, if a rule denies the call or nothing covers a value.
     pub(super) fn conclude<'b>(
         &self,
         call: &ResolvedCall,
@@ -96,7 +96,7 @@ impl<'a> Evaluation<'a> {
         for (value, known) in &self.starts_programs {
             conclusion.ask(value.pending(call, starts_programs(value, known)));
         }
-        // A gate asks about a value before a rule does. It goes before what no rule covers where it knows what it asks about.
+        // The gate asks before a rule does. It takes precedence over a missing rule if it knows what it asks about.
         let mut asks_for_certain = false;
         for gated in &self.gated {
             let asks = conclusion.ask(gated.value.pending(call, outside_hosts(&gated.value, call)));
@@ -115,22 +115,22 @@ impl<'a> Evaluation<'a> {
         Ok(conclusion)
     }
 
-    /// The grants that discharged something. Each did so once, and no two have an id in common.
+    /// Returns the grants that were used, each once.
     fn grants(&self) -> Vec<String> {
         self.discharged.iter().filter_map(Discharge::grant).cloned().collect()
     }
 }
 
-/// The reasons that allow the call, each once, and the approvals that it still needs.
+/// Reasons that allow the call, without duplicates, and the missing approvals.
 #[derive(Default)]
 pub(super) struct Conclusion<'a> {
     approved: &'a [PendingApproval],
     pending: Vec<PendingApproval>,
-    /// The first reason, and its ground.
+    /// First reason and its ground.
     first: Option<(AllowedBy, RuleReason)>,
-    /// The other reasons.
+    /// Other reasons.
     others: Vec<RuleReason>,
-    /// The grants it rests on.
+    /// Grants that the permit is based on.
     grants: Vec<String>,
 }
 
@@ -143,7 +143,7 @@ impl Conclusion<'_> {
         }
     }
 
-    /// Takes what needs an approval. True when none was given yet.
+    /// Adds an approval that is needed. Returns `true` if it has not been given.
     fn ask(&mut self, wanted: PendingApproval) -> bool {
         if self.approved.iter().any(|approved| wanted.is_answered_by(approved)) {
             let reason = format!("approved: {}", wanted.by.reason);
@@ -156,7 +156,7 @@ impl Conclusion<'_> {
         true
     }
 
-    /// The verdict about the call.
+    /// Returns the verdict on the call.
     pub(super) fn verdict(self, call: ResolvedCall) -> Verdict {
         let Self { pending, first, others, grants, .. } = self;
         match (pending.first().map(|asks| asks.by.clone()), first) {
@@ -203,7 +203,7 @@ impl Discharge<'_> {
     }
 }
 
-/// A refusal by each of these rules.
+/// Creates a denial by these rules.
 fn denial(first: &Rule, rest: &[&Rule]) -> Denial {
     let mut others: Vec<RuleReason> = Vec::new();
     for rule in rest.iter().filter(|rule| rule.name() != first.name()) {
@@ -214,7 +214,7 @@ fn denial(first: &Rule, rest: &[&Rule]) -> Denial {
     Denial::by_rules(&first.reason, others)
 }
 
-/// The reason to ask about a tool that nobody has annotated.
+/// Returns the reason for asking about an unannotated tool.
 pub(super) fn unannotated() -> RuleReason {
     RuleReason::new(UNANNOTATED, "IronCurtain does not know what this tool does")
 }

@@ -1,8 +1,8 @@
-//! Holds the examples of rules against their rules, when a policy is loaded.
+//! Checks the examples of rules when a policy is loaded.
 //!
-//! - By spelling alone: paths in examples, and the folders of the rules they are held against, are taken as they are
-//!   written, with `~` as the person's home. Nothing is looked up on disk.
-//! - A rule covers a call when it covers one of its values, whatever the rules before it say.
+//! - Lexical only: paths in examples and in rules are used as written, with `~` as the user's home. The disk is not
+//!   accessed.
+//! - A rule covers a call if it covers one of its values, regardless of earlier rules.
 
 use super::cover::covers_some;
 use crate::rules::examples::Example;
@@ -10,25 +10,25 @@ use crate::{Annotations, Fact, LoadError, PlannedValue, Policy, ResolvedCall, Ru
 use ironcurtain_paths::{CanonicalPath, NotCanonicalError};
 use std::sync::Arc;
 
-/// Why an example fails.
+/// Reason why an example fails.
 #[derive(Debug, thiserror::Error)]
 enum ExampleError {
-    /// It must match.
+    /// The rule should cover the call.
     #[error("the rule does not cover this call")]
     NotCovered,
-    /// It must not match.
+    /// The rule should not cover the call.
     #[error("the rule covers this call")]
     Covered,
-    /// It is no call that can be judged.
+    /// The call would be denied before any rule applies.
     #[error("{0}")]
     Denied(Arc<str>),
-    /// A path is not spelled as one.
+    /// A path is not canonical.
     #[error(transparent)]
     Path(#[from] NotCanonicalError),
 }
 
 impl Policy {
-    /// Holds every example of the rules against its rule. `file` is what the policy was read from.
+    /// Checks every example against its rule. `file` is the source of the policy.
     ///
     /// # Errors
     /// The first example that fails, with file, line, rule and its place in the rule.
@@ -81,7 +81,7 @@ impl Example {
     }
 }
 
-/// The rule with its folder as it is written.
+/// Returns the rule with its folder as written.
 fn spelled(rule: &Rule, home: &CanonicalPath) -> Result<Rule, ExampleError> {
     let mut rule = rule.clone();
     if let Some(paths) = &mut rule.condition.paths {
@@ -90,7 +90,7 @@ fn spelled(rule: &Rule, home: &CanonicalPath) -> Result<Rule, ExampleError> {
     Ok(rule)
 }
 
-/// A path by its spelling: absolute, or below the home.
+/// Parses a path lexically: absolute, or below the home.
 fn lexical(raw: &str, home: &CanonicalPath) -> Result<CanonicalPath, ExampleError> {
     let rest = raw.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let absolute = rest.map(|rest| format!("{home}{rest}"));

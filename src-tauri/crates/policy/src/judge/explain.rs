@@ -1,7 +1,6 @@
-//! The ground on which each value of a call was decided, and why the rules before did not: the judge's own way, written
-//! down.
+//! Explains how each value of a call was decided, and why earlier rules did not apply.
 //!
-//! - Asks the same questions as judging, so that it cannot tell another story.
+//! - Uses the judge's own functions, so that the explanation cannot differ from the verdict.
 
 use super::Judging;
 use super::cover::{self, Match, Mismatch, ValueInRole};
@@ -9,33 +8,33 @@ use super::value::JudgedValue;
 use crate::{ApprovalSubject, Decision, ResolvedValue, Role, Rule, Verdict};
 use std::sync::Arc;
 
-/// A verdict and the way to it.
+/// A verdict and the steps that led to it.
 #[derive(Debug, PartialEq)]
 pub struct Explanation {
-    /// One for each value of each judged role; none when structure alone decided.
+    /// One step per value of each judged role; empty if a built-in check decided alone.
     pub steps: Vec<ExplanationStep>,
-    /// The verdict of them all.
+    /// Resulting verdict.
     pub verdict: Verdict,
 }
 
-/// The decision about one value, and its ground.
+/// Decision on one value, and its ground.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExplanationStep {
-    /// In which role; nothing when the call is judged as a whole.
+    /// Role of the value; `None` if the call is judged as a whole.
     pub role: Option<Role>,
-    /// The argument it came in; empty when the call gives none.
+    /// Argument of the value; empty if the call has none.
     pub argument: Arc<str>,
-    /// The value that is judged.
+    /// Judged value.
     pub subject: ApprovalSubject,
-    /// The ground on which it was decided.
+    /// Ground of the decision.
     pub settled_by: SettledBy,
-    /// The value leads outside the hosts of its server, which asks besides.
+    /// Set if the address is outside the server's hosts, which requires approval too.
     pub gated: bool,
-    /// The rules about the tool that came before and did not cover it.
+    /// Earlier rules about the tool that did not cover the value.
     pub passed: Vec<(Arc<str>, Mismatch)>,
 }
 
-/// The ground on which a value was decided.
+/// Ground on which a value was decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettledBy {
     /// It is in the session sandbox, like all others of its role.
@@ -44,18 +43,18 @@ pub enum SettledBy {
     Grant(String),
     /// The first rule that covers it.
     Rule {
-        /// Its name.
+        /// Name of the rule.
         name: Arc<str>,
-        /// Its decision.
+        /// Decision of the rule.
         then: Decision,
-        /// Why.
+        /// Reason of the rule.
         reason: Arc<str>,
     },
-    /// Nobody has annotated the tool, and its server's entry says to ask about such a one.
+    /// The tool is unannotated, and its server's entry says to ask.
     Unannotated,
-    /// It is a request that names no file, and its server reaches nothing beyond the grants.
+    /// It is a request without a file, and its server can access only what was granted.
     Confined,
-    /// No rule: denied.
+    /// No rule covers it, so it is denied.
     NoRule,
 }
 
@@ -89,7 +88,7 @@ impl<'a> Judging<'a> {
         self.by_rules(&whole, |rule| cover::cover_call(rule, self.call, self.context.reach))
     }
 
-    /// The step of a call of which nobody knows what it names. No rule before the one that decides can be said to miss it.
+    /// Returns the step of a call with unknown resources, for which earlier rules cannot be said to miss.
     fn unannotated(&self, whole: &JudgedValue<'_>) -> ExplanationStep {
         let rule = self.rule_for_unannotated();
         let settled_by = match (self.tool_grant(rule), rule) {
@@ -138,7 +137,7 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// Goes through the rules until one decides about what is judged.
+    /// Tries the rules until one decides.
     fn by_rules(
         &self,
         judged: &JudgedValue<'_>,
@@ -153,7 +152,7 @@ impl<'a> Judging<'a> {
             covers.ok()
         });
         let Some(rule) = decides else { return self.step(judged, SettledBy::NoRule, passed) };
-        // What was passed on the way to a rule ends there.
+        // Rules from the deciding one on were not passed.
         let before = passed.into_iter().take_while(|(passed, _)| passed != rule.name()).collect();
         self.step(judged, SettledBy::rule(rule), before)
     }

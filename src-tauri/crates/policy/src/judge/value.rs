@@ -1,23 +1,23 @@
-//! The value that is judged, or the call as a whole.
+//! The judged value, or the call as a whole.
 
 use crate::{ApprovalSubject, PendingApproval, ResolvedCall, ResolvedValue, Resource, Role, RuleReason};
 use std::fmt;
 use std::sync::Arc;
 
-/// One value that is judged in one role.
+/// One value judged in one role.
 #[derive(Clone, Copy)]
 pub(super) struct JudgedValue<'a> {
-    /// The role; nothing when the call is judged as a whole.
+    /// Role; `None` if the call is judged as a whole.
     pub(super) role: Option<Role>,
-    /// The value; nothing when the call gives none.
+    /// Value; `None` if the call has none.
     pub(super) given: Option<&'a ResolvedValue>,
 }
 
 impl JudgedValue<'_> {
-    /// The call as a whole: its tool names no resource.
+    /// The call as a whole: its tool has no resources.
     pub(super) const WHOLE_CALL: Self = Self { role: None, given: None };
 
-    /// The approval it needs.
+    /// Returns the approval that it needs.
     pub(super) fn pending(&self, call: &ResolvedCall, by: RuleReason) -> PendingApproval {
         PendingApproval { role: self.role, argument: self.argument(call), subject: self.subject(), by }
     }

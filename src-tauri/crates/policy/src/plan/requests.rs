@@ -16,7 +16,7 @@ pub(super) fn plan<'a>(
     server: &str,
     arguments: &'a Arc<Map<String, Value>>,
 ) -> Result<CallPlan<'a>, Denial> {
-    let no_meaning = || Denial::unknown_tool(format!("the request `{}` is not known", request.name()));
+    let no_meaning = || Denial::unknown_tool(format!("unknown request `{}`", request.name()));
     let meaning = annotations::meaning(request).ok_or_else(no_meaning)?;
     if request.names_resource() {
         one_address(arguments)?;
@@ -30,11 +30,11 @@ pub(super) fn plan<'a>(
         request: Some(request),
     };
     let plan = CallPlan::build(Arc::new(tool), meaning, arguments, &values)?;
-    // A resource that is no file is judged as a whole.
+    // A resource that is not a file is judged as a whole.
     Ok(if arguments.contains_key(PATH) { plan } else { plan.without(Role::ReadPath) })
 }
 
-/// Checks that a resource is named once: by a path, or by an address that is no file's.
+/// Checks that a resource is named exactly once: by a path, or by an address that is not a file.
 fn one_address(arguments: &Map<String, Value>) -> Result<(), Denial> {
     match (arguments.get(URI), arguments.get(PATH)) {
         (Some(Value::String(uri)), None) => match ResourceAddress::parse(uri) {
@@ -45,7 +45,7 @@ fn one_address(arguments: &Map<String, Value>) -> Result<(), Denial> {
             Err(problem) => Err(Denial::invalid(problem.to_string())),
         },
         (None, Some(Value::String(_))) => Ok(()),
-        (_, _) => Err(Denial::invalid("a resource is named by one `uri`, or one `path`, which is a text")),
+        (_, _) => Err(Denial::invalid("a resource requires exactly one `uri` or `path`, which is a string")),
     }
 }
 
@@ -75,13 +75,13 @@ mod tests {
             "`file:///a` is a file; it is judged as the path `/a`"
         );
         for wrong in [json!({}), json!({ "uri": 1 }), json!({ "uri": "notes://1", "path": "/a" })] {
-            assert!(read(wrong).unwrap_err().starts_with("a resource is named by one `uri`"));
+            assert!(read(wrong).unwrap_err().starts_with("a resource requires exactly one `uri`"));
         }
         assert_eq!(read(json!({ "uri": "notes://1", "x": 1 })).unwrap_err(), "the tool has no argument `x`");
     }
 
     #[test]
-    fn a_prompt_is_bound_to_its_name_and_a_completion_to_what_it_completes() {
+    fn a_prompt_is_bound_to_its_name_and_a_completion_to_its_target() {
         let prompt = json!({ "name": "greet", "arguments": { "who": "ann" } });
         assert_eq!(plan("prompts/get", &prompt), Ok(vec![(Role::PromptName, "greet".into())]));
         let completion =

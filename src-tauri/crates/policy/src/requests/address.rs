@@ -1,45 +1,45 @@
-//! The address of a resource: a file, or something that only its server knows.
+//! URI of a resource: a file, or something that only its server knows.
 //!
-//! - Readers of addresses disagree: some strip spaces and control characters before the scheme or take them out of it,
-//!   some unwrap `<URL:...>` or the scheme inside another one, some decode `%2e` and some do not. An address that any of
-//!   them could take for a file is a file that all of them read alike, or it is refused.
+//! - URI parsers disagree: some strip spaces and control characters before or inside the scheme, some unwrap `<URL:...>` or
+//!   a nested scheme, and some decode `%2e` while others do not. A URI that any of them could take for a file must be a
+//!   file that all of them read alike, or it is refused.
 
 use ironcurtain_paths::CanonicalPath;
 
-/// The longest part of an address that an error repeats, in characters.
+/// Maximum number of characters of a URI that an error repeats.
 const LONGEST_SHOWN: usize = 200;
 
-/// The only beginning of a file's address that is taken.
+/// Only accepted prefix of a file URI.
 const FILE: &str = "file://";
 
-/// An address, by what it names.
+/// A parsed URI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResourceAddress {
-    /// A file, by its absolute path.
+    /// A file, with its absolute path.
     File(String),
     /// Anything else.
     Other,
 }
 
-/// Why an address is refused.
+/// Reason why a URI is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// Some reader may pass over a character of the scheme, and find another one.
-    #[error("the scheme of `{0}` has characters that no scheme has")]
+    /// Some parsers may skip a character of the scheme and find another scheme.
+    #[error("the scheme of `{0}` has invalid characters")]
     Scheme(String),
-    /// Two readers may find two different files.
+    /// Two parsers may find different files.
     #[error(
-        "`{0}` is a file's address that servers read differently; write `file:///`, then the absolute path without \
+        "`{0}` is a file URI that servers read differently; write `file:///`, then the absolute path without \
          `%`, `?`, `#`, `\\`, `.` and `..`, or use a tool of the server"
     )]
     Ambiguous(String),
 }
 
 impl ResourceAddress {
-    /// Reads an address.
+    /// Parses a URI.
     ///
     /// # Errors
-    /// [`AddressError`], if some reader could take it for another file than others do.
+    /// [`AddressError`], if parsers could find different files.
     pub fn parse(uri: &str) -> Result<Self, AddressError> {
         if !has_plain_scheme(uri) {
             return Err(AddressError::Scheme(shown(uri)));
@@ -52,13 +52,13 @@ impl ResourceAddress {
     }
 }
 
-/// Returns the address of a file that all readers take for this path; nothing where there is none.
+/// Returns the `file:` URI that all parsers read as this path; `None` if there is none.
 #[must_use]
 pub fn file_address(path: &CanonicalPath) -> Option<String> {
     is_plain(path.as_str()).then(|| format!("{FILE}{path}"))
 }
 
-/// Returns `true` if a path means itself in an address, decoded or not.
+/// Returns `true` if a path stays the same in a URI, decoded or not.
 fn is_plain(path: &str) -> bool {
     let is_odd = |c: char| c.is_control() || matches!(c, '%' | '?' | '#' | '\\');
     let is_trimmed = path.trim() == path && !path.ends_with('\u{feff}');
@@ -66,20 +66,20 @@ fn is_plain(path: &str) -> bool {
     path.starts_with('/') && !path.contains("//") && is_trimmed && !path.chars().any(is_odd) && !has_dots()
 }
 
-/// Returns `true` if all before the first colon is visible ASCII, of which a reader passes over nothing.
+/// Returns `true` if everything before the first colon is visible ASCII, which no parser skips.
 fn has_plain_scheme(uri: &str) -> bool {
     let scheme = uri.split_once(':').map_or(uri, |(scheme, _)| scheme);
     scheme.chars().all(|c| c.is_ascii_graphic())
 }
 
-/// Returns `true` if the scheme, or one that it wraps, is `file`.
+/// Returns `true` if the scheme, or a nested one, is `file`.
 fn names_a_file(uri: &str) -> bool {
     let before_path = uri.split(['/', '\\', '?', '#']).next().unwrap_or_default();
     let Some((schemes, _)) = before_path.rsplit_once(':') else { return false };
     schemes.split([':', '+', '<']).any(|scheme| scheme.trim().eq_ignore_ascii_case("file"))
 }
 
-/// The beginning of an address, with what does not show as itself escaped.
+/// Returns the beginning of a URI with invisible characters escaped.
 fn shown(uri: &str) -> String {
     let cut = uri.chars().take(LONGEST_SHOWN);
     cut.flat_map(|c| if c.is_ascii_graphic() || c == ' ' { vec![c] } else { c.escape_unicode().collect() })
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_taken_in_one_spelling_and_every_other_is_refused() {
+    fn a_file_uri_is_accepted_in_one_spelling_only() {
         let file = |uri: &str| ResourceAddress::parse(uri).map_err(|problem| problem.to_string());
         for path in ["/etc/passwd", "/home/ann/a b.txt", "/caf\u{e9}", "/a:b"] {
             assert_eq!(file(&format!("file://{path}")), Ok(ResourceAddress::File(path.into())), "{path}");
@@ -118,15 +118,12 @@ mod tests {
             "git+file:///a",
         ] {
             let problem = file(uri).unwrap_err();
-            assert!(
-                problem.contains("` is a file's address that servers read differently"),
-                "{uri}: {problem}"
-            );
+            assert!(problem.contains("` is a file URI that servers read differently"), "{uri}: {problem}");
         }
     }
 
     #[test]
-    fn a_scheme_that_some_readers_clean_is_refused() {
+    fn a_scheme_that_some_parsers_clean_is_refused() {
         for uri in [
             " file:///etc/passwd",
             "\u{1}file:///etc/passwd",
@@ -141,7 +138,7 @@ mod tests {
             "no scheme",
         ] {
             let problem = ResourceAddress::parse(uri).unwrap_err().to_string();
-            assert!(problem.ends_with("` has characters that no scheme has"), "{uri:?}: {problem}");
+            assert!(problem.ends_with("` has invalid characters"), "{uri:?}: {problem}");
             assert!(!problem.contains(['\t', '\n', '\0']), "{problem:?}");
         }
     }
@@ -155,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_for_a_path_is_read_as_that_path() {
+    fn the_uri_of_a_path_parses_as_that_path() {
         let path = |text: &str| CanonicalPath::assume_canonical(text).unwrap();
         assert_eq!(file_address(&path("/a/b c")).as_deref(), Some("file:///a/b c"));
         assert_eq!(file_address(&path("/a%20b")), None);

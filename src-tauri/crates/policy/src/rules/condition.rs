@@ -1,69 +1,69 @@
-//! The conditions of a rule, read and ready to be held against values.
+//! Parsed conditions of a rule.
 
 use crate::{HostPattern, HostPatterns, Resource, Role};
 use ironcurtain_paths::CanonicalPath;
 
-/// The `if` of a rule: every part that is there must hold.
+/// The `if` of a rule; all conditions that are set must hold.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RuleCondition {
-    /// The tool has an argument that carries one of these; and of the judged roles, the rule speaks about these alone.
+    /// The tool has an argument with one of these roles, and the rule applies only to these of the judged roles.
     pub roles: Option<Vec<Role>>,
     /// The server is one of these.
     pub server: Option<Vec<String>>,
     /// The tool is one of these.
     pub tool: Option<Vec<String>>,
-    /// The path lies in a folder.
+    /// The path is in a folder.
     pub paths: Option<PathsCondition>,
-    /// The values of a role lead to these places.
+    /// The values of a role have these targets.
     pub domains: Option<DomainsCondition>,
     /// The values of a role are on these lists.
     pub lists: Option<Vec<ListCondition>>,
-    /// The call names no resource, and its server reaches nothing ([`crate::ServerReach`]).
+    /// The call has no resource, and its server reaches nothing ([`crate::ServerReach`]).
     pub reaches_nothing: bool,
 }
 
-/// A folder, for paths of these roles.
+/// A folder, for paths with these roles.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PathsCondition {
-    /// The roles.
+    /// Roles of the paths.
     pub roles: Vec<Role>,
-    /// The folder as the file spells it.
+    /// Folder as written in the file.
     pub written: String,
-    /// The folder that leads to.
+    /// Resolved folder.
     pub within: CanonicalPath,
 }
 
-/// Hosts and repositories, for values of these roles.
+/// Hosts and repositories, for values with these roles.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DomainsCondition {
-    /// The roles.
+    /// Roles of the values.
     pub roles: Vec<Role>,
-    /// The places.
+    /// Allowed targets.
     pub allowed: HostPatterns,
 }
 
-/// A list, for values of these roles.
+/// A list, for values with these roles.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListCondition {
-    /// The roles.
+    /// Roles of the values.
     pub roles: Vec<Role>,
-    /// The list.
+    /// Allowed values.
     pub allowed: Vec<ListEntry>,
 }
 
-/// One entry of a list, in the way its list compares.
+/// One entry of a list, with its way of matching.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ListEntry {
-    /// A host or a repository.
+    /// A host or repository.
     Domain(HostPattern),
-    /// An address of mail, in lower case.
+    /// An email address in lower case.
     Email(String),
-    /// Exactly this.
+    /// An exact value.
     Identifier(String),
 }
 
 impl RuleCondition {
-    /// Returns `true` if it is about values of a role: every part that names roles must name it; one of the lists is enough.
+    /// Returns `true` if the condition applies to a role: every part with roles must name it; for lists, one is enough.
     pub(crate) fn speaks_about(&self, role: Role) -> bool {
         let of_lists = |lists: &Vec<ListCondition>| {
             lists.is_empty() || lists.iter().any(|list| list.roles.contains(&role))
@@ -74,7 +74,7 @@ impl RuleCondition {
             && self.lists.as_ref().is_none_or(of_lists)
     }
 
-    /// Returns `true` if it is about a tool of a server, by their names.
+    /// Returns `true` if the condition applies to a tool of a server, by name.
     pub(crate) fn names(&self, server: &str, tool: &str) -> bool {
         let has = |names: &Option<Vec<String>>, name: &str| {
             names.as_ref().is_none_or(|names| names.iter().any(|known| known == name))
@@ -84,8 +84,8 @@ impl RuleCondition {
 }
 
 impl ListEntry {
-    /// Returns `true` if it may be meant for a value that it does not cover: one in another spelling, or one that nobody
-    /// understands.
+    /// Returns `true` if the entry may be meant for a value that it does not cover: one in another spelling, or an unknown
+    /// one.
     pub(crate) fn may_mean(&self, value: &Resource) -> bool {
         match (self, value) {
             (_, Resource::Shapeless) => true,

@@ -1,4 +1,4 @@
-//! Calls that a rule says it covers, and calls that it says it does not, as its file has them.
+//! Examples in a rule: calls that it covers, and calls that it does not.
 
 use super::load::Reading;
 use crate::LoadError;
@@ -7,15 +7,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// A call that a rule does or does not cover.
+/// An example call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Example {
     pub(crate) server: String,
     pub(crate) tool: String,
     pub(crate) arguments: Arc<Map<String, Value>>,
-    /// The rule must cover the call; otherwise it must not.
+    /// Set if the rule must cover the call; otherwise it must not.
     pub(crate) matches: bool,
-    /// Its place in the rule, as the path of a field.
+    /// Path of the example's field in the rule.
     pub(crate) field: String,
     pub(crate) line: Option<usize>,
 }
@@ -24,11 +24,11 @@ pub(crate) struct Example {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct StoredExamples {
-    /// Calls of which the rule covers something.
+    /// Calls of which the rule covers a value.
     #[serde(rename = "match")]
     #[cfg_attr(test, schemars(with = "Vec<StoredExample>"))]
     matching: Vec<Value>,
-    /// Calls of which it covers nothing.
+    /// Calls of which the rule covers no value.
     #[serde(rename = "noMatch")]
     #[cfg_attr(test, schemars(with = "Vec<StoredExample>"))]
     others: Vec<Value>,
@@ -46,7 +46,7 @@ struct StoredExample {
 }
 
 impl Reading<'_> {
-    /// The examples of the rule, those that match first.
+    /// Parses the examples of the rule, matching ones first.
     pub(super) fn examples(&self, stored: Option<Value>) -> Result<Vec<Example>, LoadError> {
         let Some(stored) = stored else { return Ok(Vec::new()) };
         let at = JsonLocation::Field(&JsonLocation::Whole, "examples");

@@ -1,10 +1,10 @@
-//! Finds the rules that can speak about a tool without looking at all of them.
+//! Index of the rules that can apply to a tool.
 
 use super::Rule;
 use crate::{Role, RoleSet};
 use std::collections::BTreeMap;
 
-/// Places of rules, by what they name. Each list ascends.
+/// Positions of rules, by what they name, in ascending order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Index {
     any: Vec<RuleEntry>,
@@ -12,7 +12,7 @@ pub(super) struct Index {
     server: BTreeMap<String, OfServer>,
 }
 
-/// Places of the rules that name a server.
+/// Positions of the rules that name a server.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct OfServer {
     any: Vec<RuleEntry>,
@@ -28,7 +28,7 @@ impl OfServer {
     }
 }
 
-/// The place of a rule, and the judged roles it speaks about.
+/// Position of a rule, and its judged roles.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RuleEntry {
     at: usize,
@@ -51,7 +51,7 @@ impl Index {
         index
     }
 
-    /// The places of the rules about a tool, ascending.
+    /// Returns the positions of the rules about a tool, ascending.
     pub(super) fn about(&self, server: &str, tool: &str) -> RuleNumbers<'_> {
         let of_server = self.server.get(server);
         let of_both = of_server.and_then(|of_server| of_server.tool.get(tool));
@@ -61,7 +61,7 @@ impl Index {
     }
 }
 
-/// Ascending lists of places that have none in common, taken as one. Going through them costs no memory.
+/// A merge of disjoint ascending lists of positions. Iterating allocates nothing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RuleNumbers<'a> {
     lists: [&'a [RuleEntry]; 4],
@@ -69,7 +69,7 @@ pub(super) struct RuleNumbers<'a> {
 }
 
 impl RuleNumbers<'_> {
-    /// Those of the rules that speak about a role.
+    /// Restricts the rules to those that can apply to a role.
     pub(super) fn speaking(self, role: Role) -> Self {
         Self { role: Some(role), ..self }
     }
@@ -97,7 +97,7 @@ fn push_each(places: &mut BTreeMap<String, Vec<RuleEntry>>, names: &[String], pl
     }
 }
 
-/// A name given twice in one rule counts once.
+/// Adds a position unless the rule names the same thing twice.
 fn push(places: &mut Vec<RuleEntry>, place: RuleEntry) {
     if places.last().is_none_or(|last| last.at != place.at) {
         places.push(place);

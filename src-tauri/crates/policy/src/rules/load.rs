@@ -1,4 +1,4 @@
-//! Reads a compiled-policy file, strictly: a condition that is not understood is never ignored, the file is refused.
+//! Parses a compiled-policy file strictly: an unknown condition is never ignored but makes the file invalid.
 
 pub(crate) mod conditions;
 
@@ -12,11 +12,10 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
 impl Policy {
-    /// Reads a compiled-policy file. `resolve` finds where the folders that rules name lead; `lists` fill in what rules
-    /// call `@name`.
+    /// Parses a compiled-policy file. `resolve` resolves the folders of rules; `lists` supplies the values for `@name`.
     ///
     /// # Errors
-    /// When anything in the file is not understood, naming file, rule and field.
+    /// When anything in the file is invalid or unknown, naming file, rule and field.
     pub fn from_json(
         text: &str,
         file: &str,
@@ -41,7 +40,7 @@ impl Policy {
     }
 }
 
-/// The name of a rule, else its place in the file.
+/// Returns the name of a rule, or else its position in the file.
 fn rule_name(stored: &Map<String, Value>, index: usize) -> String {
     match stored.get("name").and_then(Value::as_str) {
         Some(name) if !name.is_empty() => name.to_owned(),
@@ -49,17 +48,17 @@ fn rule_name(stored: &Map<String, Value>, index: usize) -> String {
     }
 }
 
-/// The reason of a rule that gives none.
+/// Reason of a rule without one.
 const UNSAID: &str = "the rule gives no reason";
 
 const RULES: JsonLocation<'static> = JsonLocation::Field(&JsonLocation::Whole, "rules");
 
-/// A field of the rule.
+/// Returns the location of a field of the rule.
 const fn field(name: &str) -> JsonLocation<'_> {
     JsonLocation::Field(&JsonLocation::Whole, name)
 }
 
-/// The rule that is being read. Places are below it.
+/// The rule being parsed. Locations are relative to it.
 pub(super) struct Reading<'a> {
     source: SourceFile<'a>,
     index: usize,
@@ -80,7 +79,7 @@ impl Reading<'_> {
         strict::take(value).map_err(|wrong| wrong.at(at, |place| self.error(place, wrong.message.as_str())))
     }
 
-    /// The line of a place in the rule.
+    /// Returns the line of a location in the rule.
     pub(super) fn line(&self, at: JsonLocation<'_>) -> Option<usize> {
         self.source.line(JsonLocation::Item(&RULES, self.index), at)
     }
@@ -99,7 +98,7 @@ impl Reading<'_> {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct StoredFile {
-    /// For editors.
+    /// Schema reference for editors; ignored.
     #[serde(default, rename = "$schema")]
     _schema: Option<Value>,
     #[serde(default = "crate::error::unsaid_version")]
@@ -107,7 +106,7 @@ pub(crate) struct StoredFile {
     schema_version: u64,
     #[cfg_attr(test, schemars(with = "Vec<crate::schemas::RuleShape>"))]
     rules: Vec<Map<String, Value>>,
-    /// These are of the system that made the file; nothing is done with them.
+    /// Metadata of the program that generated the file; ignored.
     #[serde(default, rename = "generatedAt")]
     _generated_at: Option<Value>,
     #[serde(default, rename = "constitutionHash")]
@@ -122,7 +121,7 @@ pub(crate) struct StoredFile {
     _server_name: Option<Value>,
 }
 
-/// Everything besides the rule that reading it needs.
+/// Everything needed to parse a rule.
 struct Loading<'a> {
     reading: &'a Reading<'a>,
     resolve: &'a ResolveWithin<'a>,
@@ -137,13 +136,13 @@ impl Loading<'_> {
             return Err(reading.error(field("name"), "a rule needs a name"));
         }
         if crate::decision::is_our_own(&name) {
-            let message = format!("`{name}` is what is decided without a rule: call the rule something else");
+            let message = format!("`{name}` is a reserved name: rename the rule");
             return Err(reading.error(field("name"), message));
         }
         let mut text = |name: &str| match stored.remove(name) {
             Some(Value::String(text)) => Ok(text),
             None => Ok(String::new()),
-            Some(_) => Err(reading.error(field(name), "must be a text")),
+            Some(_) => Err(reading.error(field(name), "must be a string")),
         };
         let (description, principle, reason) = (text("description")?, text("principle")?, text("reason")?);
         let then: String = reading.take(&mut stored, "then")?;
@@ -156,7 +155,7 @@ impl Loading<'_> {
         let condition: Map<String, Value> = reading.take(&mut stored, "if")?;
         let examples = reading.examples(stored.remove("examples"))?;
         if let Some(unknown) = stored.keys().next() {
-            return Err(reading.error(field(unknown), "this field is not known"));
+            return Err(reading.error(field(unknown), "unknown field"));
         }
         let condition = self.conditions(then, condition)?;
         let reason = if reason.trim().is_empty() { UNSAID.to_owned() } else { reason };

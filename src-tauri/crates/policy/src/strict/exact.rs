@@ -1,16 +1,16 @@
-//! Numbers that are read as what they are, since the text they are written in is what is sent.
+//! Checks that numbers are read exactly, because the original text is what is sent.
 //!
-//! - A whole number that is written out is held exactly, or it is not taken: programs with long integers would read
-//!   another one than was judged and shown.
-//! - One with a fraction or an exponent is the nearest `f64` to every program. One beyond all of them is no number to the
-//!   reader of JSON.
+//! - A whole number written out must be exact or it is refused: programs with long integers would read a different one than
+//!   was judged and shown.
+//! - With a fraction or an exponent, every program reads the nearest `f64`. The JSON parser refuses numbers beyond the
+//!   range of `f64`.
 
 use super::ReadError;
 
-/// Checks that every number of a JSON text is held exactly when it is read.
+/// Checks that every number of a JSON text is read exactly.
 ///
 /// # Errors
-/// [`ReadError`], for the first that is not.
+/// [`ReadError`] for the first number that is not.
 pub fn exact(json: &str) -> Result<(), ReadError> {
     let mut rest = json;
     while let Some(at) = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {
@@ -27,7 +27,7 @@ pub fn exact(json: &str) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// The rest after a text of which the first quote is gone.
+/// Returns the rest after a string whose opening quote was consumed.
 fn after_text(mut text: &str) -> &str {
     while let Some((before, after)) = text.split_once(['"', '\\']) {
         if text.as_bytes().get(before.len()) == Some(&b'"') {
@@ -53,7 +53,7 @@ fn is_exact(number: &str) -> bool {
 fn misread(number: &str, at: usize, json: &str) -> ReadError {
     let digits = number.trim_start_matches('-').len();
     let line = json.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
-    let message = format!("a whole number of {digits} digits is more than is read exactly");
+    let message = format!("a whole number of {digits} digits cannot be read exactly");
     ReadError { line: Some(line), field: String::new(), message }
 }
 
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decimal_number_of_many_digits_is_the_nearest_there_is() {
+    fn a_long_decimal_number_is_the_nearest_f64() {
         for number in [
             "907.3038322028689",
             "-31.245270191439438",
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_number_that_is_written_out_is_exact_or_not_taken() {
+    fn a_whole_number_is_exact_or_refused() {
         for number in [
             "0",
             "-0",
@@ -111,23 +111,23 @@ mod tests {
             ("-123456789012345678901234567890", 30),
         ] {
             let told = exact(number).unwrap_err().to_string();
-            assert_eq!(told, format!("a whole number of {digits} digits is more than is read exactly"));
+            assert_eq!(told, format!("a whole number of {digits} digits cannot be read exactly"));
             let with_exponent = format!("{number}e0");
-            assert_eq!(exact(&with_exponent), Ok(()), "every program reads the nearest");
+            assert_eq!(exact(&with_exponent), Ok(()), "every program reads the nearest f64");
         }
     }
 
     #[test]
-    fn what_is_beyond_every_number_is_not_read() {
+    fn numbers_out_of_range_are_refused() {
         for number in ["1e400", "-1e400", &"9".repeat(400)] {
             let error = serde_json::from_str::<UniqueNames>(number).unwrap_err().to_string();
             assert!(error.starts_with("number out of range"), "{error}");
         }
-        assert_eq!(read("1e-400"), 0.0, "what is too small is nothing to everybody");
+        assert_eq!(read("1e-400"), 0.0, "every program reads a tiny number as zero");
     }
 
     #[test]
-    fn a_number_is_found_wherever_it_stands_and_a_text_is_none() {
+    fn numbers_are_found_anywhere_except_in_strings() {
         let long = "123456789012345678901234567890";
         for (json, line) in [
             (format!(r#"{{"a\\":[1,"\"",{{"b":{long}}}]}}"#), 1),

@@ -1,17 +1,16 @@
-//! JSON that every reader takes for the same: no name comes twice in an object, at any depth, and none is one that this
-//! library keeps for itself.
+//! JSON that every parser reads alike: object names are unique at every depth, and none is reserved by `serde_json`.
 //!
-//! - Of two fields of one name, readers could take different ones, and a person would be shown one of them.
-//! - `serde_json` takes an object with one of its own names for what the text in it says, which nobody else does.
+//! - With duplicate names, parsers could use different fields, and the user would see only one of them.
+//! - `serde_json` treats an object with one of its reserved names as the text inside it, which no other parser does.
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
-/// The prefix of names that `serde_json` keeps for itself.
+/// Prefix of names that `serde_json` reserves.
 const RESERVED: &str = "$serde_json::private::";
 
-/// Any JSON value in which each object has each name once.
+/// Any JSON value whose objects have unique names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UniqueNames(pub Value);
 
@@ -34,7 +33,7 @@ impl<'de> Visitor<'de> for Reader {
         let mut fields = Map::new();
         while let Some(name) = map.next_key::<String>()? {
             if name.starts_with(RESERVED) {
-                return Err(A::Error::custom(format_args!("`{name}` is not taken as a name")));
+                return Err(A::Error::custom(format_args!("`{name}` is not accepted as a name")));
             }
             if fields.contains_key(&name) {
                 return Err(A::Error::custom(format_args!("`{name}` comes twice")));
@@ -87,25 +86,25 @@ mod tests {
     }
 
     #[test]
-    fn what_has_each_name_once_is_read_as_everybody_reads_it() {
+    fn unique_names_are_read_like_any_json() {
         let text = r#"{"a":[1,-1,18446744073709551615,1.5,-0.0,1e300,null,true,"a","a",{"a":{"b":1,"c":1}},{"a":1}],"":{}}"#;
         assert_eq!(read(text), Ok(serde_json::from_str(text).unwrap()));
     }
 
     #[test]
-    fn a_name_that_comes_twice_is_found_at_any_depth_and_however_it_is_spelled() {
+    fn duplicate_names_are_found_at_any_depth_and_in_any_spelling() {
         for text in [r#"{"a":1,"a":1}"#, r#"[{"x":{"a":1,"\u0061":2}}]"#, r#"{"a":{},"b":[],"a":null}"#] {
             assert!(read(text).unwrap_err().starts_with("`a` comes twice"), "{text}");
         }
     }
 
     #[test]
-    fn a_name_that_the_library_keeps_for_itself_is_refused_at_any_depth_and_however_it_is_spelled() {
+    fn reserved_names_are_refused_at_any_depth_and_in_any_spelling() {
         let hidden = r#"{"$serde_json::private::RawValue":"\"text\""}"#;
         assert_eq!(
             serde_json::from_str::<Value>(hidden).unwrap(),
             "text",
-            "the library reads it for another thing"
+            "the library reads it differently"
         );
         for text in [
             hidden.to_owned(),
@@ -114,7 +113,7 @@ mod tests {
             hidden.replace('$', "\\u0024"),
             hidden.replace("RawValue", "Number"),
         ] {
-            assert!(read(&text).unwrap_err().contains("` is not taken as a name"), "{text}");
+            assert!(read(&text).unwrap_err().contains("` is not accepted as a name"), "{text}");
         }
         let alike = r#"{"$serde_json":"$serde_json::private::RawValue"}"#;
         assert_eq!(read(alike), Ok(serde_json::json!({ "$serde_json": "$serde_json::private::RawValue" })));

@@ -1,6 +1,6 @@
-//! Takes a value for what it is: an object for a struct, a text for a word, and nothing else.
+//! Strict deserializer: an object for a struct, a string for an enum, and nothing else.
 //!
-//! - What is wrong is told with the way to it.
+//! - Errors carry the path to the invalid value.
 
 use crate::json_location::JsonLocation;
 use serde::de::value::StringDeserializer;
@@ -12,16 +12,16 @@ use serde::forward_to_deserialize_any;
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Takes a value.
+/// Deserializes a value.
 pub(crate) fn take<T: DeserializeOwned>(value: Value) -> Result<T, Wrong> {
     T::deserialize(Strict(value))
 }
 
-/// An error in a value, and its place.
+/// An error in a value, with its location.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Wrong {
-    /// The innermost first.
+    /// Path to the value, innermost step first.
     way: Vec<Step>,
     pub(crate) message: String,
 }
@@ -33,7 +33,7 @@ enum Step {
 }
 
 impl Wrong {
-    /// Looks at the place that is wrong in a value that is at this one.
+    /// Calls `look` with the location of the error, relative to `base`.
     pub(crate) fn at<R>(&self, base: JsonLocation<'_>, look: impl FnOnce(JsonLocation<'_>) -> R) -> R {
         fn down<R>(way: &[Step], at: JsonLocation<'_>, look: impl FnOnce(JsonLocation<'_>) -> R) -> R {
             match way.split_last() {
@@ -68,7 +68,7 @@ impl de::Error for Wrong {
         Self { way: Vec::new(), message: message.to_string() }
     }
 
-    /// In the words of JSON, not in those of serde.
+    /// Uses JSON's terms instead of serde's.
     fn invalid_type(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
         let words = [(Unexpected::Unit, "null"), (Unexpected::Seq, "list"), (Unexpected::Map, "object")];
         let word =
@@ -80,7 +80,7 @@ impl de::Error for Wrong {
 
 struct Strict(Value);
 
-/// Refuses what is of another kind before the visitor sees it.
+/// Refuses other JSON types before the visitor sees them.
 macro_rules! only {
     ($kind:pat, $wanted:literal: $($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
@@ -92,7 +92,7 @@ macro_rules! only {
     )*};
 }
 
-/// Gives a whole number as one, however it is written.
+/// Passes whole numbers as integers, however they are written.
 macro_rules! whole {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
@@ -146,20 +146,20 @@ impl<'de> Deserializer<'de> for Strict {
         self.deserialize_map(visitor)
     }
 
-    /// One of several words.
+    /// Accepts a string as the variant's name.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Wrong> {
-        let Value::String(word) = self.0 else { return Err(Wrong::kind(&self.0, "a text")) };
+        let Value::String(word) = self.0 else { return Err(Wrong::kind(&self.0, "a string")) };
         visitor.visit_enum(word.into_deserializer())
     }
 
     only! { Value::Object(_), "an object": deserialize_map }
     only! { Value::Array(_), "a list": deserialize_seq }
-    only! { Value::String(_), "a text": deserialize_str deserialize_string }
+    only! { Value::String(_), "a string": deserialize_str deserialize_string }
     only! { Value::Bool(_), "`true` or `false`": deserialize_bool }
     whole! { deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
     deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 }
@@ -169,14 +169,14 @@ impl<'de> Deserializer<'de> for Strict {
     }
 }
 
-/// A whole number.
+/// Returns the value as a whole number, if it is one.
 fn whole(value: &Value) -> Option<i128> {
     let Value::Number(number) = value else { return None };
     let as_written = number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));
-    // Written with a fraction or an exponent, it is exact up to here.
+    // Limit for exact values written with a fraction or an exponent.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let as_fraction = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= EXACT);
-    #[expect(clippy::cast_possible_truncation, reason = "it is whole and small enough")]
+    #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small enough")]
     as_written.or_else(|| as_fraction.map(|number| number as i128))
 }
 

@@ -1,4 +1,4 @@
-//! Grants, and what a person said yes to.
+//! Grants and the user's approvals.
 
 use crate::scene::{Scene, grant, path};
 use ironcurtain_policy::{
@@ -241,7 +241,7 @@ fn a_verdict_says_who_decided_as_a_value() {
         other @ Verdict::Escalate(_) => panic!("{other:?}"),
     };
     let at = |path: &str| json!({ "path": path });
-    // Not an answer, whatever its reason sounds like.
+    // Not an approval, whatever its reason says.
     assert_eq!(by("write", json!({ "path": "/a", "content": "" })), Ok(AllowedBy::Rule));
     assert_eq!(by("read", at("/a")), Ok(AllowedBy::Answer));
     assert_eq!(by("read", at("/t/x")), Ok(AllowedBy::Grant));

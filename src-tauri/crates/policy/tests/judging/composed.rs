@@ -1,15 +1,15 @@
-//! Shapes that a server puts together from others.
+//! Schemas that combine others.
 
 use crate::scene::fields;
 use ironcurtain_policy::{Annotations, check_schema};
 use serde_json::{Value, json};
 
-/// The result of checking the only argument of a tool, `a`.
+/// Validates `a`, the only argument of a tool.
 fn said(schema: &Value, value: &Value) -> String {
     whole(&json!({ "type": "object", "properties": { "a": schema } }), &json!({ "a": value }))
 }
 
-/// The result of checking arguments, by themselves and as a call.
+/// Validates arguments, alone and as a call.
 fn whole(schema: &Value, arguments: &Value) -> String {
     let args = json!({ "": ["none"], "a": ["none"], "b": ["none"], "c": ["none"] });
     let tool = json!({ "toolName": "t", "serverName": "s", "args": args, "inputSchema": schema });
@@ -35,7 +35,7 @@ fn a_value_fits_one_of_its_alternatives_and_all_that_holds_for_all() {
         (&text_or_null, vec![json!("x"), json!(null)], json!(1), none),
         (&text_or_null, vec![], json!(["x"]), none),
         (&one, vec![json!(1), json!(["x"]), json!([])], json!([1]), none),
-        (&all, vec![json!("a")], json!("b"), "argument `a` is not one of the values allowed"),
+        (&all, vec![json!("a")], json!("b"), "argument `a` is not one of the allowed values"),
         (&all, vec![], json!(1), "argument `a` must be of type string or null"),
         (
             &deep,
@@ -47,12 +47,12 @@ fn a_value_fits_one_of_its_alternatives_and_all_that_holds_for_all() {
             &json!({ "const": { "x": [1] } }),
             vec![json!({ "x": [1] })],
             json!({ "x": 1 }),
-            "argument `a` is not one of the values allowed",
+            "argument `a` is not one of the allowed values",
         ),
-        (&both, vec![json!("a")], json!("b"), "argument `a` is not one of the values allowed"),
+        (&both, vec![json!("a")], json!("b"), "argument `a` is not one of the allowed values"),
         (&json!({ "anyOf": [] }), vec![], json!(1), none),
-        (&json!(false), vec![], json!(null), "argument `a` may have no value at all"),
-        (&json!({ "items": false }), vec![json!([])], json!([1]), "argument `a[0]` may have no value at all"),
+        (&json!(false), vec![], json!(null), "argument `a` cannot have any value"),
+        (&json!({ "items": false }), vec![json!([])], json!([1]), "argument `a[0]` cannot have any value"),
     ] {
         for fitting in fits {
             assert_eq!(said(schema, &fitting), "fits", "{schema} {fitting}");
@@ -89,7 +89,7 @@ fn what_is_said_of_all_arguments_together_holds_too() {
     assert_eq!(whole(&all, &json!({ "a": "x", "c": 1 })), "fits");
     assert_eq!(whole(&all, &json!({ "a": 1 })), "argument `a` must be of type string");
     assert_eq!(whole(&all, &json!({})), "argument `a` is missing");
-    assert_eq!(whole(&json!(false), &json!({})), "the arguments may have no value at all");
+    assert_eq!(whole(&json!(false), &json!({})), "the arguments cannot have any value");
 }
 
 #[test]

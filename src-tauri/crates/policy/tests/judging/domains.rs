@@ -155,7 +155,7 @@ fn an_address_is_sent_as_written_where_every_reader_finds_the_judged_host_in_it(
 }
 
 #[test]
-fn an_address_is_an_address_in_any_notation() {
+fn ip_addresses_are_recognized_in_any_notation() {
     for host in ["1.2.3.4", "999.1.1.1", "0x7f.1", "2130706433", "::1", "a:b", "[::1]"] {
         assert!(is_ip_address(host), "{host}");
     }
@@ -166,7 +166,7 @@ fn an_address_is_an_address_in_any_notation() {
 
 #[test]
 fn a_remote_that_leads_nowhere_is_sent_as_it_is_written() {
-    // Normalized it would read as an address of another form: `a:/b` is the host `a`.
+    // Normalized, it would be parsed as another form of address: `a:/b` is the host `a`.
     for raw in
         ["httphttps:/tpss:1//:a.//h://../", "a:/b/c://../..", "ssh:/ok.org/x://../y", "file:///srv/x/../y"]
     {
@@ -214,7 +214,7 @@ fn dots_at_the_end_of_a_host_mean_nothing_in_any_script() {
 
 #[test]
 fn a_remote_that_is_plain_only_until_it_is_sent_is_no_place() {
-    // The parser of URLs escapes these, and what has escapes there is no place.
+    // The URL parser adds escapes to these, and an address with escapes has no target.
     for raw in ["ssh://^it@ok.org/a", "ssh://h\u{f6}.org/a", "git://\"x@ok.org/a"] {
         let remote = Destination::parse(Role::GitRemoteUrl, raw);
         assert_eq!((remote.text(), remote.domain()), (raw, None));

@@ -1,10 +1,10 @@
-//! Values of which nobody knows for certain what they are: they do not slip past a rule that asks or denies.
+//! Ambiguous values do not evade a rule that asks or denies.
 
 use crate::scene::{Scene, load, spelled};
 use ironcurtain_policy::{Destination, DynamicLists, LoadError, Mismatch, Policy, Role, SettledBy};
 use serde_json::{Value, json};
 
-/// Spellings in which an agent may hide a host.
+/// Spellings with which an agent may hide a host.
 const HIDDEN: [&str; 12] = [
     "",
     "evil.example",
@@ -29,7 +29,7 @@ fn domains(role: &str, allowed: &[&str]) -> Value {
 }
 
 #[test]
-fn an_address_that_nobody_understands_does_not_slip_past_a_deny_rule() {
+fn an_unknown_address_does_not_evade_a_deny_rule() {
     let evil = domains("git-remote-url", &["evil.example"]);
     let scene = Scene::new(&[("evil", evil, "deny"), ("all", json!({}), "allow")]);
     for remote in HIDDEN {
@@ -86,7 +86,7 @@ fn a_star_that_denies_is_about_every_host_there_is() {
     for url in all {
         assert_eq!(scene.says("other", "get", &json!({ "url": url })), "deny none", "{url}");
     }
-    // A file of this machine is on no host, and one on another host is nobody knows where.
+    // A file of this machine is on no host; the host of a file on another machine is unknown.
     let twin = Scene::new(&[("one", domains("fetch-url", &["a.org"]), "deny"), ("all", json!({}), "allow")]);
     for url in ["https://example.org/", "http://localhost/", "http://127.1/", "file:///etc/passwd"] {
         assert_eq!(twin.says("other", "get", &json!({ "url": url })), "allow all", "{url}");
@@ -114,7 +114,7 @@ fn a_value_next_to_another_does_not_hide_it_from_a_rule_that_denies() {
     let both = json!({ "to": ["good@b", "evil@b"] });
     assert_eq!(mail("deny").says("other", "mail", &both), "deny one");
     assert_eq!(mail("allow").says("other", "mail", &both), "escalate rest");
-    // A rule that allows covers all of them or none.
+    // An allow rule covers all values or none.
     let scene = Scene::new(&[("one", evil, "allow"), ("rest", json!({}), "escalate")]);
     assert_eq!(scene.says("other", "get", &get(json!([evil_one, good]))), "escalate rest");
 }
@@ -135,7 +135,7 @@ fn a_folder_is_not_moved_away_with_what_a_rule_denies_in_it() {
     for from in ["/d/a/other", "/d/c"] {
         assert_eq!(moved(&within("deny"), from), "allow all", "{from}");
     }
-    // Looking at a folder leaves what is in it where it is.
+    // Reading a folder does not affect its content.
     assert_eq!(within("deny").says("filesystem", "read", &json!({ "path": "/d/a" })), "allow all");
 }
 
@@ -201,7 +201,7 @@ fn a_repository_that_is_denied_is_denied_in_every_spelling() {
         assert_eq!(said("deny", path), "deny one", "{path}");
     }
     assert_eq!(said("deny", "evil/repository"), "allow all");
-    // To open one spelling does not open the others.
+    // Allowing one spelling does not allow the others.
     let only =
         Scene::new(&[("rest", json!({ "roles": ["read-path"] }), "allow"), ("one", repository, "allow")]);
     let says = |path: &str| only.says("other", "push", &push(&format!("https://github.com/{path}")));
@@ -262,14 +262,14 @@ fn what_is_no_host_is_opened_by_its_own_spelling_alone() {
 fn a_pattern_that_no_host_can_match_is_refused_where_it_would_let_something_through() {
     let patterns = [
         ("https://evil.example", "is an address: write its host alone"),
-        ("evil.example:443", "has a port: a rule is about every port of a host"),
-        ("[::1]:443", "has a port: a rule is about every port of a host"),
+        ("evil.example:443", "has a port: rules apply to every port of a host"),
+        ("[::1]:443", "has a port: rules apply to every port of a host"),
         ("evil*.example", "has a `*` inside"),
         ("*.*.evil.example", "has a `*` inside"),
         ("*.evil.example/o/r", "names a repository on more than one host"),
-        (" evil.example", "is no host"),
-        ("*.", "is no host"),
-        ("", "is no host"),
+        (" evil.example", "is not a host"),
+        ("*.", "is not a host"),
+        ("", "is not a host"),
     ];
     let read = |conditions: &Value, then: &str| {
         let file = json!({ "rules": [{ "name": "r", "if": conditions, "then": then }] }).to_string();
@@ -289,7 +289,7 @@ fn a_pattern_that_no_host_can_match_is_refused_where_it_would_let_something_thro
                     other => panic!("{pattern}: {other:?}"),
                 }
             }
-            // One that allows is useless with it and harmless.
+            // In an allow rule such a pattern is useless but harmless.
             assert!(read(&conditions, "allow").is_ok(), "{pattern}");
         }
     }
@@ -311,7 +311,7 @@ fn a_crafted_address_leads_nowhere_and_its_plain_twin_to_its_host() {
         "https://git%68ub.com/acme/app",
         "https://git\thub.com/acme/app",
         "ssh://git\u{a0}hub.com/x",
-        // Cut off by the parser of URLs alone.
+        // Only the URL parser strips this.
         "https://github.com ",
         "https://github.com\u{1}",
         "https://github.com\n",

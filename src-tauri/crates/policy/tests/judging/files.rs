@@ -1,4 +1,4 @@
-//! Files that are refused, and how they are told to be wrong.
+//! Invalid files and their error messages.
 
 use crate::scene::{Scene, load, spelled};
 use ironcurtain_paths::CanonicalPath;
@@ -16,11 +16,11 @@ fn a_rule_that_is_not_understood_refuses_the_policy() {
     for (rule, message) in [
         (
             rule(json!({ "sideEffects": true })),
-            "`p.json`, line 1, rule `r`, field `if.sideEffects`: this condition is not known",
+            "`p.json`, line 1, rule `r`, field `if.sideEffects`: unknown condition",
         ),
         (
             rule(json!({ "roles": ["reed-path"] })),
-            "`p.json`, line 1, rule `r`, field `if.roles[0]`: there is no role `reed-path`",
+            "`p.json`, line 1, rule `r`, field `if.roles[0]`: unknown role `reed-path`",
         ),
         (
             rule(json!({ "paths": { "roles": ["read-path"], "within": "rel" } })),
@@ -36,7 +36,7 @@ fn a_rule_that_is_not_understood_refuses_the_policy() {
         ),
         (
             json!({ "name": "r", "if": {}, "then": "allow", "unless": 1 }),
-            "`p.json`, line 1, rule `r`, field `unless`: this field is not known",
+            "`p.json`, line 1, rule `r`, field `unless`: unknown field",
         ),
         (json!({ "if": {}, "then": "allow" }), "`p.json`, line 1, rule `number 1`, field `name`: is missing"),
         (json!({ "name": "r", "then": "allow" }), "`p.json`, line 1, rule `r`, field `if`: is missing"),
@@ -52,7 +52,7 @@ fn a_rule_that_is_not_understood_refuses_the_policy() {
     let domains = json!({ "domains": { "roles": ["read-path"], "allowed": ["*"] } });
     assert!(policy_error(&rule(domains)).ends_with("field `if.domains.roles`: `read-path` names no host"));
     let list = json!([{ "roles": ["github-owner"], "allowed": ["a"], "matchType": "globs" }]);
-    assert!(policy_error(&rule(json!({ "lists": list }))).contains("`globs` is not a way to match"));
+    assert!(policy_error(&rule(json!({ "lists": list }))).contains("unknown type `globs`"));
     let paths = json!({ "roles": ["read-path"], "within": "/a", "without": "/b" });
     assert!(policy_error(&rule(json!({ "paths": paths }))).contains("unknown field `without`"));
     assert!(policy_error(&rule(json!({ "server": "git" }))).contains("field `if.server`"));
@@ -97,7 +97,7 @@ fn a_name_that_comes_twice_refuses_any_file() {
 fn a_list_that_is_used_and_not_defined_refuses_the_policy() {
     let conditions = json!({ "domains": { "roles": ["fetch-url"], "allowed": ["@hosts"] } });
     let rule = json!({ "name": "r", "if": conditions, "then": "deny" });
-    let expected = "`p.json`, line 1, rule `r`, field `if.domains.allowed[0]`: there is no list `hosts`";
+    let expected = "`p.json`, line 1, rule `r`, field `if.domains.allowed[0]`: unknown list `hosts`";
     assert_eq!(policy_error(&rule), expected);
     let lists = json!({ "lists": { "hosts": { "values": [] } } }).to_string();
     let lists = DynamicLists::from_json(&lists, "l").unwrap();
@@ -116,7 +116,7 @@ fn an_annotation_that_is_not_understood_refuses_the_file() {
     let holds = json!({ "arg": "m", "equals": 1 });
     assert_eq!(
         error(json!({ "path": ["path"] })).unwrap_err(),
-        "`a.json`, line 1, tool `s/t`, field `args.path[0]`: there is no role `path`"
+        "`a.json`, line 1, tool `s/t`, field `args.path[0]`: unknown role `path`"
     );
     assert_eq!(
         error(when(holds.clone(), json!(["delete-path"]))).unwrap_err(),
@@ -160,13 +160,13 @@ fn a_condition_that_would_drop_a_role_unseen_refuses_the_file() {
         (write, r#"{"arg":"mode","in":null}"#, r#"["none"]"#, ".condition.in", "is null"),
         (write, r#"{"arg":"mode","in":["x",null]}"#, r#"["none"]"#, ".condition.in[1]", "is null"),
         (write, r#"{"arg":"mode","is":null}"#, r#"["none"]"#, ".condition.is", "is null"),
-        (write, r#"{"arg":"mode","not":1}"#, r#"["none"]"#, ".condition.not", "not known"),
+        (write, r#"{"arg":"mode","not":1}"#, r#"["none"]"#, ".condition.not", "unknown condition"),
         (
             write,
             r#"{"arg":"mode","equals":"x","is":"absent"}"#,
             r#"["none"]"#,
             ".condition",
-            ": write one condition",
+            ": write only one condition",
         ),
         (write, r#"["mode","x"]"#, r#"["none"]"#, ".condition", "expected an object"),
         (
@@ -174,7 +174,7 @@ fn a_condition_that_would_drop_a_role_unseen_refuses_the_file() {
             r#"{"arg":"mode","equals":9007199254740992}"#,
             r#"["none"]"#,
             ".condition.equals",
-            "some programs take `9007199254740992` for another number",
+            "some programs read `9007199254740992` as another number",
         ),
         (write, r#"{"arg":"mode","in":["x",-1e300]}"#, r#"["none"]"#, ".condition.in", "`-1e+300`"),
         (
@@ -227,11 +227,11 @@ fn a_field_that_is_not_known_refuses_annotations_and_lists() {
     let of_tool =
         |field: &str, message: &str| format!("`a.json`, line 1, tool `s/t`, field `{field}`: {message}");
     for (from, to, expected) in [
-        ("descends", "decends", of_tool("decends", "this field is not known")),
+        ("descends", "decends", of_tool("decends", "unknown field")),
         (
             "\"serverName\":\"s\"",
             "\"serverName\":\"o\"",
-            of_tool("serverName", "`o` is not the server it stands under, `s`"),
+            of_tool("serverName", "`o` does not match the server `s`"),
         ),
         (
             "\"t\"",
@@ -246,7 +246,7 @@ fn a_field_that_is_not_known_refuses_annotations_and_lists() {
         assert!(error.contains(&format!("unknown field `{to}`")) && error.contains("line 1"), "{error}");
     }
     let typo = load_lists(&of_lists.replacen("manualRemovals", "manualRemoval", 1)).unwrap_err();
-    assert_eq!(typo, "`l.json`, line 1, list `n`, field `manualRemoval`: this field is not known");
+    assert_eq!(typo, "`l.json`, line 1, list `n`, field `manualRemoval`: unknown field");
     assert!(
         load_lists(&of_lists.replacen("schemaVersion", "schema_version", 1))
             .unwrap_err()

@@ -1,4 +1,4 @@
-//! The place of an error in a file, and examples that rules carry.
+//! Locations of errors in files, and examples in rules.
 
 use crate::scene::{Scene, path, spelled};
 use ironcurtain_policy::{Annotations, DynamicLists, Policy};
@@ -37,19 +37,19 @@ fn an_error_in_a_rule_names_the_line() {
     let second = |line: usize, field: &str, message: &str| {
         format!("`p.json`, line {line}, rule `second`, field `{field}`: {message}")
     };
-    assert_eq!(policy_error(file), second(13, "if.lists[1].allowed[1]", "there is no list `friends`"));
+    assert_eq!(policy_error(file), second(13, "if.lists[1].allowed[1]", "unknown list `friends`"));
     let known = file.replace("@friends", "b");
     assert!(Policy::from_json(&known, "p.json", &spelled, &DynamicLists::default()).is_ok());
     let changed = |from: &str, to: &str| policy_error(&known.replacen(from, to, 1));
-    assert_eq!(changed("\"tool\": [", "\"tools\": ["), second(7, "if.tools", "this condition is not known"));
+    assert_eq!(changed("\"tool\": [", "\"tools\": ["), second(7, "if.tools", "unknown condition"));
     assert_eq!(changed("\"allow\"", "\"permit\""), second(17, "then", "`permit` is not a decision"));
     let error = changed("{ \"roles\": [\"email-address\"],\n", "{ \"roles\": [\"email\"],\n");
-    assert_eq!(error, second(10, "if.lists[1].roles[0]", "there is no role `email`"));
+    assert_eq!(error, second(10, "if.lists[1].roles[0]", "unknown role `email`"));
     assert_eq!(
         changed("\"second\"", "\"first\""),
         "`p.json`, line 5, rule `first`, field `name`: another rule has this name"
     );
-    // What is missing is missing in the rule, which begins two lines before.
+    // A missing field is reported at its rule, which starts two lines earlier.
     assert_eq!(
         changed("\"name\": \"second\",", ""),
         "`p.json`, line 4, rule `number 2`, field `name`: is missing"
@@ -86,10 +86,14 @@ fn an_error_in_an_annotation_names_the_line() {
         changed("[\"none\"]", "[\"delete-path\"]"),
         second(11, "args.path.when[0].roles", "the default lacks the role `delete-path`")
     );
-    assert!(changed("present", "odd").starts_with(&second(10, "args.path.when[0].condition.is", "`odd`")));
+    assert!(changed("present", "odd").starts_with(&second(
+        10,
+        "args.path.when[0].condition.is",
+        "unknown value `odd`"
+    )));
     assert_eq!(
         changed("[\"read-path\"]", "[\"read-path\", \"x\"]"),
-        second(6, "args.dots.in.it[1]", "there is no role `x`")
+        second(6, "args.dots.in.it[1]", "unknown role `x`")
     );
     assert!(changed("true", "1").starts_with(&second(13, "descends", "invalid type")));
     assert_eq!(
@@ -122,7 +126,7 @@ fn examples(examples: &Value) -> Result<(), String> {
     let rule = json!({ "name": "docs", "if": within, "then": "allow", "examples": examples });
     let shadow = json!({ "name": "all", "if": {}, "then": "deny" });
     let file = serde_json::to_string_pretty(&json!({ "rules": [shadow, rule] })).unwrap();
-    // On disk the folder leads elsewhere: examples do not know.
+    // On disk the folder has another target, which examples ignore.
     let elsewhere = |_: &str| Ok(path("/elsewhere"));
     let policy = Policy::from_json(&file, "p.json", &elsewhere, &DynamicLists::default());
     let annotations = Scene::new(&[]).annotations;

@@ -1,8 +1,8 @@
-//! The answers of the existing system, compared with ours: on a few cases of our own, and on its own ones too where they
-//! lie beside the checkout or where `IRONCURTAIN_PEER` says.
+//! Compares our decisions with those of the existing system, on a few cases of our own and, if they are next to the checkout
+//! or named by `IRONCURTAIN_PEER`, on that system's own cases.
 //!
-//! - A case that the existing system's own authors do not dispute must come out the same, and never looser.
-//! - Only pure operations are compared here, and decisions with the facts that the disk and git give.
+//! - A case that the existing system's authors do not dispute must have the same decision, and never a less strict one.
+//! - Only pure operations are compared, and decisions based on given facts of the disk and git.
 
 mod facts;
 mod recorded;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// Cases where we are stricter on purpose: a symlink loop is refused, not judged as the place where it begins.
 const STRICTER: &[&str] = &["fs-sandbox-forms-0102"];
 
-/// Cases of our own in the same form, each with the answer of the existing system.
+/// Our own cases in the same form, each with the existing system's decision.
 const OWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/judging/peer/own");
 
 #[test]
@@ -33,7 +33,7 @@ fn the_existing_systems_answers_are_ours() {
     }
 }
 
-/// The number of cases that come out in each way; none may come out wrong.
+/// Counts the cases by result; none may be wrong.
 fn answer_all(folder: &Path) -> BTreeMap<&'static str, usize> {
     let mut tally = BTreeMap::<&str, usize>::new();
     let mut wrong = Vec::new();
@@ -53,7 +53,7 @@ fn answer_all(folder: &Path) -> BTreeMap<&'static str, usize> {
     tally
 }
 
-/// The existing system's own cases, where they are. A place that is named must hold them.
+/// Returns the folder of the existing system's cases, if present. A configured folder must contain them.
 fn place() -> Option<PathBuf> {
     let holds_cases = |place: &Path| place.join("sample/cases.jsonl").exists();
     match std::env::var_os("IRONCURTAIN_PEER").map(PathBuf::from) {
@@ -100,7 +100,7 @@ fn sorted(value: &Value) -> Value {
     value
 }
 
-/// Our answer, for the operations that are this crate's.
+/// Returns our result, for the operations of this crate.
 fn answer(ground: &Ground, case: &Value) -> Option<Value> {
     let text = |key: &str| case[key].as_str().unwrap_or_default();
     match text("op") {
@@ -112,7 +112,7 @@ fn answer(ground: &Ground, case: &Value) -> Option<Value> {
             json!({ "mcpRoots": case["roots"].as_array().unwrap().iter().map(mcp_root).collect::<Vec<_>>() }),
         ),
         "requiredServers" => {
-            // `proxy` is served by the existing system itself, and never started.
+            // `proxy` is served by the existing system itself and never started.
             let policy = policy(ground, case);
             let servers =
                 policy.servers().into_iter().filter(|server| *server != "proxy").collect::<Vec<_>>();
@@ -259,7 +259,7 @@ fn policy(ground: &Ground, case: &Value) -> Policy {
     let lists = recorded::with_empty_lists(&serde_json::from_str(&text).unwrap(), lists).to_string();
     let lists = DynamicLists::from_json(&lists, "lists").unwrap();
     let resolve = |raw: &str| {
-        // A folder that is a loop holds nothing, and stays where it is written.
+        // A folder that is a loop contains nothing and is not resolved.
         ground
             .resolve(raw, &ground.cwd())
             .or_else(|_| CanonicalPath::assume_canonical(raw))

@@ -85,9 +85,9 @@ fn what_cannot_be_meant_refuses_the_file() {
     load(json!({ "reaches": "nothing", "server": ["other"], "roles": ["none"] })).unwrap();
     let with = |field: &str, value: Value| load(json!({ "reaches": "nothing", field: value })).unwrap_err();
     let folder = with("paths", json!({ "roles": ["read-path"], "within": "/a" }));
-    assert!(folder.contains("if.reaches") && folder.contains("leave out `paths`"), "{folder}");
+    assert!(folder.contains("if.reaches") && folder.contains("remove `paths`"), "{folder}");
     let hosts = with("domains", json!({ "roles": ["fetch-url"], "allowed": ["*"] }));
-    assert!(hosts.contains("leave out `paths` and `domains`"), "{hosts}");
+    assert!(hosts.contains("remove `paths` and `domains`"), "{hosts}");
     for other in [json!("everything"), json!(""), json!(true), json!(null), json!(["nothing"])] {
         let refused = load(json!({ "reaches": other })).unwrap_err();
         assert!(refused.contains("if.reaches"), "{refused}");

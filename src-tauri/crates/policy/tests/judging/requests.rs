@@ -1,4 +1,4 @@
-//! Requests that are no tool calls, judged like one.
+//! Requests that are not tool calls but are judged like them.
 
 use crate::scene::{Scene, grant};
 use ironcurtain_policy::{Access, AllowedBy, GrantKind, SettledBy, ToolGrant, ToolUse, Verdict};

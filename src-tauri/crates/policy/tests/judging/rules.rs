@@ -1,4 +1,4 @@
-//! Which rule decides about which value.
+//! Selection of the rule that decides a value.
 
 use crate::scene::{Scene, fields, load, path, severity};
 use ironcurtain_policy::{DynamicLists, Fact};

@@ -9,7 +9,7 @@ use ironcurtain_policy::{
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Everything that a call is judged in.
+/// Context in which a call is judged.
 pub(crate) struct Scene {
     pub(crate) annotations: Annotations,
     pub(crate) policy: Policy,
@@ -60,7 +60,7 @@ pub(crate) fn load(file: &Value, lists: &DynamicLists) -> Policy {
     Policy::from_json(&file.to_string(), "policy.json", &spelled, lists).unwrap()
 }
 
-/// Finds a folder by its spelling, with a home at `/home/ann`.
+/// Resolves a folder lexically, with a home at `/home/ann`.
 pub(crate) fn spelled(raw: &str) -> Result<CanonicalPath, WithinError> {
     let raw = raw.replacen('~', "/home/ann", usize::from(raw.starts_with('~')));
     let trimmed = raw.trim_end_matches('/');
@@ -84,12 +84,12 @@ impl Scene {
         }
     }
 
-    /// A scene with one rule, `all`, that allows whatever it is asked about.
+    /// Creates a scene with one rule, `all`, that allows everything.
     pub(crate) fn allowing_all() -> Self {
         Self::new(&[("all", json!({}), "allow")])
     }
 
-    /// Understands a call; every path is taken by its spelling.
+    /// Plans a call and takes every path as written.
     pub(crate) fn call(&self, server: &str, tool: &str, arguments: &Value) -> Result<ResolvedCall, Denial> {
         let arguments = fields(arguments);
         let plan = self.annotations.plan(server, tool, &arguments)?;
@@ -132,12 +132,12 @@ impl Scene {
         }
     }
 
-    /// The verdict as `decision rule`.
+    /// Returns the verdict as `decision rule`.
     pub(crate) fn says(&self, server: &str, tool: &str, arguments: &Value) -> String {
         in_words(self.judge(server, tool, arguments))
     }
 
-    /// The verdict about a call as `decision rule`.
+    /// Returns the verdict on a call as `decision rule`.
     pub(crate) fn says_of(&self, call: &ResolvedCall) -> String {
         in_words(self.judge_call(call))
     }

@@ -1,4 +1,4 @@
-//! The files that ship do what the README says.
+//! Shipped files behave as the README says.
 
 use crate::scene::{Scene, path, spelled};
 use ironcurtain_policy::{Annotations, DynamicLists, Policy, ServerReach, defaults};

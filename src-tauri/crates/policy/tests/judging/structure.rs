@@ -1,4 +1,4 @@
-//! Answers that no rule can change: one refusal each, with the allowed twin beside it.
+//! Built-in decisions that no rule can change: each with a refused call and its allowed counterpart.
 
 use crate::scene::{Scene, fields, grant, path, severity};
 use ironcurtain_paths::protected::IN_PROJECT;
@@ -72,12 +72,12 @@ fn what_is_kept_is_read_and_not_changed_and_not_taken_away_with_a_folder_around_
         Verdict::Deny(denial) => format!("{}: {}", denial.rule, denial.reason),
         other @ (Verdict::Allow(_) | Verdict::Escalate(_)) => panic!("{other:?}"),
     };
-    let programs = "structural-protected-path: argument `path`: `/w/app/target/debug/ironcurtain-sandbox` is not changed for any agent (`/w/app/target/debug`): IronCurtain's own programs are started from there, outside every sandbox";
+    let programs = "structural-protected-path: argument `path`: `/w/app/target/debug/ironcurtain-sandbox` cannot be changed by agents (`/w/app/target/debug`): it holds IronCurtain's own programs, which run outside every sandbox";
     assert_eq!(denied("write", json!({ "path": "/w/app/target/debug/ironcurtain-sandbox" })), programs);
     assert!(denied("delete", json!({ "path": "/w/app" })).contains("(`/w/app/target/debug`)"));
     assert!(denied("move", json!({ "source": "/w/app/target", "destination": "/a" })).contains("`source`"));
     let client = denied("write", json!({ "path": "/home/ann/.cursor/mcp.json" }));
-    assert!(client.contains("is not changed for any agent: it says which programs an agent's client starts"));
+    assert!(client.contains("cannot be changed by agents: it names programs that agent clients start"));
     for (tool, arguments) in [
         ("read", json!({ "path": "/w/app/target/debug/ironcurtain-sandbox" })),
         ("search", json!({ "path": "/w/app", "pattern": "x" })),
@@ -243,7 +243,7 @@ fn a_granted_host_is_not_asked_about_on_its_port_and_a_deny_rule_is_stronger() {
     }
     let shut = granting(&[("no", json!({ "roles": ["fetch-url"] }), "deny")], 443);
     assert_eq!(shut.says("other", "get", &get("https://a.org/x")), "deny no");
-    // Of a repository it says only that the host may be reached.
+    // For a repository, the grant says only that the host may be reached.
     let push = |scene: &Scene| {
         let arguments = fields(&json!({ "path": "/r", "remote": "git@a.org:o/r" }));
         let plan = scene.annotations.plan("other", "push", &arguments).unwrap();
@@ -358,7 +358,7 @@ fn the_gate_does_not_ask_about_what_nobody_understands_where_something_else_is_r
         scene.says_of(&call)
     };
     for then in ["allow", "escalate"] {
-        // No rule covers the repository. A question about an address that git does not tell is no way around that.
+        // No rule covers the repository; a question about an address unknown to git does not change that.
         assert_eq!(said(then, &["(not known)"]), "deny default-deny", "{then}");
         assert_eq!(said(then, &["https://ok.org/x"]), "deny default-deny", "{then}");
         assert_eq!(said(then, &["https://evil.net/x"]), "escalate structural-domain-escalate", "{then}");

@@ -1,10 +1,10 @@
-//! Grants of tools: what they cover, and the little things that make a call another one.
+//! Tool grants: what they cover, and the small differences that make a call another use.
 
 use crate::scene::Scene;
 use ironcurtain_policy::{BoundValue, Role, ToolGrant, ToolUse};
 use serde_json::{Value, json};
 
-/// Everything asks; what is granted is the use that a call makes of its tool.
+/// Creates a scene in which everything asks and the call's use of its tool is granted.
 fn granting(tool: &str, arguments: &Value) -> Scene {
     let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
     let tool = ToolUse::of(&scene.call("other", tool, arguments).unwrap()).unwrap();
@@ -20,7 +20,7 @@ fn repo(owner: &str, repo: &str) -> Value {
 fn it_covers_the_tool_with_its_values_and_whatever_means_nothing() {
     let scene = granting("repo", &repo("provos", "ironcurtain"));
     assert_eq!(scene.says("other", "repo", &repo("provos", "ironcurtain")), "allow grant");
-    // Names there have no case.
+    // These names are case-insensitive.
     assert_eq!(scene.says("other", "repo", &repo("Provos", "IronCurtain")), "allow grant");
     for other in
         [repo("provos", "other"), repo("evil", "ironcurtain"), json!({ "owner": "provos" }), json!({})]
@@ -55,10 +55,10 @@ fn a_call_that_names_a_path_an_address_or_a_host_is_no_use_that_can_be_granted()
         let call = scene.call(server, tool, &arguments).unwrap();
         assert_eq!(ToolUse::of(&call), None, "{tool}");
     }
-    // A value that is no text is none that another one could be held against.
+    // A value that is not a string cannot be compared with later calls.
     let call = scene.call("other", "mail", &json!({ "to": { "name": "bob" }, "body": "hi" })).unwrap();
     assert_eq!(ToolUse::of(&call), None);
-    // A grant of a tool with nothing bound is none for a call that names a path after all.
+    // A tool grant without bound values does not cover a call that names a path.
     let list = scene.call("filesystem", "list", &json!({ "recursive": true })).unwrap();
     let tools = vec![ToolGrant { id: "g".to_owned(), tool: ToolUse::of(&list).unwrap() }];
     let scene = Scene { tools, ..scene };

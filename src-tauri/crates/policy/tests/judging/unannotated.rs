@@ -1,4 +1,4 @@
-//! Tools that nobody has annotated, at a server whose entry says to ask: asked about, and never more than that.
+//! Unannotated tools of a server whose entry says to ask: they require approval and are never allowed without it.
 
 use crate::scene::{Scene, fields};
 use ironcurtain_policy::{
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const ASKED: &str = "escalate structural-unannotated";
 
-/// A call of a tool of `other` that nobody has annotated.
+/// Creates a call of an unannotated tool of `other`.
 fn call(scene: &Scene, tool: &str, arguments: &Value) -> ResolvedCall {
     let arguments = fields(arguments);
     let plan = scene.annotations.plan_or_ask("other", tool, &arguments, Unannotated::Ask).unwrap();
@@ -63,7 +63,7 @@ fn no_rule_allows_it_but_one_for_what_reaches_nothing() {
         vec![allow("tool", json!({ "server": ["other"], "tool": ["zap"] })), ask()],
         vec![allow("paths", json!({ "paths": { "roles": ["read-path"], "within": "/" } })), ask()],
         vec![ask(), shut()],
-        // In doubt it is about what would be asked about.
+        // In doubt it applies to what would be asked about.
         vec![("some", json!({ "roles": ["read-path"] }), "escalate"), shut()],
     ] {
         assert_eq!(says(&rules, ServerReach::Nothing), ASKED, "{rules:?}");
@@ -72,7 +72,7 @@ fn no_rule_allows_it_but_one_for_what_reaches_nothing() {
     assert_eq!(says(&rules, ServerReach::Nothing), "allow shut");
     assert_eq!(says(&rules, ServerReach::Something), ASKED);
     assert_eq!(says(&rules, ServerReach::Unknown), ASKED);
-    // What nothing asks about is denied.
+    // A call that no rule asks about is denied.
     assert_eq!(says(&[allow("all", json!({}))], ServerReach::Nothing), "deny default-deny");
 }
 
@@ -107,7 +107,7 @@ fn a_grant_of_it_is_for_just_these_arguments_and_for_no_tool_that_is_known() {
         assert_eq!(of("zap", other), ASKED);
     }
     assert_eq!(of("zip", given), ASKED);
-    // Once somebody annotates it, a grant of the call without arguments is none for all calls.
+    // Once the tool is annotated, a grant of the call without arguments does not cover all calls.
     let tool = ToolUse::of(&call(&scene, "unknown", &json!({}))).unwrap();
     let known = scene.call("filesystem", "list", &json!({ "recursive": true })).unwrap();
     assert_ne!(tool.values(), ToolUse::of(&known).unwrap().values());

@@ -1,6 +1,6 @@
-//! One sandbox by the library, with its standard streams passed through: a spec in a file becomes a command, watched by the
-//! rules for files that run later in another file. With the rules of a proxy in a further file, that is served, too. What was
-//! found of files that run later is written beside the spec.
+//! Launches one sandbox through the library and passes its standard streams through: a spec file becomes a command, and its
+//! autostart files are watched by the rules in another file. Rules in a third file start a proxy. Findings are written next to
+//! the spec.
 
 #![cfg(target_os = "linux")]
 
@@ -21,7 +21,7 @@ use std::{
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let args: Vec<String> = env::args().collect();
     let [_, program, place, autostart, rules @ ..] = args.as_slice() else {
-        return Err("arguments: program, spec, rules for files that run later, rules of the proxy".into());
+        return Err("arguments: program, spec, autostart rules, proxy rules".into());
     };
     let mut spec = serde_json::from_str(&fs::read_to_string(place)?)?;
     let watched = watching::watch(&mut spec, serde_json::from_str(&fs::read_to_string(autostart)?)?)?;
@@ -36,7 +36,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let (mut out, mut complaints) = (File::from(launched.stdout), File::from(launched.stderr));
     let complaining = thread::spawn(move || io::copy(&mut complaints, &mut io::stderr()));
     io::copy(&mut out, &mut io::stdout())?;
-    // What was not said by now is lost with whoever was to say it.
+    // Ignore the error: output that was not forwarded by now is lost.
     let _ = complaining.join();
     let status = ended.recv()?.status.and_then(|status| u8::try_from(status).ok());
     drop(proxy);

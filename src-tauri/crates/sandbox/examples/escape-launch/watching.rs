@@ -1,4 +1,4 @@
-//! Watching what a sandbox can write, as a launcher does: from before it can until it has ended.
+//! Watches what a sandbox can write, as a launcher does: from before it starts until it has exited.
 
 use std::{
     error::Error,
@@ -13,17 +13,17 @@ use ironcurtain_sandbox::{
 };
 use rustix::event::{PollFd, PollFlags, poll};
 
-/// The name of the one sandbox.
+/// Name of the only sandbox.
 const NAME: &str = "escape";
 
-/// A watcher at work.
+/// Running watcher.
 pub(crate) struct Watched {
     work: JoinHandle<Vec<Finding>>,
-    /// Its end is the sandbox's.
+    /// Dropping it stops the watcher.
     stop: PipeWriter,
 }
 
-/// Begins, and has `spec` close what is to be closed.
+/// Starts watching, and adds the paths to close to `spec`.
 pub(crate) fn watch(spec: &mut Spec, rules: AutostartRules) -> Result<Watched, Box<dyn Error>> {
     let mut watcher = Watcher::new(spec.state_dir.as_ref())?;
     watcher.begin(NAME, rules)?;
@@ -47,7 +47,7 @@ pub(crate) fn watch(spec: &mut Spec, rules: AutostartRules) -> Result<Watched, B
                 PollFd::new(&watcher, PollFlags::IN),
                 PollFd::from_borrowed_fd(stopped.as_fd(), PollFlags::IN),
             ];
-            // Interrupted, it looks once more.
+            // Ignore the error: an interrupted poll only causes one more check.
             let _ = poll(&mut polled, None);
             let [_, ended] = polled.map(|polled| !polled.revents().is_empty());
             found.extend(watcher.read().into_iter().map(|(_, finding)| finding));
@@ -63,9 +63,9 @@ pub(crate) fn watch(spec: &mut Spec, rules: AutostartRules) -> Result<Watched, B
 }
 
 impl Watched {
-    /// The findings, now that the sandbox has ended.
+    /// Returns the findings, after the sandbox has exited.
     pub(crate) fn end(self) -> Result<Vec<Finding>, Box<dyn Error>> {
         drop(self.stop);
-        self.work.join().map_err(|_| "the watcher gave up".into())
+        self.work.join().map_err(|_| "the watcher panicked".into())
     }
 }

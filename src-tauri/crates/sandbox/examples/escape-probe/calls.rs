@@ -1,4 +1,4 @@
-//! System calls by name, with arguments that would do something, but no harm, if they were let through.
+//! System calls by name, with arguments that would have a harmless effect if the calls were permitted.
 
 use std::{
     fs::File,
@@ -26,12 +26,12 @@ type ControlAnswer = Result<i64, Box<dyn std::error::Error>>;
 
 fn call(name: &str) -> ControlAnswer {
     let own = || -> Result<OwnedFd, Box<dyn std::error::Error>> {
-        // SAFETY: makes a descriptor.
+        // SAFETY: creates a descriptor.
         descriptor(unsafe { libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) })
     };
     let mut room = [0u64; 64];
-    // SAFETY: every call gets null pointers, constant strings, or room that is larger than what it reads or writes and
-    // outlives it.
+    // SAFETY: every call gets null pointers, constant strings, or buffers that outlive it and are larger than what it reads
+    // or writes.
     let answer = unsafe {
         let nothing = ptr::null::<libc::c_void>();
         let here = c"/tmp".as_ptr();
@@ -76,7 +76,7 @@ fn call(name: &str) -> ControlAnswer {
                 let queue = descriptor(libc::inotify_init1(0))?;
                 libc::inotify_add_watch(queue.as_raw_fd(), here, libc::IN_ALL_EVENTS).into()
             }
-            // With names instead of descriptors in its events, which ordinary users may have.
+            // Report names instead of descriptors, which ordinary users may do.
             "fanotify" => libc::syscall(libc::SYS_fanotify_init, 0x200, 0),
             "mount" => libc::mount(c"none".as_ptr(), here, c"tmpfs".as_ptr(), 0, nothing).into(),
             "bind" => libc::mount(here, here, ptr::null(), libc::MS_BIND, nothing).into(),
@@ -118,7 +118,7 @@ fn call(name: &str) -> ControlAnswer {
             "new-privileges" => {
                 (libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) - 1).abs().wrapping_neg().into()
             }
-            // The other of root and not root.
+            // Switch between root and another user.
             "setuid" => libc::setuid(u32::from(libc::getuid() == 0)).into(),
             "setgroups" => libc::setgroups(0, ptr::null()).into(),
             "syslog" => libc::syscall(libc::SYS_syslog, 3, room.as_mut_ptr(), 64),
@@ -155,14 +155,14 @@ fn call(name: &str) -> ControlAnswer {
             "realtime-io" => libc::syscall(libc::SYS_ioprio_set, 1, 0, 1 << 13),
             "nice" => libc::setpriority(libc::PRIO_PROCESS, 0, -20).into(),
             "getpid" => libc::syscall(libc::SYS_getpid),
-            _ => return Err("no such call".into()),
+            _ => return Err("unknown call".into()),
         }
     };
     Ok(check(answer)?)
 }
 
 fn clone(flags: i32) -> i64 {
-    // SAFETY: like a fork, in a process of one thread; the child ends at once.
+    // SAFETY: like a fork in a single-threaded process; the child exits at once.
     unsafe {
         let child = libc::syscall(libc::SYS_clone, i64::from(flags | libc::SIGCHLD), 0, 0, 0, 0);
         if child == 0 {
@@ -174,7 +174,7 @@ fn clone(flags: i32) -> i64 {
 
 fn clone3(flags: i32) -> i64 {
     let arguments = [u64::from(flags.cast_unsigned()), 0, 0, 0, 17, 0, 0, 0];
-    // SAFETY: like a fork, in a process of one thread; the child ends at once.
+    // SAFETY: like a fork in a single-threaded process; the child exits at once.
     unsafe {
         let child = libc::syscall(libc::SYS_clone3, arguments.as_ptr(), 64);
         if child == 0 {
@@ -184,10 +184,10 @@ fn clone3(flags: i32) -> i64 {
     }
 }
 
-/// Everything in every segment there is.
+/// Reads every shared memory segment.
 fn shared_memory() -> Outcome {
     for place in 0..64 {
-        // SAFETY: all-zero is a valid structure; a segment that could be attached has a page at least.
+        // SAFETY: all-zero is a valid structure; an attachable segment has at least one page.
         unsafe {
             let mut state: libc::shmid_ds = mem::zeroed();
             let segment = libc::shmctl(place, 13, &raw mut state);
@@ -200,11 +200,11 @@ fn shared_memory() -> Outcome {
     Ok(())
 }
 
-/// Takes one message out of every queue there is.
+/// Takes one message from every queue.
 fn shared_messages() -> Outcome {
     for place in 0..64 {
         let mut message = [0u8; 128];
-        // SAFETY: all-zero is a valid structure, and there is room for what is asked for.
+        // SAFETY: all-zero is a valid structure, and the buffer has the requested size.
         unsafe {
             let mut state: libc::msqid_ds = mem::zeroed();
             let queue = libc::msgctl(place, 11, &raw mut state);
@@ -216,10 +216,10 @@ fn shared_messages() -> Outcome {
     Ok(())
 }
 
-/// Sets every semaphore there is.
+/// Sets every semaphore.
 fn shared_semaphores() -> Outcome {
     for place in 0..64 {
-        // SAFETY: room for the state of a set.
+        // SAFETY: the buffer has room for the state of a set.
         unsafe {
             let mut state: libc::semid_ds = mem::zeroed();
             let set = libc::semctl(place, 0, 18, &raw mut state);
@@ -234,7 +234,7 @@ fn shared_semaphores() -> Outcome {
 fn shared_queue(name: &str) -> Outcome {
     let name = crate::sys::c(name)?;
     let mut message = [0u8; 8192];
-    // SAFETY: a string, and room for the largest message there is by default.
+    // SAFETY: a string, and a buffer for the largest message by default.
     unsafe {
         let queue = libc::mq_open(name.as_ptr(), libc::O_RDONLY | libc::O_NONBLOCK);
         check(queue)?;
@@ -244,11 +244,11 @@ fn shared_queue(name: &str) -> Outcome {
     Ok(())
 }
 
-/// Prints the content of a key of a keyring.
+/// Prints the content of a key in a keyring.
 fn key(ring: i32, name: &str) -> Outcome {
     let name = crate::sys::c(name)?;
     let mut bytes = [0u8; 128];
-    // SAFETY: strings, and room for what is asked for.
+    // SAFETY: strings, and a buffer of the requested size.
     unsafe {
         let key = check(libc::syscall(libc::SYS_keyctl, 10, ring, c"user".as_ptr(), name.as_ptr(), 0))?;
         check(libc::syscall(libc::SYS_keyctl, 11, key, bytes.as_mut_ptr(), bytes.len()))?;

@@ -1,5 +1,5 @@
-//! Launches a sandbox the way a careless program would: with files and directories open, a secret in its session
-//! keyring, and perhaps a terminal.
+//! Launches a sandbox as a careless program would: with open files and directories, a secret in its session
+//! keyring, and possibly a terminal.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -26,7 +26,7 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// Leaves descriptors and a key for whatever this process becomes.
+/// Leaves open descriptors and a key to the program that this process becomes.
 fn carry(outside: &str, denied: &str, secret: &str) -> Outcome {
     keep(File::open(outside)?)?;
     keep(OpenOptions::new().read(true).write(true).open(format!("{outside}/file"))?)?;
@@ -48,16 +48,16 @@ fn keep(file: File) -> Outcome {
     Ok(())
 }
 
-/// Runs the program in a terminal, and writes down what was typed there when it has ended.
+/// Runs the program in a terminal, and records what was typed there after it has exited.
 fn in_terminal(typed: &str, program: &str, args: &[&str]) -> Outcome {
-    // SAFETY: makes a terminal, and unlocks its other end.
+    // SAFETY: creates a terminal, and unlocks its other end.
     let master = descriptor(unsafe { libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC) })?;
     let number = other_end(&master)?;
     let open = |flags| OpenOptions::new().read(true).write(true).custom_flags(flags).open(&number);
     let slave = open(libc::O_NOCTTY)?;
     let mut command = Command::new(program);
     command.args(args).stdin(Stdio::from(slave));
-    // SAFETY: system calls only, on descriptors of this process, which has one thread.
+    // SAFETY: system calls only, on descriptors of this single-threaded process.
     unsafe {
         command.pre_exec(|| {
             check(libc::setsid())?;
@@ -75,7 +75,7 @@ fn in_terminal(typed: &str, program: &str, args: &[&str]) -> Outcome {
     Ok(fs::write(typed, bytes.get(..length).unwrap_or_default())?)
 }
 
-/// The path of the terminal whose master is given.
+/// Returns the path of the terminal with this master.
 pub(crate) fn other_end(master: &OwnedFd) -> Result<String, Box<dyn std::error::Error>> {
     let (mut locked, mut number) = (0, 0);
     // SAFETY: both requests take a pointer to one number that outlives the call.

@@ -1,4 +1,4 @@
-//! Files by other means than the shell has.
+//! File operations that the shell lacks.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -45,7 +45,7 @@ fn truncate(path: &str) -> Outcome {
     Ok(())
 }
 
-/// A file without a name, made in `dir`, that gets its name at the end.
+/// Creates an unnamed file in `dir` and links it to `name` afterwards.
 fn tmpfile(dir: &str, name: &str, text: &str) -> Outcome {
     let mut file = OpenOptions::new().write(true).custom_flags(libc::O_TMPFILE).mode(0o644).open(dir)?;
     file.write_all(text.as_bytes())?;
@@ -74,7 +74,7 @@ fn setxattr(path: &str, text: &str) -> Outcome {
     Ok(())
 }
 
-/// Marks a file as not to be dumped, which its owner may do with read access only.
+/// Sets the no-dump flag of a file, which its owner may do with read access only.
 fn set_flags(path: &str) -> Outcome {
     const NO_DUMP: libc::c_long = 0x40;
     let file = File::open(path)?;
@@ -100,7 +100,7 @@ fn write_mapped(path: &str, text: &str) -> Outcome {
     let file = OpenOptions::new().read(true).write(true).open(path)?;
     file.set_len(file.metadata()?.len().max(text.len() as u64))?;
     let (access, length) = (libc::PROT_READ | libc::PROT_WRITE, text.len());
-    // SAFETY: a new mapping of as many bytes as the file has at least, to which as many are written.
+    // SAFETY: a new mapping no longer than the file, to which as many bytes are written.
     unsafe {
         let at = libc::mmap(std::ptr::null_mut(), length, access, libc::MAP_SHARED, file.as_raw_fd(), 0);
         if at == libc::MAP_FAILED {
@@ -112,7 +112,7 @@ fn write_mapped(path: &str, text: &str) -> Outcome {
     Ok(())
 }
 
-/// Opens without access, then once more, for writing, by the descriptor.
+/// Opens a file without access, then reopens it for writing through the descriptor.
 fn reopen(path: &str, text: &str) -> Outcome {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path)?;
     let mut again = OpenOptions::new().write(true).open(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
@@ -139,13 +139,13 @@ fn chmod(how: &str, path: &str, mode: &str) -> Outcome {
                 );
                 i32::try_from(done)?
             }
-            _ => return Err("no such way".into()),
+            _ => return Err("unknown method".into()),
         }
     })?;
     Ok(())
 }
 
-/// Makes something new with a mode; the bits of the mode that the umask would take are kept.
+/// Creates a file with a mode, including the bits that the umask would clear.
 fn make(how: &str, path: &str, mode: &str) -> Outcome {
     let mode = u32::from_str_radix(mode, 8)?;
     let path = c(path)?;
@@ -170,19 +170,19 @@ fn make(how: &str, path: &str, mode: &str) -> Outcome {
             "char" => {
                 libc::syscall(libc::SYS_mknod, path.as_ptr(), libc::S_IFCHR | mode, libc::makedev(1, 1))
             }
-            _ => return Err("no such way".into()),
+            _ => return Err("unknown method".into()),
         }
     };
     check(made)?;
     Ok(())
 }
 
-/// Reads, lists and writes through whatever descriptors were there from the start.
+/// Reads, lists and writes through every inherited descriptor.
 fn descriptors(text: &str) -> Outcome {
     for number in 3..256 {
-        // SAFETY: asks about a number that may or may not be open; changes nothing.
+        // SAFETY: queries a number that may or may not be open; changes nothing.
         if unsafe { libc::fcntl(number, libc::F_GETFD) } >= 0 {
-            // What does not work with this one may work with the next.
+            // A failed attempt must not keep the next descriptor from being tried.
             let tried = [read_by(number), write_by(number, text), write_below(number, text)];
             println!("{number}: {}", tried.iter().filter(|tried| tried.is_ok()).count());
         }

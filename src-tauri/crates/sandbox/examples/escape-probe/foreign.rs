@@ -1,4 +1,4 @@
-//! System calls by another door: the 32-bit one, the x32 one, and io_uring.
+//! System calls through other entry points: 32-bit, x32, and io_uring.
 
 use std::{io, ptr};
 
@@ -29,8 +29,8 @@ mod numbers {
 #[cfg(target_arch = "x86_64")]
 fn door32(number: u32, one: u32, two: u32, three: u32) -> io::Result<u32> {
     let answer: u32;
-    // SAFETY: the caller passes addresses below 4 GiB of memory that outlives the call. The first argument's register
-    // is the compiler's own, so it is exchanged and given back.
+    // SAFETY: the caller passes addresses below 4 GiB of memory that outlives the call. The register of the first argument
+    // is reserved by the compiler, so it is swapped and restored.
     unsafe {
         std::arch::asm!(
             "xchg {one:r}, rbx", "int 0x80", "xchg {one:r}, rbx",
@@ -55,7 +55,7 @@ fn door32_unix(path: &str, text: &str) -> Outcome {
     let (address, length) = unix_address(path)?;
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_32BIT;
-    // SAFETY: a new page of this process's own, in which the address and then the text have room.
+    // SAFETY: a new page of this process, large enough for the address followed by the text.
     let low = unsafe {
         let low = libc::mmap(ptr::null_mut(), 4096, access, kind, -1, 0);
         if low == libc::MAP_FAILED {
@@ -73,21 +73,21 @@ fn door32_unix(path: &str, text: &str) -> Outcome {
 
 #[cfg(not(target_arch = "x86_64"))]
 fn door32_offered() -> Outcome {
-    Err("not on this architecture".into())
+    Err("not supported on this architecture".into())
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 fn door32_unix(_: &str, _: &str) -> Outcome {
-    Err("not on this architecture".into())
+    Err("not supported on this architecture".into())
 }
 
 fn x32(file: &str) -> Outcome {
-    // SAFETY: asks for the process's own number.
+    // SAFETY: queries the process id.
     check(unsafe { libc::syscall(0x4000_0000 + libc::SYS_getpid) })?;
     claim(file, "x32")
 }
 
-/// One submission, as the kernel lays it out.
+/// Submission in the kernel's layout.
 #[repr(C)]
 #[derive(Default)]
 struct Entry {
@@ -103,7 +103,7 @@ struct Entry {
     rest: [u64; 3],
 }
 
-/// A ring of eight entries, used for one at a time.
+/// Ring with eight entries, used for one at a time.
 struct Ring {
     descriptor: i32,
     parameters: [u32; 30],
@@ -115,7 +115,7 @@ impl Ring {
     fn new() -> io::Result<Self> {
         let mut parameters = [0u32; 30];
         let (access, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_POPULATE);
-        // SAFETY: the kernel fills in the parameters, then gives the two mappings at its own offsets.
+        // SAFETY: the kernel fills in the parameters, then provides the two mappings at its own offsets.
         unsafe {
             let made = check(libc::syscall(libc::SYS_io_uring_setup, 8, parameters.as_mut_ptr()))?;
             let descriptor = i32::try_from(made).unwrap_or(-1);
@@ -128,18 +128,18 @@ impl Ring {
         }
     }
 
-    /// The number at a place in the rings that the parameter says.
+    /// Returns the number in the rings at the offset that the parameter holds.
     fn at(&self, parameter: usize) -> *mut u32 {
         let offset = self.parameters.get(parameter).copied().unwrap_or_default();
         self.rings.wrapping_add(offset as usize).cast()
     }
 
-    /// Has the kernel do one thing, and returns its answer.
+    /// Submits one operation and returns the kernel's result.
     fn run(&mut self, entry: Entry) -> io::Result<i32> {
-        // Places in the parameters: where the tail, mask and array of submissions and the head, mask and entries of
-        // completions are.
+        // Indexes of parameters with the offsets of the submissions' tail, mask and array, and the completions' head, mask and
+        // entries.
         let (tail, mask, array, head, done_mask, done) = (11, 12, 16, 20, 22, 25);
-        // SAFETY: all within the mappings, at the kernel's own offsets; nobody else uses the ring.
+        // SAFETY: all within the mappings, at the kernel's own offsets; no other code uses the ring.
         unsafe {
             let slot = self.at(tail).read_volatile() & self.at(mask).read();
             self.entries.add(slot as usize).write(entry);
@@ -154,7 +154,7 @@ impl Ring {
     }
 }
 
-/// A connection made by the kernel on this process's behalf, with none of the calls that would make one.
+/// Has the kernel connect on this process's behalf, without any of the usual calls.
 fn uring_unix(path: &str, text: &str) -> Outcome {
     const WRITE: u8 = 23;
     const CONNECT: u8 = 16;

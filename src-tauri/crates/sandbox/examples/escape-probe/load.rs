@@ -1,4 +1,4 @@
-//! Taking more than one's share, and not going away.
+//! Exhausts resources and leaves processes behind.
 
 use std::{
     env, fs,
@@ -28,15 +28,15 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// Forks until it may not; tells how often it could. Its children end before it does.
+/// Forks until that is refused, and reports the number of forks. Its children exit first.
 fn fork(most: &str, file: &str) -> Outcome {
     let mut made = Vec::new();
     for _ in 0..most.parse()? {
-        // SAFETY: one thread, and the child makes system calls only.
+        // SAFETY: single-threaded, and the child makes system calls only.
         match unsafe { libc::fork() } {
             -1 => break,
             0 => unsafe {
-                // SAFETY: waits until it is killed, which it is with its parent at the latest.
+                // SAFETY: waits until it is killed, at the latest with its parent.
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 loop {
                     libc::pause();
@@ -46,7 +46,7 @@ fn fork(most: &str, file: &str) -> Outcome {
         }
     }
     for child in &made {
-        // SAFETY: a child that nobody has waited for yet.
+        // SAFETY: a child that has not been reaped.
         unsafe {
             libc::kill(*child, libc::SIGKILL);
             libc::waitpid(*child, ptr::null_mut(), 0);
@@ -67,7 +67,7 @@ fn threads(most: &str, file: &str) -> Outcome {
     Ok(fs::write(file, made.to_string())?)
 }
 
-/// Fills memory, telling all the time how many MiB it has.
+/// Fills memory, and continuously reports the number of MiB.
 fn eat(most: &str, file: &str) -> Outcome {
     let mut told = File::create(file)?;
     let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -94,9 +94,9 @@ fn open(most: &str, file: &str) -> Outcome {
     Ok(write!(told, "{}", open.len())?)
 }
 
-/// Fills a file, and tells how many MiB went in.
+/// Fills a file, and reports the number of MiB written.
 fn fill(path: &str, most: &str, file: &str) -> Outcome {
-    // SAFETY: has a write over the limit fail instead of ending the program.
+    // SAFETY: makes a write over the limit fail instead of killing the program.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let mut filled = File::create(path)?;
     let block = vec![1; MIB];
@@ -105,12 +105,12 @@ fn fill(path: &str, most: &str, file: &str) -> Outcome {
     Ok(fs::write(file, made.to_string())?)
 }
 
-/// Children that have ended and are never waited for.
+/// Creates zombie processes.
 fn zombies(count: &str) -> Outcome {
     for _ in 0..count.parse()? {
-        // SAFETY: one thread, and the child ends at once.
+        // SAFETY: single-threaded, and the child exits at once.
         if check(unsafe { libc::fork() })? == 0 {
-            // SAFETY: ends the calling process and touches no memory.
+            // SAFETY: terminates the calling process and touches no memory.
             unsafe { libc::_exit(0) };
         }
     }
@@ -123,7 +123,7 @@ fn sleeper() -> Outcome {
     }
 }
 
-/// Leaves a process behind that goes by `name`.
+/// Leaves a process called `name` behind.
 fn daemon(how: &str, name: &str) -> Outcome {
     let mut command = Command::new(env::current_exe()?);
     command.args(["sleeper", name]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -132,9 +132,9 @@ fn daemon(how: &str, name: &str) -> Outcome {
         "session" => (true, false, false),
         "deaf" => (true, true, false),
         "stopped" => (true, false, true),
-        _ => return Err("no such way".into()),
+        _ => return Err("unknown method".into()),
     };
-    // SAFETY: system calls only, in a process of one thread.
+    // SAFETY: system calls only, in a single-threaded process.
     unsafe {
         command.pre_exec(move || {
             if session {

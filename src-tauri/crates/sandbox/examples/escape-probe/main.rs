@@ -1,11 +1,11 @@
-//! The program that the escape suite runs in a sandbox, and sometimes beside it: one verb per technique.
+//! Program that the escape suite runs in a sandbox, and sometimes beside it: one verb per technique.
 //!
-//! - Nothing here judges: whether a technique got anywhere is found out on the host, from what changed there, what was
-//!   heard there, and which secrets came out.
-//! - Where the kernel's answer leaves no trace on the host, success leaves a file, the *claim*.
+//! - The program does not judge its own success. The suite does so on the host, from changed files, received messages and
+//!   leaked secrets.
+//! - If the kernel's answer leaves no trace on the host, success creates a file, the *claim*.
 
 #![expect(unsafe_code, reason = "the techniques under test are raw system calls")]
-#![expect(clippy::print_stdout, reason = "what it read goes to standard output")]
+#![expect(clippy::print_stdout, reason = "results go to standard output")]
 #![cfg(target_os = "linux")]
 
 mod calls;
@@ -53,5 +53,5 @@ fn act(words: &[&str]) -> Outcome {
         load::act,
         calls::act,
     ];
-    all.into_iter().find_map(|part| part(words)).unwrap_or_else(|| Err("no such technique".into()))
+    all.into_iter().find_map(|part| part(words)).unwrap_or_else(|| Err("unknown technique".into()))
 }

@@ -1,4 +1,4 @@
-//! Reading a file by every call that moves bytes.
+//! Reads a file with every call that moves bytes.
 
 use std::{
     fs::File,
@@ -47,7 +47,7 @@ fn read(how: &str, path: &str) -> Outcome {
             })?;
             io::read_to_string(File::from(file))?
         }
-        _ => return Err("no such way".into()),
+        _ => return Err("unknown method".into()),
     };
     println!("{text}");
     Ok(())
@@ -61,7 +61,7 @@ fn through_pipe(
     let mut ends = [0; 2];
     // SAFETY: room for two descriptors.
     check(unsafe { libc::pipe(ends.as_mut_ptr()) })?;
-    // SAFETY: just made, and owned by nobody else.
+    // SAFETY: just created, and not owned by other code.
     let [read, write] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
     check(transfer(file.as_raw_fd(), write.as_raw_fd()))?;
     drop(write);
@@ -71,7 +71,7 @@ fn through_pipe(
 fn mapped(path: &str) -> Result<String, Box<dyn std::error::Error>> {
     let file = File::open(path)?;
     let length = usize::try_from(file.metadata()?.len())?;
-    // SAFETY: a new mapping, as long as the file, of which as many bytes are read before it is given back.
+    // SAFETY: a new mapping as long as the file, read completely before it is unmapped.
     unsafe {
         let at = libc::mmap(ptr::null_mut(), length, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd(), 0);
         if at == libc::MAP_FAILED {
@@ -91,7 +91,7 @@ fn copy_range(from: &str, to: &str) -> Outcome {
     Ok(())
 }
 
-/// A `file_handle` with room for the largest.
+/// `file_handle` with room for the largest handle.
 #[repr(C)]
 #[derive(Debug)]
 struct Handle {
@@ -104,7 +104,7 @@ fn handle(path: &str) -> Result<Handle, Box<dyn std::error::Error>> {
     let mut handle = Handle { bytes: 128, kind: 0, data: [0; 128] };
     let mut mount = 0;
     let path = c(path)?;
-    // SAFETY: a string, a handle that says how much room it has, and room for one number.
+    // SAFETY: a string, a handle with its size, and a buffer for one number.
     check(unsafe {
         libc::syscall(
             libc::SYS_name_to_handle_at,
@@ -118,7 +118,7 @@ fn handle(path: &str) -> Result<Handle, Box<dyn std::error::Error>> {
     Ok(handle)
 }
 
-/// Reads `path` by its handle, on the mount that `below` is on.
+/// Reads `path` through its handle, on the mount of `below`.
 fn by_handle(path: &str, below: &str) -> Outcome {
     let handle = handle(path)?;
     let mount = File::open(below)?;

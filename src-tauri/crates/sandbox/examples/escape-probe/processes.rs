@@ -1,4 +1,4 @@
-//! Other processes: reading them, writing them, signalling them, hobbling them.
+//! Attacks on other processes: reading, writing, signalling, limiting.
 
 use std::{
     env,
@@ -38,7 +38,7 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
 
 fn trace(request: libc::c_uint, pid: &str, address: &str) -> Outcome {
     let (pid, address): (i32, usize) = (pid.parse()?, address.parse()?);
-    // SAFETY: reads words of the other process; nothing of this one is touched.
+    // SAFETY: reads words of the other process; this process's memory is not touched.
     unsafe {
         check(libc::ptrace(request, pid, 0, 0))?;
         if request == libc::PTRACE_SEIZE {
@@ -70,9 +70,9 @@ fn vm(call: libc::c_long, pid: &str, address: &str, bytes: &mut [u8]) -> Outcome
     let here = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     let there = libc::iovec { iov_base: ptr::without_provenance_mut(address.parse()?), iov_len: bytes.len() };
     let pid: i32 = pid.parse()?;
-    // As wide as the kernel reads it.
+    // The kernel reads a full word.
     let flags: libc::c_ulong = 0;
-    // SAFETY: one part here that is as long as it says; the other address is the other process's.
+    // SAFETY: one local buffer of the given length; the other address is in the other process.
     check(unsafe { libc::syscall(call, pid, &raw const here, 1, &raw const there, 1, flags) })?;
     println!("{}", String::from_utf8_lossy(bytes));
     Ok(())
@@ -86,15 +86,15 @@ fn own_mem(path: &str) -> Outcome {
 }
 
 fn pidfd(pid: i32) -> Result<OwnedFd, Box<dyn std::error::Error>> {
-    // SAFETY: makes a descriptor.
+    // SAFETY: creates a descriptor.
     descriptor(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })
 }
 
-/// Takes over the other process's descriptors and reads them.
+/// Copies the other process's descriptors and reads them.
 fn steal(pid: &str) -> Outcome {
     let process = pidfd(pid.parse()?)?;
     for number in 0..32 {
-        // SAFETY: makes a descriptor.
+        // SAFETY: creates a descriptor.
         let taken =
             descriptor(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) });
         let mut bytes = [0; LENGTH];
@@ -126,13 +126,13 @@ fn signal(how: &str, pid: &str) -> Outcome {
                 io::Write::write_all(&mut other, b"x")?;
                 io::Read::read(&mut one, &mut [0])?.try_into()?
             }
-            _ => return Err("no such way".into()),
+            _ => return Err("unknown method".into()),
         }
     })?;
     Ok(())
 }
 
-/// Signals a child in the same way; it leaves `text` in `file` when it is told.
+/// Signals a child in the same way; it writes `text` to `file` when it receives the signal.
 fn signal_child(how: &str, file: &str, text: &str) -> Outcome {
     let mut child = Command::new(env::current_exe()?)
         .args(["await-signal", file, text])
@@ -154,7 +154,7 @@ fn await_signal(file: &str, text: &str) -> Outcome {
         let mut awaited: libc::sigset_t = std::mem::zeroed();
         check(libc::sigaddset(&raw mut awaited, libc::SIGTERM))?;
         check(libc::sigprocmask(libc::SIG_BLOCK, &raw const awaited, ptr::null_mut()))?;
-        // A group of its own, so that signalling the group reaches no one else.
+        // Use a new group, so that signalling the group reaches no other process.
         check(libc::setpgid(0, 0))?;
         println!("ready");
         let mut which = 0;
@@ -163,7 +163,7 @@ fn await_signal(file: &str, text: &str) -> Outcome {
     Ok(fs::write(file, text)?)
 }
 
-/// Changes how another process is run.
+/// Changes the scheduling and limits of another process.
 fn hobble(how: &str, pid: &str) -> Outcome {
     let pid: i32 = pid.parse()?;
     let limit = libc::rlimit { rlim_cur: 7, rlim_max: 7 };
@@ -184,7 +184,7 @@ fn hobble(how: &str, pid: &str) -> Outcome {
             "limit" => libc::prlimit(pid, libc::RLIMIT_NOFILE, &raw const limit, ptr::null_mut()).into(),
             "kcmp" => libc::syscall(libc::SYS_kcmp, libc::getpid(), pid, 1, 0, 0),
             "pages" => libc::syscall(libc::SYS_migrate_pages, pid, 64, &raw const limit, &raw const limit),
-            _ => return Err("no such way".into()),
+            _ => return Err("unknown method".into()),
         }
     })?;
     Ok(())

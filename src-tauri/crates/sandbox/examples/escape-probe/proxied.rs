@@ -1,4 +1,4 @@
-//! Servers outside of a sandbox that has a proxy, which write down who came; and a client of that proxy.
+//! Servers outside a sandbox with a proxy, which log their clients; and a client of that proxy.
 
 use std::{
     fs::{File, OpenOptions},
@@ -11,10 +11,10 @@ use std::{
 
 use crate::sys::Outcome;
 
-/// The proxy, where every sandbox that has one finds it.
+/// Address of the proxy in every sandbox that has one.
 const PROXY: (&str, u16) = ("127.0.0.1", 3128);
 
-/// Longer than an answer takes; what says nothing is waited for so long.
+/// Timeout for an answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
@@ -28,7 +28,7 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// Listens at every address, writes down who came there and what was said, and says it back; ends with its input.
+/// Listens at every address, logs clients and their messages, and echoes them. Exits at the end of its input.
 fn serve(log: &str, ports: &[&str]) -> Outcome {
     let log = Arc::new(OpenOptions::new().create(true).append(true).open(log)?);
     for port in ports {
@@ -59,7 +59,7 @@ fn serve(log: &str, ports: &[&str]) -> Outcome {
     Ok(())
 }
 
-/// One line in one write, since many write at once.
+/// Writes one line in one write, because several threads write at once.
 fn note(mut log: &File, line: &str) -> io::Result<()> {
     log.write_all(format!("{line}\n").as_bytes())
 }
@@ -90,7 +90,7 @@ fn shown(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).escape_default().to_string()
 }
 
-/// Sends the standard input to the proxy, by a tunnel if one is wanted, and prints all that comes back.
+/// Sends standard input to the proxy, through a tunnel if requested, and prints everything that is returned.
 fn talk(proxy: io::Result<TcpStream>, tunnel: Option<&str>) -> Outcome {
     let mut proxy = proxy?;
     proxy.set_read_timeout(Some(PATIENCE))?;
@@ -108,13 +108,13 @@ fn talk(proxy: io::Result<TcpStream>, tunnel: Option<&str>) -> Outcome {
     io::stdin().read_to_end(&mut said)?;
     proxy.write_all(&said)?;
     let mut heard = Vec::new();
-    // What came before it went quiet counts.
+    // Count the bytes received before a timeout too.
     let ended = proxy.read_to_end(&mut heard);
     println!("{}", String::from_utf8_lossy(&heard));
     Ok(ended.map(drop)?)
 }
 
-/// The greeting of a TLS client, as short as it may be; what should be random is a text, for who finds it in the log.
+/// Sends a minimal TLS `ClientHello`, with `text` in place of random bytes to make it recognizable in the log.
 fn say_hello(name: Option<&str>, text: &str) -> Outcome {
     let length = |bytes: usize| u16::try_from(bytes).map(u16::to_be_bytes);
     let mut extensions = Vec::new();
@@ -126,7 +126,7 @@ fn say_hello(name: Option<&str>, text: &str) -> Outcome {
         extensions.extend(length(name.len())?);
         extensions.extend(name.bytes());
     }
-    // Versions: 1.3 and 1.2.
+    // Supported versions: 1.3 and 1.2.
     extensions.extend([0, 43, 0, 5, 4, 3, 4, 3, 3]);
     let mut hello = vec![3, 3];
     hello.extend(text.bytes().chain(std::iter::repeat(b'.')).take(32));

@@ -1,4 +1,4 @@
-//! Sockets of every family, to whatever may be listening on the host.
+//! Sockets of every family, connecting to servers on the host.
 
 use std::{
     fs::{self, File},
@@ -34,7 +34,7 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// The address of a path, or of an abstract name if it starts with `@`.
+/// Returns the address of a path, or of an abstract name if it starts with `@`.
 pub(crate) fn unix_address(path: &str) -> Result<(libc::sockaddr_un, u32), Box<dyn std::error::Error>> {
     // SAFETY: all-zero is a valid address.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
@@ -57,7 +57,7 @@ fn unix(kind: &str, path: &str, text: &str) -> Outcome {
         "stream" => libc::SOCK_STREAM,
         "datagram" => libc::SOCK_DGRAM,
         "packets" => libc::SOCK_SEQPACKET,
-        _ => return Err("no such kind".into()),
+        _ => return Err("unknown kind".into()),
     };
     let (address, length) = unix_address(path)?;
     // SAFETY: an address of that length that outlives the call.
@@ -69,7 +69,7 @@ fn unix(kind: &str, path: &str, text: &str) -> Outcome {
     Ok(File::from(socket).write_all(text.as_bytes())?)
 }
 
-/// A datagram from one end of a pair to a third address.
+/// Sends a datagram from one end of a pair to a third address.
 fn from_pair(how: &str, path: &str, text: &str) -> Outcome {
     let (address, length) = unix_address(path)?;
     let (to, bytes) = ((&raw const address).cast(), text.as_ptr().cast());
@@ -97,7 +97,7 @@ fn tcp(address: &str, text: &str) -> Outcome {
 }
 
 fn v4(address: &str) -> Result<libc::sockaddr_in, Box<dyn std::error::Error>> {
-    let SocketAddr::V4(address) = address.parse()? else { return Err("not an address of version 4".into()) };
+    let SocketAddr::V4(address) = address.parse()? else { return Err("not an IPv4 address".into()) };
     Ok(libc::sockaddr_in {
         sin_family: libc::AF_INET as libc::sa_family_t,
         sin_port: address.port().to_be(),
@@ -106,7 +106,7 @@ fn v4(address: &str) -> Result<libc::sockaddr_in, Box<dyn std::error::Error>> {
     })
 }
 
-/// A stream by another protocol, or with its first bytes in the first packet.
+/// Opens a stream with another protocol, or with data in the first packet.
 fn tcp_as(protocol: &str, address: &str, text: &str) -> Outcome {
     let number = if protocol == "mptcp" { 262 } else { 0 };
     let flags = if protocol == "fast-open" { libc::MSG_FASTOPEN } else { 0 };
@@ -134,14 +134,14 @@ fn udp(address: &str, text: &str) -> Outcome {
 }
 
 fn family_claim(family: &str, kind: &str, protocol: &str, file: &str) -> Outcome {
-    // SAFETY: makes a descriptor.
+    // SAFETY: creates a descriptor.
     descriptor(unsafe { libc::socket(family.parse()?, kind.parse()?, protocol.parse()?) })?;
     claim(file, family)
 }
 
-/// An echo request by way of the socket that ordinary users have for it; waits for the answer.
+/// Sends an echo request through the socket type for ordinary users, and waits for the answer.
 fn ping(address: &str) -> Outcome {
-    // SAFETY: makes a descriptor, which is then the socket's own.
+    // SAFETY: creates a descriptor, which the socket then owns.
     let socket = unsafe {
         let socket = descriptor(libc::socket(libc::AF_INET, libc::SOCK_DGRAM, libc::IPPROTO_ICMP))?;
         UdpSocket::from(socket)
@@ -152,7 +152,7 @@ fn ping(address: &str) -> Outcome {
     Ok(())
 }
 
-/// The names of all unix sockets there are, as the kernel tells them to whoever asks.
+/// Lists the names of all unix sockets, as the kernel reports them to any process.
 fn diag() -> Outcome {
     // A request of 40 bytes: header, then family, protocol, states, inode, what to show, cookie.
     let mut request = Vec::new();
@@ -165,7 +165,7 @@ fn diag() -> Outcome {
     request.extend(0u32.to_ne_bytes());
     request.extend(1u32.to_ne_bytes());
     request.extend([0; 8]);
-    // SAFETY: makes a descriptor.
+    // SAFETY: creates a descriptor.
     let socket =
         descriptor(unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 4) })?;
     let mut socket = File::from(socket);
@@ -175,14 +175,14 @@ fn diag() -> Outcome {
         let length = socket.read(&mut answer)?;
         let part = answer.get(..length).unwrap_or_default();
         println!("{}", String::from_utf8_lossy(part));
-        // Kind 3 is the end, kind 2 an error.
+        // Type 3 is the end, type 2 an error.
         if matches!(part.get(4), None | Some(2 | 3)) {
             return Ok(());
         }
     }
 }
 
-/// A file through a pair of sockets that reach nobody else.
+/// Sends a file through a private pair of sockets.
 fn pair(path: &str) -> Outcome {
     let (mut one, mut other) = UnixStream::pair()?;
     one.write_all(&fs::read(path)?)?;
@@ -191,7 +191,7 @@ fn pair(path: &str) -> Outcome {
     Ok(())
 }
 
-/// A file through a descriptor that was sent over such a pair.
+/// Sends a file through a descriptor passed over such a pair.
 fn pass(path: &str) -> Outcome {
     let file = File::open(path)?;
     let (one, other) = UnixStream::pair()?;
@@ -214,7 +214,7 @@ fn pass(path: &str) -> Outcome {
         check(libc::recvmsg(other.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) as i64)?;
         let header = libc::CMSG_FIRSTHDR(&raw const message);
         if header.is_null() {
-            return Err("no descriptor came".into());
+            return Err("no descriptor received".into());
         }
         OwnedFd::from_raw_fd(libc::CMSG_DATA(header).cast::<i32>().read_unaligned())
     };
@@ -223,7 +223,7 @@ fn pass(path: &str) -> Outcome {
     Ok(())
 }
 
-/// A file over the sandbox's own network.
+/// Sends a file over the sandbox's own network.
 fn loopback(address: &str, path: &str) -> Outcome {
     let listener = TcpListener::bind(address)?;
     let mut caller = TcpStream::connect(listener.local_addr()?)?;
@@ -231,7 +231,7 @@ fn loopback(address: &str, path: &str) -> Outcome {
     caller.write_all(&fs::read(path)?)?;
     drop(caller);
     println!("{}", io::read_to_string(&mut called)?);
-    // For those who look for it in the kernel's table meanwhile.
+    // Print the connections for a test that looks for them in the kernel's table.
     println!("{}", fs::read_to_string("/proc/net/tcp")?);
     Ok(())
 }

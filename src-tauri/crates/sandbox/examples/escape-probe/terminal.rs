@@ -1,4 +1,4 @@
-//! Typing into terminals.
+//! Injects input into terminals.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -20,13 +20,13 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// Types a line into every terminal at hand.
+/// Types a line into every open terminal.
 fn type_everywhere(text: &str) -> Outcome {
     let terminal = File::open("/dev/tty");
     let numbers = [0, 1, 2].into_iter().chain(terminal.as_ref().ok().map(AsRawFd::as_raw_fd));
     for number in numbers {
         for byte in text.bytes().chain([b'\n']) {
-            // SAFETY: takes one byte that outlives the call; what refuses it is not a terminal.
+            // SAFETY: takes one byte that outlives the call; anything but a terminal refuses it.
             unsafe { libc::ioctl(number, libc::TIOCSTI, &raw const byte) };
         }
     }
@@ -41,9 +41,9 @@ fn paste() -> Outcome {
     Ok(())
 }
 
-/// Sends a file through a terminal of its own.
+/// Sends a file through a new terminal.
 fn own_terminal(path: &str) -> Outcome {
-    // SAFETY: makes a terminal.
+    // SAFETY: creates a terminal.
     let master = descriptor(unsafe { libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY) })?;
     let slave =
         OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open(other_end(&master)?)?;

@@ -1,5 +1,5 @@
-//! A process of the host's that is not to be touched: it has a secret in its memory, its environment, its arguments,
-//! an open file, and in what System V and POSIX let processes share.
+//! A process of the host that the sandbox must not reach: it has a secret in its memory, environment, arguments, an open
+//! file, and the System V and POSIX facilities that processes share.
 
 use std::{
     fs::{self, File},
@@ -18,7 +18,7 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// Says where it keeps the secret, then says it again whenever asked; ends with its standard input.
+/// Reports where it keeps the secret, then reports its state on request. Exits at the end of standard input.
 fn victim(secret: &str, dir: &str, queue: &str) -> Outcome {
     let mut kept = secret.as_bytes().to_vec();
     kept.resize(64, 0);
@@ -26,13 +26,13 @@ fn victim(secret: &str, dir: &str, queue: &str) -> Outcome {
     let _open = File::open(format!("{dir}/secret"))?;
     let stirred = dir.to_owned();
     thread::spawn(move || stir(&stirred));
-    // SAFETY: lets others trace this process, where the kernel would otherwise only let its ancestors.
+    // SAFETY: permits any process to trace this one; by default, the kernel permits only ancestors.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0) };
     let shared = Shared::new(secret, queue)?;
     println!("{} {} {}", kept.as_ptr() as usize, shared.messages, shared.semaphores);
     for line in io::stdin().lock().lines() {
         line?;
-        // SAFETY: within the buffer; another process may have changed it, so it is read as the memory is now.
+        // SAFETY: within the buffer. Another process may have changed it, so the read is volatile.
         let now: Vec<u8> = kept.iter().map(|byte| unsafe { ptr::read_volatile(byte) }).collect();
         let intact = now.starts_with(secret.as_bytes()) && shared.is_intact();
         println!("{}", if intact { "intact" } else { "changed" });
@@ -40,24 +40,24 @@ fn victim(secret: &str, dir: &str, queue: &str) -> Outcome {
     Ok(())
 }
 
-/// Opens the files of a directory all the time, for those who watch it.
+/// Continuously opens the files of a directory, which watchers could notice.
 fn stir(dir: &str) {
     loop {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-            // Whether it can be opened is of no interest; watchers are told that it was.
+            // Ignore the result: the attempt alone notifies watchers.
             let _ = File::open(entry.path());
         }
         thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Takes away what a victim that was killed has left.
+/// Removes what a killed victim has left behind.
 fn forget(queue: &str, messages: &str, semaphores: &str) -> Outcome {
     drop(Shared { messages: messages.parse()?, semaphores: semaphores.parse()?, name: c(queue)? });
     Ok(())
 }
 
-/// One segment, one queue and one set of System V's, and one queue of POSIX's; gone when this process ends.
+/// A System V segment, queue and semaphore set, and a POSIX queue; removed when this process exits.
 struct Shared {
     messages: i32,
     semaphores: i32,
@@ -68,7 +68,7 @@ impl Shared {
     fn new(secret: &str, queue: &str) -> Result<Self, Box<dyn std::error::Error>> {
         let mode = libc::IPC_CREAT | 0o600;
         let name = c(queue)?;
-        // SAFETY: every pointer is to something that outlives the call and is as large as the call is told.
+        // SAFETY: every pointer is to something that outlives the call and is as large as the size passed.
         unsafe {
             let segment = i32::try_from(check(libc::shmget(libc::IPC_PRIVATE, 4096, mode))?)?;
             let at = libc::shmat(segment, ptr::null(), 0);
@@ -76,7 +76,7 @@ impl Shared {
                 return Err(io::Error::last_os_error().into());
             }
             ptr::copy_nonoverlapping(secret.as_ptr(), at.cast(), secret.len());
-            // It goes with the last process that has it; until then it can still be had by its number.
+            // The segment is removed with the last process that has attached it; until then its id remains valid.
             check(libc::shmctl(segment, libc::IPC_RMID, ptr::null_mut()))?;
 
             let messages = i32::try_from(check(libc::msgget(libc::IPC_PRIVATE, mode))?)?;
@@ -108,7 +108,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // SAFETY: removes what `new` made.
+        // SAFETY: removes the objects that `new` created.
         unsafe {
             libc::msgctl(self.messages, libc::IPC_RMID, ptr::null_mut());
             libc::semctl(self.semaphores, 0, libc::IPC_RMID);

@@ -1,4 +1,4 @@
-//! Being told by the kernel what happens to files.
+//! Receives kernel events on files.
 
 use std::{fs::File, io::Read, os::fd::AsRawFd};
 
@@ -11,11 +11,11 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-/// Prints what the first events in a directory tell; somebody is to cause them all the time.
+/// Prints the first events in a directory, in which another process must continuously cause events.
 fn watch(path: &str) -> Outcome {
     const EVENTS: usize = 20;
     let path = c(path)?;
-    // SAFETY: makes a descriptor.
+    // SAFETY: creates a descriptor.
     let queue = descriptor(unsafe { libc::inotify_init1(libc::IN_CLOEXEC) })?;
     // SAFETY: a string that outlives the call.
     check(unsafe { libc::inotify_add_watch(queue.as_raw_fd(), path.as_ptr(), libc::IN_OPEN) })?;

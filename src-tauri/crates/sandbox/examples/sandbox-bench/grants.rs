@@ -1,4 +1,4 @@
-//! The costs of granting a folder to a running server, and of taking it back.
+//! Measures adding a folder grant to a running server, and removing it.
 
 use super::{Fallible, median};
 use ironcurtain_sandbox::{
@@ -10,13 +10,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Medians.
+/// Median durations.
 pub(crate) struct Live {
     pub(crate) add: Duration,
     pub(crate) remove: Duration,
 }
 
-/// Grants a folder of `dir` again and again.
+/// Repeatedly grants a folder of `dir`.
 pub(crate) fn measure(program: &str, dir: &Path, rounds: usize) -> Fallible<Live> {
     let folder = |name: &str| -> Fallible<String> {
         let path = dir.join(name);
@@ -41,7 +41,7 @@ pub(crate) fn measure(program: &str, dir: &Path, rounds: usize) -> Fallible<Live
     let server = launch(&spec, Path::new(program), |_| ())?;
     let mut control = ControlClient::new(server.control, Duration::from_secs(10))?;
     if control.event()? != SandboxEvent::Started {
-        return Err("it did not start".into());
+        return Err("the sandbox did not start".into());
     }
     let mut removals = Vec::new();
     let add = median(rounds, || {

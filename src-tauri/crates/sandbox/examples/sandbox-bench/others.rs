@@ -1,12 +1,12 @@
-//! The programs that are measured, and how each is told to run a command.
+//! The measured programs and their command lines.
 
 use super::Fallible;
 use std::{fs, path::PathBuf, process::Command};
 use tempfile::TempDir;
 
-/// The directory and the settings that all of them are run with.
+/// Directory and settings for all of them.
 pub(crate) struct Setting {
-    /// The directory they run in, and may write to.
+    /// Working directory, which they may write to.
     pub(crate) dir: TempDir,
     settings: PathBuf,
     ours: String,
@@ -24,7 +24,7 @@ impl Setting {
     }
 }
 
-/// One of them.
+/// A measured program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Other {
     Nothing,
@@ -49,7 +49,7 @@ impl Other {
         }
     }
 
-    /// The command line that runs `argv`; its words need no quoting.
+    /// Returns the command line that runs `argv`, whose words need no quoting.
     pub(crate) fn command(self, setting: &Setting, argv: &[&str]) -> Command {
         let mut command = match self {
             Self::Nothing => Command::new("/usr/bin/env"),

@@ -1,24 +1,24 @@
-//! A process and all below it.
+//! A process and its descendants.
 
 use super::Fallible;
 use ironcurtain_testkit::figures::resident_kib;
 use std::{fs, thread, time::Duration};
 
-/// Longer than the quiet after which a supervisor gives back the memory that starting took.
+/// Pause longer than the idle time after which a supervisor releases startup memory.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The number of looks at a tree that does not come to rest.
+/// Maximum number of measurements of a tree that keeps changing.
 const MOST_LOOKS: usize = 20;
 
-/// The size of a tree of processes.
+/// Size of a process tree.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tree {
-    /// The number of them.
+    /// Number of processes.
     pub(crate) processes: usize,
-    /// The resident memory of all of them, in KiB; what they share counts for each.
+    /// Resident memory of all processes in KiB; shared memory counts for each.
     pub(crate) resident_kib: u64,
 }
 
-/// The tree from `pid` down, once two looks agree: what is resident while it lives, not what starting it took.
+/// Measures the tree of `pid` until two measurements agree, to exclude startup.
 pub(crate) fn at_rest(pid: u32) -> Fallible<Tree> {
     let mut last = below(pid)?;
     for _ in 0..MOST_LOOKS {
@@ -29,12 +29,12 @@ pub(crate) fn at_rest(pid: u32) -> Fallible<Tree> {
         }
         last = now;
     }
-    Err("the tree of processes does not come to rest".into())
+    Err("the process tree keeps changing".into())
 }
 
-/// The tree from `pid` down.
+/// Measures the tree of `pid` once.
 fn below(pid: u32) -> Fallible<Tree> {
-    // One that has ended has none.
+    // A process that has exited has no entry.
     let Some(resident_kib) = resident_kib(pid)? else { return Ok(Tree::default()) };
     let mut tree = Tree { processes: 1, resident_kib };
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {

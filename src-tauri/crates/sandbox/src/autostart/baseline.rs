@@ -1,7 +1,7 @@
-//! The files that run later as they were when a root became writable.
+//! Baseline of a root: its autostart files at the time it became writable.
 
 mod difference;
-mod led;
+mod referenced;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,7 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 pub(super) use difference::BaselineDifference;
-pub(super) use led::LedPaths;
+pub(super) use referenced::ReferencedPaths;
 
 use super::{
     GitConfig,
@@ -30,45 +30,45 @@ use super::{
     name_table::{ContentCheck, KnownName, NameTable, is_git_by_name},
     name_text::raw,
     paths::{above, join, last},
-    reopened::open_folder,
+    reopened_folders::open_folder,
 };
 
-/// The bounds of the walk before a root becomes writable: about a tenth of a second where nothing has to wait for a disk.
+/// Limits of the walk before a root becomes writable: about a tenth of a second if the disk is cached.
 const BOUNDS: WalkBounds = WalkBounds { names: 25_000, folders: 3_000, time: Duration::from_secs(5) };
-/// The longest content that is kept, of one file and of all of a root.
+/// Maximum size of kept content, per file and per root.
 pub(super) const LONGEST_KEPT: usize = 64 << 10;
 const MOST_KEPT: usize = 4 << 20;
 
-/// The extent to which a file is out of the sandbox's reach.
+/// Degree of protection of a file from the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Cover {
-    /// It can be written.
+    /// The file is writable.
     None,
     Covered,
-    /// Another was renamed over it, from outside since it was covered.
+    /// A program outside has replaced the covered file.
     Replaced,
-    /// It was not covered when something happened to it.
+    /// The file was not covered at the time of an event.
     Doubtful,
 }
 
-/// A file that was there.
+/// File that existed when the root was opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct BaselineEntry {
     pub(super) stamp: FileStamp,
     pub(super) cover: Cover,
     #[serde(skip)]
     pub(super) content: Option<Vec<u8>>,
-    /// The content of a repository's configuration, for who finishes in the place of a killed process.
+    /// Content of a repository's configuration, for the process that finishes after this one is killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) config: Option<String>,
 }
 
-/// Everything that was known of a root.
+/// State of a root when it became writable.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Baseline {
     root: String,
-    /// Folders that came to where they are by being moved.
+    /// Folders that were moved to their path since.
     #[serde(skip)]
     moved: BTreeSet<String>,
     since: (i64, u32),
@@ -78,26 +78,26 @@ pub(super) struct Baseline {
     pub(super) entries: BTreeMap<String, BaselineEntry>,
     #[serde(skip)]
     files: BTreeMap<FileIdentity, String>,
-    /// Why it is not whole.
+    /// Reasons why the baseline is incomplete.
     #[serde(skip)]
     pub(super) missed: Vec<String>,
     #[serde(skip)]
     kept: usize,
 }
 
-/// The parts that go along when a root is looked at.
+/// Context for recording a root.
 pub(super) struct Recording<'a> {
     pub(super) names: &'a NameTable,
     pub(super) git_config: GitConfig,
     pub(super) git_folders: &'a mut GitFolders,
     pub(super) references: &'a mut ConfigReferences,
-    pub(super) led: LedPaths,
-    /// Watches a folder, before it is read.
+    pub(super) led: ReferencedPaths,
+    /// Callback that watches a folder before it is read.
     pub(super) watch: &'a mut dyn FnMut(&str, &OwnedFd) -> io::Result<()>,
 }
 
 impl Baseline {
-    /// Has `root` watched, and records what is there.
+    /// Watches `root` and records its files.
     pub(super) fn record(root: &str, mut recording: Recording<'_>) -> io::Result<Self> {
         let begun = time(ClockId::Realtime);
         let itself = FileStamp::of(CWD, root)?;
@@ -113,8 +113,8 @@ impl Baseline {
             missed: vec![],
             kept: 0,
         };
-        recording.lead_from_home(root);
-        recording.lead_from_around(root);
+        recording.add_from_home(root);
+        recording.add_from_around(root);
         let found = recording.references.row(root).or_else(|| recording.names.find(root, is_git_by_name));
         if let Some((row, _)) =
             found.filter(|(row, _)| !itself.is_dir || row.folder && recording.names.closes(row))
@@ -122,10 +122,10 @@ impl Baseline {
             baseline.add(&open_folder(above(root))?, root, &row, &mut recording);
         } else if itself.is_dir {
             baseline.walk(root, &mut recording)?;
-            baseline.add_led(root, &mut recording);
+            baseline.close_referenced(root, &mut recording);
         }
-        // Files are stamped with a clock that is behind by some thousandths of a second, or with a finer one. What was written
-        // before we began has an earlier stamp than this; what will be written has none.
+        // Timestamps come from a clock that lags by milliseconds, or from a finer one. Files written before this point have an
+        // earlier timestamp than the one taken here; files written later do not.
         let stamping = || time(ClockId::RealtimeCoarse);
         baseline.since = if baseline.whole { stamping() } else { once_past(begun, stamping) };
         Ok(baseline)
@@ -160,7 +160,7 @@ impl Baseline {
         Ok(())
     }
 
-    /// Notes a file or folder, and where a symlink in its place leads, since that is what will be run.
+    /// Records a file or folder. For a symlink, also records its target, which is what would run.
     fn add(&mut self, dir: &OwnedFd, path: &str, row: &KnownName, recording: &mut Recording<'_>) {
         let Ok(stamp) = FileStamp::of(dir, last(path)) else { return };
         let is_config = row.group.check == ContentCheck::GitConfig;
@@ -170,7 +170,7 @@ impl Baseline {
         let is_kept = is_config || self.kept < MOST_KEPT;
         let content = (is_kept && stamp.is_file).then(|| content(dir, last(path), longest));
         let content = content.flatten();
-        // Without what it was, a repository's configuration could not be put back.
+        // Always keep a repository's configuration, which must be restorable.
         self.kept += content.as_ref().filter(|_| !is_config).map_or(0, Vec::len);
         let config = content.clone().filter(|_| is_config).and_then(|text| String::from_utf8(text).ok());
         self.insert(path.to_owned(), BaselineEntry { stamp, cover, content, config });
@@ -186,7 +186,7 @@ impl Baseline {
         self.entries.insert(path, entry);
     }
 
-    /// After it was read from a journal.
+    /// Restores derived state after reading a journal.
     pub(super) fn restore(&mut self) {
         for (path, entry) in &mut self.entries {
             self.files.insert(entry.stamp.identity(), path.clone());
@@ -194,28 +194,28 @@ impl Baseline {
         }
     }
 
-    /// Another file was put in the place of a covered one, from outside.
+    /// Records that a program outside has replaced a covered file.
     pub(super) fn replace(&mut self, path: &str, stamp: FileStamp) {
         if let Some(entry) = self.entries.get_mut(path) {
             (entry.stamp, entry.cover) = (stamp, Cover::Replaced);
         }
     }
 
-    /// The file at a path is as it should be.
+    /// Accepts the current file at a path as the baseline.
     pub(super) fn settle(&mut self, path: &str, stamp: FileStamp, content: Option<Vec<u8>>) {
         let cover = self.entries.get(path).map_or(Cover::None, |entry| entry.cover);
-        // One that is covered is known by what was put there from outside.
+        // A covered file keeps the identity of the replacement from outside.
         let stamp =
             self.entries.get(path).map(|entry| entry.stamp).filter(|_| cover != Cover::None).unwrap_or(stamp);
         self.insert(path.to_owned(), BaselineEntry { stamp, cover, content, config: None });
     }
 
-    /// The paths that are to be closed.
+    /// Returns the paths to close.
     pub(super) fn closed(&self) -> impl Iterator<Item = &String> {
         self.entries.iter().filter(|(_, entry)| entry.cover != Cover::None).map(|(path, _)| path)
     }
 
-    /// Notes that a folder was moved to this path.
+    /// Records that a folder was moved to this path.
     pub(super) fn moved(&mut self, path: &str) {
         self.moved.insert(path.to_owned());
     }
@@ -226,7 +226,7 @@ fn time(clock: ClockId) -> (i64, u32) {
     (now.tv_sec, u32::try_from(now.tv_nsec).unwrap_or_default())
 }
 
-/// The content of a file that is no longer than so; nothing of what is no plain file.
+/// Returns the content of a regular file, or `None` if it is longer than `longest` or not a regular file.
 pub(super) fn content(dir: &OwnedFd, name: &str, longest: usize) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(openat(dir, &*raw(name), flags, Mode::empty()).ok()?);

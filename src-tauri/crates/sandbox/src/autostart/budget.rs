@@ -1,6 +1,6 @@
-//! The bounds of what is moved away for one session, and what follows when a server does not stop.
+//! Limits on quarantined files per session, and the consequences of exceeding them.
 //!
-//! - Several sandboxes of one session, one after the other, share a budget: one that is restarted gains nothing.
+//! - Consecutive sandboxes of one session share a budget, so restarting one gains nothing.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,29 +9,29 @@ use std::{
 
 use super::name_text::raw;
 
-/// The times that one name is moved away before its folder is to be read-only.
+/// Number of moves of one name before its folder becomes read-only.
 pub(super) const MOST_MOVES: u32 = 5;
-/// The times after which the session is to end.
+/// Number of moves of one name before the session is terminated.
 const MOST_AFTER: u32 = 10;
-/// The names and bytes that the quarantine takes from one session.
+/// Maximum number of files that quarantine accepts from one session.
 const MOST_NAMES: usize = 1_000;
 const MOST_BYTES: u64 = 256 << 20;
-/// The names of a folder that are weighed.
+/// Maximum number of names counted in a folder.
 const MOST_WEIGHED: usize = 1_000;
-/// The budgets that are kept of sessions without a sandbox.
+/// Maximum number of budgets kept for sessions without a sandbox.
 const MOST_KEPT: usize = 1_000;
 
-/// The consequence of a move.
+/// Consequence of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MoveLimit {
     None,
-    /// The name came back too often.
+    /// The name has reappeared too often.
     Again,
-    /// It still does, or too much was moved.
+    /// It still reappears, or too much was moved.
     Over,
 }
 
-/// The moves of one session.
+/// Moves of one session.
 #[derive(Debug, Default)]
 pub(super) struct MoveBudget {
     moves: BTreeMap<String, u32>,
@@ -39,12 +39,12 @@ pub(super) struct MoveBudget {
     bytes: u64,
 }
 
-/// The budgets of all sessions.
+/// Budgets of all sessions.
 #[derive(Debug, Default)]
 pub(super) struct MoveBudgets(BTreeMap<String, MoveBudget>);
 
 impl MoveBudget {
-    /// Counts a move of a name, of this weight.
+    /// Counts a move of a name with the given size.
     pub(super) fn count(&mut self, name: &str, bytes: u64) -> MoveLimit {
         self.names += 1;
         self.bytes = self.bytes.saturating_add(bytes);
@@ -60,19 +60,19 @@ impl MoveBudget {
         }
     }
 
-    /// Returns whether the quarantine takes no more.
+    /// Returns whether quarantine accepts nothing more.
     pub(super) fn is_spent(&self) -> bool {
         self.names >= MOST_NAMES || self.bytes >= MOST_BYTES
     }
 }
 
 impl MoveBudgets {
-    /// The budget of a sandbox's session, whose name ends at the first point of the sandbox's.
+    /// Returns the budget of a sandbox's session, whose name precedes the first dot of the sandbox's name.
     pub(super) fn of(&mut self, sandbox: &str) -> &mut MoveBudget {
         self.0.entry(session(sandbox).to_owned()).or_default()
     }
 
-    /// Forgets those of sessions without a sandbox, if there are too many.
+    /// Drops the budgets of sessions without a sandbox, if there are too many.
     pub(super) fn tidy<'a>(&mut self, sandboxes: impl Iterator<Item = &'a String>) {
         if self.0.len() > MOST_KEPT {
             let live: BTreeSet<&str> = sandboxes.map(|name| session(name)).collect();
@@ -85,7 +85,7 @@ fn session(sandbox: &str) -> &str {
     sandbox.split_once('.').map_or(sandbox, |(session, _)| session)
 }
 
-/// The bytes of a file, or of a folder with what is in it. A folder of too many names counts as one that is too large.
+/// Returns the size in bytes of a file or a folder tree. A folder with too many names counts as too large.
 pub(super) fn weight(path: &str) -> u64 {
     let (mut bytes, mut names, mut waiting) = (0_u64, 0, vec![raw(path).into_owned().into()]);
     while let Some(path) = waiting.pop() {
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_comes_back_has_its_folder_closed_and_then_the_session_ended() {
+    fn recreated_name_closes_folder_then_ends_session() {
         let mut budgets = MoveBudgets::default();
         let mut limits = |sandbox: &str, name: &str, times: usize| {
             (0..times).map(|_| budgets.of(sandbox).count(name, 1)).collect::<Vec<_>>()
@@ -118,14 +118,14 @@ mod tests {
         assert_eq!(limits("a.0", "/x", 5), expected);
         assert_eq!(limits("b.0", "/x", 4), [MoveLimit::None; 4]);
         assert_eq!(limits("a.0", "/y", 4), [MoveLimit::None; 4]);
-        // Its next process goes on where the last one was.
+        // The next process of the session continues the count.
         expected = vec![MoveLimit::None; 4];
         expected.extend([MoveLimit::Over, MoveLimit::Over]);
         assert_eq!(limits("a.1", "/x", 6), expected);
     }
 
     #[test]
-    fn the_quarantine_takes_so_many_names_and_bytes() {
+    fn quarantine_limits_names_and_bytes() {
         let mut budget = MoveBudget::default();
         assert_eq!(budget.count("/x", MOST_BYTES - 1), MoveLimit::None);
         assert!(!budget.is_spent());

@@ -1,7 +1,7 @@
-//! A new version of a file, written beside it and put in its place in one step, under the lock that git takes for it.
+//! Replaces a file atomically with a new version written beside it, under git's lock for the file.
 //!
-//! - INVARIANT: its name is noted in the journal before it exists, and nobody could know it: whoever finds it there may remove
-//!   it. The lock is a second name of it, and known for ours by that.
+//! - INVARIANT: the draft's unpredictable name is recorded in the journal before it exists, so a process that finds it may
+//!   remove it. The lock is a hard link to the draft, which identifies it as ours.
 
 use std::{
     fs::{File, Permissions},
@@ -17,10 +17,10 @@ use rustix::{
 
 use super::{file_stamp::FileStamp, name_text::raw};
 
-/// The time for which git's lock is waited for.
+/// Timeout for git's lock.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// The new version. When it is dropped, nothing of it is left but what was put in place.
+/// Draft of a new version. Dropping it removes it unless it was put in place.
 #[derive(Debug)]
 pub(super) struct ConfigDraft<'a> {
     dir: &'a OwnedFd,
@@ -30,7 +30,7 @@ pub(super) struct ConfigDraft<'a> {
 }
 
 impl<'a> ConfigDraft<'a> {
-    /// A new version of `target`, by this name until it is in place.
+    /// Creates a draft of `target` under the temporary name `name`.
     pub(super) fn new(dir: &'a OwnedFd, target: &'a str, name: String) -> io::Result<Self> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(openat(dir, &*raw(&name), flags, Mode::from_raw_mode(0o600))?);
@@ -41,7 +41,7 @@ impl<'a> ConfigDraft<'a> {
         &self.name
     }
 
-    /// Waits for git's lock and takes it; goes on without it where somebody does not give it back, or a file has but one name.
+    /// Waits for git's lock and takes it. Continues without it if its holder does not release it, or hard links are unsupported.
     pub(super) fn lock(&mut self) {
         let until = Instant::now() + PATIENCE;
         let link =
@@ -56,7 +56,7 @@ impl<'a> ConfigDraft<'a> {
         self.file.set_permissions(Permissions::from_mode(mode))
     }
 
-    /// Puts it in the place of what is there.
+    /// Replaces the file with the draft.
     pub(super) fn place(&self) -> io::Result<()> {
         Ok(renameat(self.dir, &*raw(&self.name), self.dir, &*raw(self.target))?)
     }
@@ -68,11 +68,11 @@ impl Drop for ConfigDraft<'_> {
     }
 }
 
-/// Removes what is left of a draft of `target`, and its lock.
+/// Removes a leftover draft of `target`, and its lock.
 pub(super) fn remove(dir: &OwnedFd, target: &str, name: &str) {
     let lock = lock_of(target);
     if let Ok(locked) = FileStamp::of(dir, &lock) {
-        // Before it was put in place and after it.
+        // The lock may refer to the draft before or after it was put in place.
         let is_ours = |name: &str| FileStamp::of(dir, name).is_ok_and(|draft| draft.is_same_file(&locked));
         if is_ours(name) || is_ours(target) {
             let _ = unlinkat(dir, &*raw(&lock), AtFlags::empty());

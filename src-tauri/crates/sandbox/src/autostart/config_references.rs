@@ -1,6 +1,6 @@
-//! The files that git or another program of the user's runs or reads because a configuration or a link leads to them.
+//! Files that git or another program runs or reads because a configuration or a symlink refers to them.
 //!
-//! - They are known by their paths, whether they exist or not: one that appears later is judged like one that is there.
+//! - They are identified by path and need not exist: one that appears later is judged like an existing one.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use super::{
     name_table::KnownName,
 };
 
-/// Their paths, and the names that they stand for.
+/// Referenced paths, and their kinds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ConfigReferences {
     targets: BTreeMap<String, KnownName>,
-    /// The user's own configuration of git.
+    /// The user's own git configuration.
     pub(super) user: UserConfig,
 }
 
 impl ConfigReferences {
-    /// Has a path count as this; returns whether it did not before.
+    /// Records a reference, and returns whether it is new.
     pub(super) fn insert(&mut self, (path, known): GitTarget) -> bool {
         self.targets.insert(path, known).is_none()
     }
 
-    /// Returns the name that a path stands for, and where the part ends that it is for.
+    /// Returns the kind of a referenced path, and the length of the part of `path` that it applies to.
     pub(super) fn row(&self, path: &str) -> Option<(KnownName, usize)> {
         if let Some(known) = self.targets.get(path) {
             return Some((*known, path.len()));
@@ -33,7 +33,7 @@ impl ConfigReferences {
         folders.find(|(known, _)| known.folder).or_else(|| self.everywhere(path))
     }
 
-    /// The name that a path stands for by what the user's configuration names in every work tree.
+    /// Returns the kind of a path that the user's configuration refers to relative to every work tree.
     pub(super) fn everywhere(&self, path: &str) -> Option<(KnownName, usize)> {
         self.user.relative.iter().find_map(|(name, known)| {
             let mut ends = path.match_indices(name.as_str()).map(|(at, name)| (at, at + name.len()));
@@ -57,7 +57,7 @@ mod tests {
     use crate::autostart::name_table::{GIT_PROGRAM, HOOK_FOLDER};
 
     #[test]
-    fn a_folder_counts_with_all_that_is_in_it_and_a_relative_one_everywhere() {
+    fn folder_reference_covers_content_and_relative_one_applies_everywhere() {
         let mut references = ConfigReferences::default();
         references.insert(("/r/hooks".into(), HOOK_FOLDER));
         references.insert(("/r/program".into(), GIT_PROGRAM));

@@ -1,4 +1,4 @@
-//! Judging a file by its content, where that tells more than its name.
+//! Judges a file by its content, if its name alone does not decide.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use sha2::{Digest, Sha256};
 
 use super::name_table::{ContentCheck, KnownName, RunVerdict};
 
-/// A file as it is now and as it was.
+/// Current and previous version of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FileVersions<'a> {
     pub(super) path: &'a str,
-    /// Nothing for what is no plain file, or too long.
+    /// `None` if the file is not a regular file, or is too long.
     pub(super) now: Option<&'a [u8]>,
     pub(super) before: Option<&'a [u8]>,
     pub(super) home: Option<&'a str>,
@@ -34,7 +34,7 @@ const PARTS_OF_KEYS: &[&str] = &[
     "notify",
 ];
 
-/// The verdict on a file that is new or changed. Repositories' configuration and what leads git elsewhere are judged apart.
+/// Judges a new or changed file. Git configurations and redirects are judged elsewhere.
 pub(super) fn judge(row: &KnownName, seen: FileVersions<'_>) -> RunVerdict {
     let by_name = row.group.verdict;
     let unless = |runs: bool| if runs { by_name } else { RunVerdict::Listed };
@@ -53,15 +53,15 @@ pub(super) fn judge(row: &KnownName, seen: FileVersions<'_>) -> RunVerdict {
     }
 }
 
-/// True if direnv has allowed a file: it keeps a file for every one, by the digest of its path and content.
+/// Returns true if direnv has allowed a file: it keeps a file for each one, named by the digest of its path and content.
 fn is_allowed(path: &str, text: &[u8], home: Option<&str>) -> bool {
-    // Nobody knows whose allowances count.
+    // Without a home, the allow-list is unknown.
     let Some(home) = home.map(Path::new) else { return true };
     let digest = Sha256::new().chain_update(path).chain_update("\n").chain_update(text).finalize();
     let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     let data = std::env::var_os("XDG_DATA_HOME").map(|data| Path::new(&data).join("direnv/allow"));
     let allowed = [home.join(".local/share/direnv/allow"), home.join(".config/direnv/allow")];
-    // Whole folders can be allowed by its own configuration, which is not read here.
+    // Direnv's own configuration, not parsed here, can allow whole folders.
     let settings = std::fs::read(home.join(".config/direnv/direnv.toml")).unwrap_or_default();
     allowed.into_iter().chain(data).any(|folder| folder.join(&name).exists())
         || String::from_utf8_lossy(&settings).contains("whitelist")
@@ -71,7 +71,7 @@ fn starts_programs(text: &[u8]) -> bool {
     if text.trim_ascii().is_empty() {
         return false;
     }
-    // With comments, or not written to its end.
+    // The text has comments or is incomplete.
     serde_json::from_slice(text).map_or_else(|_| mentions(text), |value: Value| has_key(&value))
 }
 
@@ -101,11 +101,11 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Sections that run nothing, which `hg clone` and `jj git clone` write: Mercurial's `paths`, and Jujutsu's `revset-aliases`
-/// and `user`.
+/// Harmless sections, which `hg clone` and `jj git clone` write: Mercurial's `paths`, and Jujutsu's `revset-aliases` and
+/// `user`.
 const PLAIN_SECTIONS: &[&str] = &["paths", "revset-aliases", "user"];
 
-/// Returns whether every line of a configuration is in a section that runs nothing.
+/// Returns whether every line of a configuration is in a harmless section.
 fn has_plain_sections(text: &[u8]) -> bool {
     let mut is_inside = false;
     String::from_utf8_lossy(text).lines().map(str::trim).all(|line| {
@@ -122,7 +122,7 @@ fn has_plain_sections(text: &[u8]) -> bool {
     })
 }
 
-/// True if a text has any of the keys in it, or ways of writing that could hide one.
+/// Returns true if a text contains any of the keys, or escapes that could hide one.
 fn mentions(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text).to_lowercase();
     let whole = WHOLE_KEYS.iter().any(|key| text.contains(&format!("\"{key}\"")));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_agents_that_start_programs_run_unasked() {
+    fn agent_settings_that_start_programs_run_unasked() {
         let claude = |text| verdict("/p/.claude/settings.json", None, text, None);
         for text in [
             r#"{"hooks":{"PreToolUse":[{}]}}"#,
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_of_another_version_control_runs_unasked_unless_it_only_says_where_things_are() {
+    fn other_vcs_configuration_runs_unasked_unless_only_harmless_sections() {
         let hg = |text| verdict("/p/.hg/hgrc", None, text, None);
         let jj = |text| verdict("/p/.jj/repo/config.toml", None, text, None);
         assert_eq!(hg("# x\n[paths]\ndefault = https://example.org/a\n"), RunVerdict::Listed);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_envrc_runs_unasked_when_direnv_has_allowed_this_very_content() {
+    fn envrc_runs_unasked_if_direnv_allowed_its_content() {
         let home = tempfile::tempdir().unwrap();
         let allow = home.path().join(".local/share/direnv/allow");
         std::fs::create_dir_all(&allow).unwrap();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_counts_when_its_scripts_are_others() {
+    fn package_is_listed_when_its_scripts_change() {
         let package = |before, now| verdict("/p/package.json", before, now, None);
         let (plain, scripts) = (r#"{"name":"a"}"#, r#"{"name":"a","scripts":{"test":"x"}}"#);
         assert_eq!(package(None, plain), RunVerdict::Harmless);

@@ -1,4 +1,4 @@
-//! The kernel's queue of what happens to names.
+//! Inotify queue of events on names.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,49 +15,49 @@ use rustix::{
 use super::{folder_walk::limited, name_text::text, paths::join};
 use crate::place::is_at_or_below;
 
-/// Room for many events at once.
+/// Event buffer size in bytes.
 const ROOM: usize = 64 * 1024;
-/// The most events that are taken at once. Who makes them faster than they are taken has the kernel drop some.
+/// Maximum number of events per read. If a process causes events faster than they are read, the kernel drops some.
 const MOST_EVENTS: usize = 4_096;
 
-/// Told of every folder.
+/// Events reported for every folder.
 const FOLDER: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVED_TO)
     .union(WatchFlags::MOVED_FROM)
     .union(WatchFlags::CLOSE_WRITE)
     .union(WatchFlags::ONLYDIR)
     .union(WatchFlags::MASK_ADD);
-/// Told of folders in which something is covered, too.
+/// Additional events for folders with a covered name.
 const COVERED: WatchFlags =
     WatchFlags::DELETE.union(WatchFlags::ATTRIB).union(WatchFlags::ONLYDIR).union(WatchFlags::MASK_ADD);
-/// Told of folders on the way to what is hidden.
+/// Events for folders on the way to a hidden path.
 const AROUND: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVED_TO)
     .union(WatchFlags::MOVED_FROM)
     .union(WatchFlags::DELETE)
     .union(WatchFlags::ONLYDIR)
     .union(WatchFlags::MASK_ADD);
-/// Told of a file whose content counts.
+/// Events for a file whose content matters.
 const CONTENT: WatchFlags = WatchFlags::MODIFY.union(WatchFlags::CLOSE_WRITE).union(WatchFlags::MASK_ADD);
 
-/// Something that has happened to a path.
+/// Event on a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NameEvent {
     pub(super) path: String,
     pub(super) what: ReadFlags,
 }
 
-/// A part of the queue.
+/// Batch of events.
 #[derive(Debug)]
 pub(super) struct EventBatch {
     pub(super) happened: Vec<NameEvent>,
-    /// Not everything was told.
+    /// Some events were dropped.
     pub(super) lost: bool,
-    /// There may be more.
+    /// More events may be queued.
     pub(super) more: bool,
 }
 
-/// The queue, and the paths that are watched.
+/// Inotify queue and watched paths.
 #[derive(Debug)]
 pub(super) struct EventQueue {
     queue: OwnedFd,
@@ -77,12 +77,12 @@ impl EventQueue {
         self.add(path, dir, FOLDER)
     }
 
-    /// Watches a folder for what happens to covered names in it.
+    /// Watches a folder for events on covered names in it.
     pub(super) fn covered(&mut self, path: &str, dir: &OwnedFd) -> io::Result<()> {
         self.add(path, dir, COVERED)
     }
 
-    /// Watches a folder that is on the way to what is hidden.
+    /// Watches a folder on the way to a hidden path.
     pub(super) fn around(&mut self, path: &str, dir: &OwnedFd) -> io::Result<()> {
         self.add(path, dir, AROUND)
     }
@@ -107,24 +107,24 @@ impl EventQueue {
             Err(Errno::ACCESS) => Ok(()),
             Err(error) => {
                 let error = limited(error, "fs.inotify.max_user_watches");
-                Err(io::Error::new(error.kind(), format!("`{path}` cannot be watched: {error}")))
+                Err(io::Error::new(error.kind(), format!("failed to watch `{path}`: {error}")))
             }
         }
     }
 
-    /// The number of folders and files that are watched at or below a path.
+    /// Returns the number of watched folders and files at or below a path.
     pub(super) fn count(&self, path: &str) -> usize {
         self.below(path).len()
     }
 
-    /// Watches nothing at or below a path any more.
+    /// Removes all watches at or below a path.
     pub(super) fn forget(&mut self, path: &str) {
         for path in self.below(path) {
             self.remove(&path);
         }
     }
 
-    /// Watches these paths alone.
+    /// Removes the watches for which `is_needed` returns false.
     pub(super) fn keep(&mut self, is_needed: impl Fn(&str) -> bool) {
         let gone: Vec<String> = self.numbers.keys().filter(|path| !is_needed(path)).cloned().collect();
         gone.iter().for_each(|path| self.remove(path));
@@ -139,12 +139,12 @@ impl EventQueue {
     fn remove(&mut self, path: &str) {
         if let Some(number) = self.numbers.remove(path) {
             self.paths.remove(&number);
-            // It may be gone with its folder.
+            // Ignore the error: the kernel removes the watch with the folder.
             let _ = inotify::remove_watch(&self.queue, number);
         }
     }
 
-    /// Reads the events since the last reading, in order.
+    /// Reads new events, in order.
     pub(super) fn read(&mut self) -> EventBatch {
         let mut room = vec![MaybeUninit::uninit(); ROOM];
         let mut events = Reader::new(&self.queue, &mut room);

@@ -1,7 +1,7 @@
-//! One file at one time, by what the kernel says of it, and the clock that it is stamped with.
+//! Identity and state of a file at one time, as reported by the kernel, and the clock of its timestamps.
 //!
-//! - INVARIANT: an inode number alone says nothing, since it is given to another file when the first one is gone. It counts
-//!   together with the time when the file was made, which no program can set.
+//! - INVARIANT: an inode number alone does not identify a file, because it is reused after the file is deleted. It is
+//!   combined with the creation time, which no program can set.
 
 use std::{
     thread,
@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 
 use super::name_text::raw;
 
-/// Longer than a tick of the clock that files are stamped with, which is 10 ms at the slowest (`CONFIG_HZ=100`).
+/// Upper bound of a tick of the clock for timestamps, which is at most 10 ms (`CONFIG_HZ=100`).
 const LONGEST_TICK: Duration = Duration::from_millis(100);
 
-/// One file at one time.
+/// State of a file at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileStamp {
     device: u64,
@@ -32,7 +32,7 @@ pub(super) struct FileStamp {
     pub(super) is_file: bool,
 }
 
-/// Which file it is, whatever its name and content.
+/// Identity of a file, independent of its name and content.
 pub(super) type FileIdentity = (u64, u64, Option<(i64, u32)>);
 
 impl FileStamp {
@@ -66,8 +66,8 @@ impl FileStamp {
     }
 }
 
-/// The time of a clock once it is past `begun`, which takes it a tick. A clock that was set back meanwhile is not waited for:
-/// what is written from now on then counts as new by the clock as it is.
+/// Waits a tick until a clock is past `begun`, and returns its time. Does not wait for a clock that was set back in the
+/// meantime: files written from now on are then new by the clock's current time.
 pub(super) fn once_past(begun: (i64, u32), clock: impl Fn() -> (i64, u32)) -> (i64, u32) {
     let until = Instant::now() + LONGEST_TICK;
     loop {
@@ -86,12 +86,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_is_waited_for_until_it_is_past_and_one_that_was_set_back_is_not() {
+    fn once_past_waits_a_tick_but_not_for_a_clock_set_back() {
         let ticks = Cell::new(2);
         let ticking = || (7, ticks.replace(ticks.get() + 1));
         assert_eq!(once_past((7, 2), ticking), (7, 3));
         let began = Instant::now();
         assert_eq!(once_past((7, 2), || (3, 0)), (3, 0));
-        assert!(began.elapsed() < 20 * LONGEST_TICK, "it waits for the clock");
+        assert!(began.elapsed() < 20 * LONGEST_TICK, "waited for the clock");
     }
 }

@@ -1,6 +1,6 @@
-//! Going through a folder, nearest first, and no further than a bound.
+//! Walks a folder breadth-first, up to a limit.
 //!
-//! - INVARIANT: folders are opened below the root by descriptor, and no symlink is followed on the way.
+//! - INVARIANT: folders are opened below the root by descriptor, without following symlinks.
 
 use std::{
     collections::VecDeque,
@@ -18,10 +18,10 @@ use super::{
     file_stamp::FileStamp,
     git_folders::{FolderName, GitFolders, is_object_folder},
     name_text::text,
-    reopened::{ReopenedFolders, is_own_folder, open_folder, open_listed},
+    reopened_folders::{ReopenedFolders, is_own_folder, open_folder, open_listed},
 };
 
-/// A walk under way.
+/// Walk in progress.
 #[derive(Debug)]
 pub(super) struct FolderWalk {
     root: OwnedFd,
@@ -29,13 +29,13 @@ pub(super) struct FolderWalk {
     waiting: VecDeque<String>,
     left: WalkBounds,
     until: Instant,
-    /// The folders that it opens for itself.
+    /// Folders that the walk has opened by changing their mode.
     reopened: Option<ReopenedFolders>,
-    /// The reasons why not everything was looked at, the first few of them.
+    /// Reasons why something was skipped, limited to the first few.
     pub(super) missed: Vec<String>,
 }
 
-/// The bounds of a walk. A folder takes about as long as thirty names.
+/// Limits of a walk. A folder takes about as long as thirty names.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WalkBounds {
     pub(super) names: usize,
@@ -43,11 +43,11 @@ pub(super) struct WalkBounds {
     pub(super) time: Duration,
 }
 
-/// The number of reasons that are kept.
+/// Maximum number of reasons kept.
 const MOST_REASONS: usize = 4;
 
 impl FolderWalk {
-    /// Through the folder at `base`. If `reopens`, folders of one's own that are shut by their mode are opened while it lasts.
+    /// Starts a walk at `base`. If `reopens` is set, opens the user's own folders whose mode prevents access, for as long as it lasts.
     pub(super) fn new(base: &str, bounds: WalkBounds, reopens: bool) -> Result<Self, Errno> {
         let mut reopened = reopens.then(ReopenedFolders::default);
         let root = match &mut reopened {
@@ -59,13 +59,13 @@ impl FolderWalk {
         Ok(Self { root, base: base.to_owned(), waiting, left: bounds, until, reopened, missed: vec![] })
     }
 
-    /// The next folder.
+    /// Returns the next folder.
     pub(super) fn next(&mut self) -> Option<(String, OwnedFd)> {
         loop {
             let path = self.waiting.pop_front()?;
             if Instant::now() > self.until {
                 self.waiting.clear();
-                self.miss(format!("`{}` takes too long to be looked at", self.base));
+                self.miss(format!("timed out searching `{}`", self.base));
                 return None;
             }
             let below = path.strip_prefix(&self.base).unwrap_or_default().trim_start_matches('/');
@@ -77,13 +77,13 @@ impl FolderWalk {
             match opened {
                 Ok(dir) => return Some((path, dir)),
                 Err(error) if is_out_of_reach(error) && !is_own_folder(&self.root, below) => {}
-                Err(error) => self.miss(format!("`{}` could not be looked into: {error}", shown(&path))),
+                Err(error) => self.miss(format!("failed to list `{}`: {error}", shown(&path))),
             }
         }
     }
 
-    /// The names in a folder, which is noted if it is a repository's. The last folder is read whole. The folders of git's objects
-    /// do not count, which are 256 at most.
+    /// Returns the names in a folder, and records the folder if it is a repository. The last folder is read completely. Git's object
+    /// folders, at most 256, are skipped.
     pub(super) fn names(&mut self, path: &str, dir: &OwnedFd, git: &mut GitFolders) -> Vec<FolderName> {
         let mut names = Vec::new();
         let read = Dir::read_from(dir).and_then(|entries| {
@@ -98,7 +98,7 @@ impl FolderWalk {
             Ok(())
         });
         if let Err(error) = read {
-            self.miss(format!("`{}` could not be looked into: {error}", shown(path)));
+            self.miss(format!("failed to list `{}`: {error}", shown(path)));
         }
         let counted = names.iter().filter(|(name, is_dir)| !is_dir || !is_object_folder(path, name)).count();
         self.left.names = self.left.names.saturating_sub(counted);
@@ -106,13 +106,14 @@ impl FolderWalk {
         names
     }
 
-    /// Has a folder looked into later, unless git stores there what it keeps.
+    /// Queues a folder, unless it is one of git's object stores.
     pub(super) fn enter(&mut self, path: String, git: &GitFolders) {
         if !git.is_entered(&path) {
             return;
         }
         if self.left.names == 0 || self.left.folders == 0 {
-            return self.miss(format!("`{}` has too many names: only the nearest were looked at", self.base));
+            return self
+                .miss(format!("`{}` has too many names, so only the nearest were checked", self.base));
         }
         self.left.folders -= 1;
         self.waiting.push_back(path);
@@ -125,7 +126,7 @@ impl FolderWalk {
     }
 }
 
-/// A path for people. One can be longer than any that a program takes, and is cut then.
+/// Formats a path for the user. Truncates one that is longer than any that a program accepts.
 pub(super) fn shown(path: &str) -> String {
     const MOST: usize = 1024;
     if path.len() <= MOST {
@@ -134,22 +135,22 @@ pub(super) fn shown(path: &str) -> String {
     format!("{}...", path.get(..path.floor_char_boundary(MOST)).unwrap_or_default())
 }
 
-/// A limit of the kernel's that a person can raise, by its name.
+/// Explains which kernel limit to raise, if a limit caused the error.
 pub(super) fn limited(error: Errno, limit: &str) -> io::Error {
     match error {
-        Errno::MFILE | Errno::NOSPC => io::Error::other(format!(
-            "the limit `{limit}` is reached: raise it with `sudo sysctl {limit}=...`"
-        )),
+        Errno::MFILE | Errno::NOSPC => {
+            io::Error::other(format!("limit `{limit}` reached; raise it with `sudo sysctl {limit}=...`"))
+        }
         other => other.into(),
     }
 }
 
-/// True if a name in a folder is a folder.
+/// Returns true if a name in a folder is a folder.
 pub(super) fn is_folder(dir: &OwnedFd, name: &str) -> bool {
     FileStamp::of(dir, name).is_ok_and(|found| found.is_dir)
 }
 
-/// Gone, no folder any more, or perhaps another user's: the sandbox could not make anything there either.
+/// Returns true if the path was removed, is no longer a folder, or may be another user's; the sandbox cannot write there either.
 fn is_out_of_reach(error: Errno) -> bool {
     matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::PERM)
 }

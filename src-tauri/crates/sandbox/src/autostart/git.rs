@@ -1,7 +1,7 @@
-//! Reading a repository's configuration with git's own rules, and putting back the keys by which git runs something.
+//! Reads a repository's configuration with git's own rules, and restores keys that make git run programs.
 //!
-//! - git is asked about a text, never about a repository: it reads no other configuration, runs nothing, and works in `/`.
-//! - INVARIANT: what git cannot be asked about, or does not understand, is not taken for harmless.
+//! - Git is given only the text, never the repository: it reads no other configuration, runs nothing, and works in `/`.
+//! - INVARIANT: a configuration that git cannot check or parse is not considered harmless.
 
 mod keys;
 mod plain;
@@ -30,30 +30,30 @@ pub(super) use keys::{ConfigPaths, resolve};
 pub(super) use targets::{GitTarget, TargetFinder};
 pub(super) use user::UserConfig;
 
-/// Longer than any configuration that people or programs write.
+/// Size limit, larger than any real configuration.
 pub(super) const LONGEST: usize = 1 << 20;
-/// The most that git tells about one.
+/// Maximum size of git's output for a configuration.
 const MOST_OUTPUT: usize = 4 << 20;
-/// The time for which git is waited for.
+/// Timeout for git.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The most keys that are put back one by one.
+/// Maximum number of keys restored individually.
 const MOST_KEYS: usize = 16;
 
-/// The values of every key, in order.
+/// Values of every key, in order.
 type ConfigValues = BTreeMap<String, Vec<String>>;
 
-/// The outcome for a configuration.
+/// Outcome for a configuration.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ConfigRepair {
-    /// Nothing is to be put back.
+    /// There is nothing to restore.
     Fine,
-    /// These keys are put back in this text.
+    /// These keys are restored in this text.
     Keys { text: Vec<u8>, keys: Vec<String> },
-    /// None of it counts: all is to be put back.
+    /// The whole configuration must be restored.
     All { keys: Vec<String> },
 }
 
-/// Compares a configuration with what it was before, if there was one. `scratch` is a file of ours to work in.
+/// Compares a configuration with its previous text, if there was one. `scratch` is the path of our own work file.
 pub(super) fn repair(
     before: Option<&[u8]>,
     now: &[u8],
@@ -75,7 +75,7 @@ pub(super) fn repair(
         return all(keys.into_iter().take(MOST_KEYS).collect());
     }
     match put_back(now, &old, &keys, scratch) {
-        // The word of git on its own work.
+        // Verify the result with git itself.
         Ok(text) if settings(&text).is_some_and(|new| changed(&old, &new, paths).is_empty()) => {
             ConfigRepair::Keys { text, keys }
         }
@@ -83,26 +83,26 @@ pub(super) fn repair(
     }
 }
 
-/// The keys that make git run something, and did not before.
+/// Returns the keys that now make git run a program and did not before.
 fn changed(old: &ConfigValues, new: &ConfigValues, paths: &ConfigPaths<'_>) -> Vec<String> {
     let runs = |key: &str, values: &[String]| values.iter().any(|value| keys::runs(key, value, paths));
     let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     let value = |of: &ConfigValues, key: &String| of.get(key).cloned().unwrap_or_default();
     let is_changed = |key: &&String| {
         let (old, new) = (value(old, key), value(new, key));
-        // One that is gone runs nothing.
+        // A removed key runs nothing.
         old != new && runs(key, &new)
     };
     keys.into_iter().filter(is_changed).cloned().collect()
 }
 
-/// The text with these keys as they were.
+/// Returns the text with these keys restored.
 fn put_back(now: &[u8], old: &ConfigValues, keys: &[String], scratch: &Path) -> io::Result<Vec<u8>> {
     fs::write(scratch, now)?;
     let file = scratch.to_str().ok_or(io::ErrorKind::InvalidInput)?;
     let edit = |arguments: &[&str]| {
         let arguments: Vec<&str> = ["config", "--file", file].iter().chain(arguments).copied().collect();
-        run(&arguments, &[]).map(drop).ok_or_else(|| io::Error::other("git could not edit it"))
+        run(&arguments, &[]).map(drop).ok_or_else(|| io::Error::other("git failed to edit it"))
     };
     let edited = keys.iter().try_for_each(|key| {
         edit(&["--unset-all", key])?;
@@ -114,7 +114,7 @@ fn put_back(now: &[u8], old: &ConfigValues, keys: &[String], scratch: &Path) -> 
     text
 }
 
-/// The settings that git reads in a text; none if it cannot read it.
+/// Returns the settings that git reads from a text, or `None` if git cannot parse it.
 fn settings(text: &[u8]) -> Option<ConfigValues> {
     if text.len() > LONGEST {
         return None;
@@ -126,14 +126,14 @@ fn settings(text: &[u8]) -> Option<ConfigValues> {
     let output = String::from_utf8(output).ok()?;
     let mut settings = ConfigValues::new();
     for entry in output.split_terminator('\0') {
-        // A key alone is true.
+        // A key without a value is true.
         let (key, value) = entry.split_once('\n').unwrap_or((entry, "true"));
         settings.entry(key.to_owned()).or_default().push(value.to_owned());
     }
     Some(settings)
 }
 
-/// The text of a configuration; nothing where there is none, or where it is no plain file.
+/// Reads a configuration, or returns `None` if it is not a regular file.
 pub(super) fn read_config(path: &str) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(openat(CWD, &*raw(path), flags, Mode::empty()).ok()?);
@@ -146,23 +146,23 @@ pub(super) fn read_config(path: &str) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// The output of git about a text; nothing where it fails, takes too long or says too much.
+/// Returns git's output for a text, or `None` on failure, timeout or excessive output.
 fn run(arguments: &[&str], input: &[u8]) -> Option<Vec<u8>> {
     let mut run = GitRun::of(arguments);
     run.git.env("HOME", "/nonexistent").env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_CONFIG_GLOBAL", "/dev/null");
     run.output(input).ok()
 }
 
-/// A question to git, asked where no repository is.
+/// Invocation of git outside of any repository.
 struct GitRun {
     git: Command,
 }
 
-/// Why git gave no answer.
+/// Reason why git gave no answer.
 enum GitFailure {
-    /// There is no git, or it failed.
+    /// Git is missing or has failed.
     Refused,
-    /// It took too long, or said too much.
+    /// Git timed out or wrote too much.
     Unanswered,
 }
 
@@ -174,19 +174,19 @@ impl GitRun {
         Self { git }
     }
 
-    /// Sets a variable of git's.
+    /// Sets an environment variable for git.
     fn variable(&mut self, name: &str, value: &str) {
         self.git.env(name, value);
     }
 
-    /// Passes a variable of our own on.
+    /// Passes on a variable of this process's environment.
     fn inherit(&mut self, name: &str) {
         if let Some(value) = std::env::var_os(name) {
             self.git.env(name, value);
         }
     }
 
-    /// The output of git. No thread is made for it: a supervisor has one.
+    /// Runs git and returns its output. Uses no threads, because a supervisor must be single-threaded.
     fn output(mut self, input: &[u8]) -> Result<Vec<u8>, GitFailure> {
         let stdin = || -> io::Result<File> {
             let mut stdin = File::from(memfd_create(c"ironcurtain-git", MemfdFlags::CLOEXEC)?);
@@ -206,7 +206,7 @@ impl GitRun {
     }
 }
 
-/// All that comes, if it is not too much and comes in time.
+/// Reads to the end, unless there is too much output or it takes too long.
 fn read_in_time(mut from: ChildStdout) -> Option<Vec<u8>> {
     let deadline = Instant::now() + PATIENCE;
     let mut output = Vec::new();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_git_run_something_is_put_back_and_the_rest_stays() {
+    fn repair_restores_only_keys_that_run_programs() {
         let before = "[core]\n\tpager = less\n\tbare = false\n";
         let now = "[core]\n\tpager = evil\n\tbare = false\n\tfsmonitor = evil\n[user]\n\tname = Me\n";
         let ConfigRepair::Keys { text, keys } = mended(Some(before), now) else { panic!() };
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn ways_of_writing_a_key_are_gits_own() {
+    fn repair_understands_gits_syntax() {
         for text in [
             "[core] FsMonitor=evil",
             "[CORE]\nfsmonitor = ev\\\nil",
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_and_people_write_is_fine() {
+    fn ordinary_configurations_need_no_repair() {
         for text in [
             "[core]\nbare = false\n[remote \"o\"]\nurl = git@x.org:a.git\nfetch = +refs/heads/*:refs/remotes/o/*",
             "[remote \"o\"]\nurl = \"https://x.org/a\\\\b.git\"",
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_before_stays_and_what_git_cannot_read_does_not() {
+    fn existing_keys_stay_and_invalid_configurations_are_replaced() {
         let before = "[core]\nhooksPath = .githooks\n";
         let now = format!("{before}[user]\nname = Me\n[x]\ny = z\n");
         assert_eq!(mended(Some(before), &now), ConfigRepair::Fine);

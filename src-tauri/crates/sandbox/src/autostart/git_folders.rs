@@ -1,4 +1,4 @@
-//! The folders in which git keeps repositories: by their name, and by what is in them.
+//! Folders in which git keeps repositories, recognized by name or content.
 
 use std::collections::BTreeSet;
 
@@ -8,29 +8,29 @@ use super::{
 };
 use crate::place::is_at_or_below;
 
-/// A name in a folder, and whether it is itself one.
+/// A name in a folder, and whether it is a folder.
 pub(super) type FolderName = (String, bool);
 
-/// The names by which a folder becomes a repository.
+/// Names that make a folder a repository.
 const SIGNS: [&str; 4] = ["HEAD", "objects", "refs", "commondir"];
 
-/// The folders that are known for repositories.
+/// Folders known to be repositories.
 #[derive(Debug, Default)]
 pub(super) struct GitFolders(BTreeSet<String>);
 
 impl GitFolders {
-    /// True if git's own names count in a folder.
+    /// Returns true if git's own names count in a folder.
     pub(super) fn holds(&self, path: &str) -> bool {
         is_git_by_name(path) || self.0.contains(path)
     }
 
-    /// Has git's own names count in a folder; whether they did not before.
+    /// Adds a repository folder, and returns whether it is new.
     pub(super) fn insert(&mut self, path: String) -> bool {
         self.0.insert(path)
     }
 
-    /// Takes note of a folder with these names, if git takes that for a repository, whatever its name. What is missing beside
-    /// `HEAD` may be in another folder, which `commondir` names.
+    /// Records a folder with these names if git considers it a repository, regardless of its name. Parts other than `HEAD` may be in
+    /// another folder, which `commondir` names.
     pub(super) fn note(&mut self, path: &str, names: &[FolderName]) {
         let has = |sign: &str| names.iter().any(|(name, _)| name == sign);
         let has_signs = || has("HEAD") && (has("commondir") || has("objects") && has("refs"));
@@ -39,13 +39,13 @@ impl GitFolders {
         }
     }
 
-    /// True if a name may make a repository of its folder, which was none.
+    /// Returns true if creating this name may complete a repository in its folder, which was none before.
     pub(super) fn is_completed_by(&self, path: &str) -> bool {
         SIGNS.contains(&last(path)) && !self.holds(above(path))
     }
 
-    /// True if a folder is looked into: not where git stores what it keeps, unless a repository is known to be there. A folder
-    /// that is git's only by its content is looked into but for the objects, since anything can be made to look like it.
+    /// Returns true if a folder is searched: not git's object stores, unless they contain a known repository. In a folder that is a
+    /// repository only by its content, just the objects are skipped, because any folder can be made to look like one.
     pub(super) fn is_entered(&self, path: &str) -> bool {
         let (folder, name) = (above(path), last(path));
         let is_store = last(folder).eq_ignore_ascii_case(".git") && ["logs", "refs"].contains(&name)
@@ -58,7 +58,7 @@ impl GitFolders {
     }
 }
 
-/// True if a name is one of the many folders by which git tells objects apart.
+/// Returns true if a name is one of git's 256 object folders.
 pub(super) fn is_object_folder(folder: &str, name: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     last(folder) == "objects" && name.len() == 2 && name.bytes().all(is_digit)

@@ -1,7 +1,7 @@
-//! Writing down what must outlive a killed process, so that another does the last look.
+//! Journal of a sandbox's writable roots, from which another process can finish after this one is killed.
 //!
-//! - One file for each sandbox, of lines that are only ever appended; the living process holds its lock.
-//! - INVARIANT: a root is noted before it becomes writable, and a move to quarantine before it is made.
+//! - There is one append-only file of lines per sandbox; the live process holds its lock.
+//! - INVARIANT: a root is recorded before it becomes writable, and a move to quarantine before it is made.
 
 use std::{
     borrow::Cow,
@@ -19,17 +19,17 @@ use serde::{Deserialize, Serialize};
 use super::{AutostartRules, Finding, baseline::Baseline, file_stamp::FileStamp};
 use crate::state::{StateDir, numbered};
 
-/// The number of the next journal.
+/// Number of the next journal.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// The journal of one sandbox.
+/// Journal of one sandbox.
 #[derive(Debug)]
 pub(super) struct Journal {
     file: File,
     path: PathBuf,
 }
 
-/// One line.
+/// Line of the journal.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "kebab-case")]
 enum JournalLine<'a> {
@@ -48,28 +48,28 @@ enum JournalLine<'a> {
     Named {
         path: Cow<'a, str>,
     },
-    /// Another file was put in the place of a covered one, from outside.
+    /// A program outside has replaced a covered file.
     Replaced {
         path: Cow<'a, str>,
         stamp: FileStamp,
     },
-    /// A new version of a file is about to be written beside it, by this name.
+    /// A draft is about to be written beside a file, under this name.
     Drafted {
         path: Cow<'a, str>,
         draft: Cow<'a, str>,
     },
-    /// Told, or about to be.
+    /// A finding that was reported, or is about to be.
     Found {
         finding: Cow<'a, Finding>,
     },
-    /// Told, or about to be, as soon as the draft at this path is in its place.
+    /// A finding that is reported once the draft at this path is in place.
     Restored {
         finding: Cow<'a, Finding>,
         draft: Cow<'a, str>,
     },
 }
 
-/// The rest that a killed process left to be done.
+/// Work left by a killed process.
 #[derive(Debug)]
 pub(super) struct UnfinishedJournal {
     pub(super) journal: Journal,
@@ -78,14 +78,14 @@ pub(super) struct UnfinishedJournal {
     pub(super) roots: BTreeMap<String, Baseline>,
     pub(super) named: Vec<String>,
     pub(super) found: Vec<Finding>,
-    /// Files with the names of drafts that may still be there.
+    /// Files with drafts that may still exist.
     pub(super) drafts: Vec<(String, String)>,
-    /// Findings that were about to be told, each unless the draft at this path is still there.
+    /// Findings to report, each unless the draft at this path still exists.
     pub(super) restored: Vec<(Finding, String)>,
 }
 
 impl Journal {
-    /// A new one in the folder `dir`.
+    /// Creates a journal in the folder `dir`.
     pub(super) fn begin(dir: &Path, name: &str, rules: &AutostartRules) -> io::Result<Self> {
         let stem: String =
             name.chars().take(64).map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
@@ -100,7 +100,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Those of processes that are gone.
+    /// Returns the journals of processes that have exited.
     pub(super) fn left(state: &StateDir) -> io::Result<Vec<UnfinishedJournal>> {
         let mut left = Vec::new();
         for entry in fs::read_dir(state.below("autostart")?)? {
@@ -115,7 +115,7 @@ impl Journal {
         Ok(left)
     }
 
-    /// One that nobody holds.
+    /// Takes over a journal whose lock is free.
     fn take(path: PathBuf) -> io::Result<Option<UnfinishedJournal>> {
         let Ok(file) = File::options().read(true).append(true).open(&path) else { return Ok(None) };
         if !lock(&file, &path) {
@@ -123,12 +123,12 @@ impl Journal {
         }
         let text = fs::read_to_string(&path);
         let journal = Self { file, path };
-        // Finished by another meanwhile.
+        // Another process has finished it in the meantime.
         let Ok(text) = text else { return Ok(None) };
         let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         let begin = lines.next().and_then(|line| serde_json::from_str(line).ok());
         let Some(JournalLine::Begin { name, rules, .. }) = begin else {
-            // Nothing was writable yet. Just made, its lock may be about to be taken.
+            // No root was writable yet. A new journal may not be locked yet, so keep it.
             if journal.is_old() {
                 journal.remove();
             }
@@ -149,7 +149,7 @@ impl Journal {
             match serde_json::from_str(line).map_err(io::Error::other) {
                 Ok(line) => left.add(line),
                 Err(error) => left.found.push(Finding::Unfinished {
-                    reason: format!("a line of `{}` could not be read: {error}", left.journal.path.display()),
+                    reason: format!("failed to parse a line of `{}`: {error}", left.journal.path.display()),
                 }),
             }
         }
@@ -189,12 +189,12 @@ impl Journal {
         self.write(&JournalLine::Found { finding: Cow::Borrowed(finding) })
     }
 
-    /// A file for work that is done at once, of this process: git may still be at work in that of a killed one.
+    /// Returns the path of a work file for this process: git may still use that of a killed one.
     pub(super) fn scratch(&self) -> PathBuf {
         self.path.with_extension(format!("{}.scratch", std::process::id()))
     }
 
-    /// Nothing is left to be done.
+    /// Removes the journal once no work is left.
     pub(super) fn remove(self) {
         let scratch = self.path.with_extension("");
         let is_scratch = |path: &Path| {
@@ -206,7 +206,7 @@ impl Journal {
                 let _ = fs::remove_file(entry.path());
             }
         }
-        // The next that starts looks again, and finds nothing.
+        // Ignore the error: the next process checks again and finds nothing.
         let _ = fs::remove_file(&self.path);
     }
 
@@ -217,7 +217,7 @@ impl Journal {
     }
 }
 
-/// Takes the lock that nobody living holds. A program that a killed process was just starting has it for a moment.
+/// Takes the lock if no live process holds it. A program that a killed process was just starting may hold it for a moment.
 fn lock(file: &File, path: &Path) -> bool {
     let is_free = || flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
     let is_alive = || {
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_number_is_tried_twice_and_one_that_is_taken_is_passed_over() {
+    fn numbers_are_never_reused_and_existing_ones_are_skipped() {
         let dir = tempfile::tempdir().unwrap();
         let begun = || Journal::begin(dir.path(), "s", &AutostartRules::default()).unwrap();
         let first = begun().path;

@@ -1,18 +1,18 @@
-//! Following symlinks by name, so that everything they lead through can be closed.
+//! Resolves symlinks by name, so that every symlink on the way can be closed.
 
 use std::{collections::VecDeque, fs};
 
 use super::name_text::{path_text, raw};
 
-/// The most links that the kernel follows for one path.
+/// Maximum number of symlinks that the kernel follows for one path.
 const MOST_LINKS: usize = 40;
-/// The folders of the home that are searched for links, their depth and the names in each.
+/// Limits for searching the home for symlinks: folders, depth, and names per folder.
 const MOST_FOLDERS: usize = 256;
 const DEEPEST: usize = 2;
 const MOST_NAMES: usize = 256;
 
-/// Returns the symlinks on the way of a path, each by its own path without links before it, and at last what the path leads
-/// to, whether that exists or not.
+/// Returns the symlinks on the way of a path, each by its own resolved path, followed by the final target, which need not
+/// exist.
 pub(super) fn way(path: &str) -> Vec<String> {
     let mut rest: VecDeque<String> = path.split('/').map(str::to_owned).collect();
     let (mut done, mut way) = (String::new(), Vec::new());
@@ -47,7 +47,7 @@ pub(super) fn is_linked(path: &str) -> bool {
     way(path).len() > 1
 }
 
-/// Returns the symlinks in a folder, and in the folders in it, as far as its bounds go.
+/// Returns the symlinks in a folder and its subfolders, within limits.
 pub(super) fn links_in(folder: &str) -> Vec<String> {
     let (mut links, mut waiting) = (Vec::new(), VecDeque::from([(folder.to_owned(), 0)]));
     for _ in 0..MOST_FOLDERS {
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_link_is_on_the_way_and_what_does_not_exist_is_its_end() {
+    fn way_lists_every_link_and_ends_at_a_missing_target() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         let at = |path: &str| path_text(&base.join(path));
@@ -85,7 +85,7 @@ mod tests {
             way(&at("folder/hook")),
             [at("folder"), at("real/hook"), at("folder"), at("real/missing")]
         );
-        // Up from where the link leads, not from where it is.
+        // A `..` is relative to the symlink's target, not to its own folder.
         assert_eq!(way(&at("folder/../y")), [at("folder"), at("y")]);
         assert_eq!(way(&at("loop")).len(), MOST_LINKS);
         assert_eq!(

@@ -1,6 +1,6 @@
-//! The meaning of a path, by the names of files that run later.
+//! Classification of paths by the names of autostart files.
 //!
-//! - Upper and lower case are the same on some file systems, so they are here.
+//! - Names are compared case-insensitively, because some file systems do.
 //! - The list itself is data: `name_table/names.json`.
 
 mod pattern;
@@ -17,24 +17,24 @@ use serde::Deserialize;
 
 use super::{AutostartMode, AutostartRules, RunsLater};
 
-/// The treatment of a group of names.
+/// Treatment of a group of names.
 #[derive(Debug)]
 pub(super) struct NameGroup {
     pub(super) place: NameScope,
-    /// Not writable where it is there already.
+    /// Read-only if the file exists already.
     pub(super) closed: bool,
-    /// The verdict by the name alone.
+    /// Verdict by name alone.
     pub(super) verdict: RunVerdict,
-    /// The question that the content is asked.
+    /// Check of the content.
     pub(super) check: ContentCheck,
-    /// Quarantined in the strict mode.
+    /// Quarantined in strict mode.
     pub(super) strict: bool,
-    /// Written by package managers: counts among what they install, and a new folder of it is listed as one.
+    /// Written by package managers: also counts among installed files, and a new folder of them is listed as one.
     pub(super) installed: bool,
     pub(super) when: &'static str,
 }
 
-/// The folders in which a name counts.
+/// Folders in which a name counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum NameScope {
@@ -45,42 +45,42 @@ pub(super) enum NameScope {
     Git,
 }
 
-/// The verdict on a file that is new or changed.
+/// Verdict on a new or changed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RunVerdict {
-    /// Nothing runs it.
+    /// No program runs it.
     Harmless,
-    /// It stays, and the person is told.
+    /// It stays and is reported.
     Listed,
-    /// A program of the person's runs it without being asked.
+    /// A program of the user's runs it automatically.
     Unasked,
 }
 
-/// The question that a file's content is asked, where its name does not tell enough.
+/// Check of a file's content, for names that do not decide alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ContentCheck {
-    /// None: the name tells enough.
+    /// No check: the name decides.
     #[default]
     Always,
-    /// Samples of hooks do not run.
+    /// Sample hooks do not run.
     Hook,
     GitConfig,
-    /// It leads git to another folder.
+    /// The file redirects git to another folder.
     Redirect,
-    /// Runs when direnv has allowed it already.
+    /// Runs if direnv has already allowed it.
     Direnv,
-    /// Settings of an agent in JSON: some start programs.
+    /// JSON settings of an agent, some of which start programs.
     Agent,
-    /// The same in TOML.
+    /// TOML settings of an agent.
     AgentToml,
     /// Only its scripts run.
     Scripts,
-    /// Settings of a version control system, of which some sections run nothing.
+    /// Settings of a version control system with some harmless sections.
     Sections,
 }
 
-/// A name of the list.
+/// Name of the list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownName {
     pub(super) name: &'static str,
@@ -91,12 +91,12 @@ pub(super) struct KnownName {
 /// Folders in which package managers install.
 const DEPENDENCIES: &[&str] = &["/node_modules/", "/site-packages/"];
 
-/// The list, by place and name.
+/// Index of the list by scope and name.
 struct Lookup {
     names: [HashMap<&'static str, KnownName>; 3],
-    /// The last components of those names, of which few paths have one.
+    /// Last components of those names, which few paths have.
     last: HashSet<&'static str>,
-    /// The most components that one of those names has.
+    /// Maximum number of components of those names.
     deepest: usize,
     patterns: Vec<(NamePattern, KnownName)>,
 }
@@ -122,7 +122,7 @@ static LOOKUP: LazyLock<Lookup> = LazyLock::new(|| {
     lookup
 });
 
-/// The names that count in one sandbox.
+/// Names that count in one sandbox.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NameTable {
     home: Option<String>,
@@ -143,12 +143,12 @@ impl NameTable {
         Self { home: home.map(str::to_owned), ..Self::default() }
     }
 
-    /// The person's home.
+    /// Returns the user's home.
     pub(super) fn home(&self) -> Option<&str> {
         self.home.as_deref()
     }
 
-    /// Returns the name that stands for a path itself.
+    /// Returns the name that matches a path itself.
     pub(super) fn exactly(&self, path: &str, is_git: impl Fn(&str) -> bool) -> Option<KnownName> {
         if self.denied.iter().any(|denied| denied == path) {
             return Some(KnownName { name: "", folder: true, group: &table::DENIED });
@@ -162,7 +162,7 @@ impl NameTable {
                 NameScope::Git => is_git(above),
             }
         };
-        // The longest name says most.
+        // The longest match is the most specific.
         let (depth, name) = named(&lower, counts).unzip();
         let patterns = LOOKUP.patterns.iter().filter(|(pattern, known)| {
             depth.is_none_or(|depth| depth < pattern.depth())
@@ -173,8 +173,8 @@ impl NameTable {
         found.filter(|row| !self.allows(row) && !self.is_a_dependencys(row, path))
     }
 
-    /// True if a file is one of what a package manager has installed. Nobody opens or builds these by themselves, and
-    /// they are to be listed no more than the code beside them.
+    /// Returns true if a package manager has installed the file. Users do not open or build installed files directly, and listing
+    /// them would be as useless as listing the code next to them.
     fn is_a_dependencys(&self, row: &KnownName, path: &str) -> bool {
         let is_inside = |folder: &str| path.contains(folder);
         row.group.verdict == RunVerdict::Listed
@@ -183,14 +183,14 @@ impl NameTable {
             && DEPENDENCIES.iter().any(|folder| is_inside(folder))
     }
 
-    /// The line for a path, or for a folder above it that counts with all that is in it, and where that ends.
+    /// Returns the name that matches a path or a folder above it, and the length of the matching part.
     pub(super) fn find(&self, path: &str, is_git: impl Fn(&str) -> bool) -> Option<(KnownName, usize)> {
         let ends = std::iter::once(path.len()).chain(path.rmatch_indices('/').map(|(at, _)| at));
         ends.filter_map(|end| Some((self.exactly(path.get(..end)?, &is_git)?, end)))
             .find(|(row, end)| row.folder || *end == path.len())
     }
 
-    /// True if files of this row are not to be written: in the strict mode also all that it would quarantine.
+    /// Returns true if files of this row are read-only; in strict mode, that includes everything that would be quarantined.
     pub(super) fn closes(&self, row: &KnownName) -> bool {
         row.group.closed || self.strict && row.group.strict
     }
@@ -201,7 +201,7 @@ impl NameTable {
         };
         self.allow.iter().any(|allowed| {
             inside(row.name, allowed)
-                // In a repository's folder the names stand without that folder's.
+                // In a repository's folder, names do not include that folder's name.
                 || row.group.place == NameScope::Git
                     && allowed.strip_prefix(".git").is_some_and(|rest| {
                         rest.is_empty() || rest.strip_prefix('/').is_some_and(|part| inside(row.name, part))
@@ -210,14 +210,14 @@ impl NameTable {
     }
 }
 
-/// A folder in which hooks are.
+/// A folder of hooks.
 pub(super) static HOOK_FOLDER: KnownName = KnownName { name: "hooks", folder: true, group: &table::HOOKS };
 
-/// A configuration that another one of git's includes.
+/// A configuration that another git configuration includes.
 pub(super) static FURTHER_CONFIG: KnownName =
     KnownName { name: "config", folder: false, group: &table::CONFIG };
 
-/// A program that git runs because a configuration or a link says so.
+/// A program that git runs because a configuration or a symlink refers to it.
 pub(super) static GIT_PROGRAM: KnownName =
     KnownName { name: "program", folder: false, group: &table::PROGRAM };
 
@@ -225,13 +225,13 @@ pub(super) static GIT_PROGRAM: KnownName =
 pub(super) static GIT_TEMPLATE: KnownName =
     KnownName { name: "templates", folder: true, group: &table::PROGRAM };
 
-/// The names of the home that stand for one path each.
+/// Returns the names of the home without wildcards.
 pub(super) fn home_names() -> impl Iterator<Item = KnownName> {
     let names = table::names().map(|listed| listed.known);
     names.filter(|known| known.group.place == NameScope::Home && !is_pattern(known.name))
 }
 
-/// Returns the longest name of the list that a path ends in, with the number of its components.
+/// Returns the longest name of the list that a path ends in, with its number of components.
 fn named(path: &str, counts: impl Fn(NameScope, usize) -> bool) -> Option<(usize, KnownName)> {
     let lookup: &Lookup = &LOOKUP;
     if !lookup.last.contains(path.rsplit('/').next().unwrap_or_default()) {
@@ -246,15 +246,15 @@ fn named(path: &str, counts: impl Fn(NameScope, usize) -> bool) -> Option<(usize
     found.last()
 }
 
-/// True if a folder is git's by its name, or by that of one in which git keeps further repositories.
+/// Returns true if a folder, or one in which git keeps further repositories, is named as git names them.
 pub(super) fn is_git_by_name(path: &str) -> bool {
     let mut above = path.rsplit('/');
     above.next().is_some_and(|name| name.eq_ignore_ascii_case(".git"))
         || above.any(|name| name.eq_ignore_ascii_case(".git"))
 }
 
-/// The names that the strict mode knows, relative to the folder in which they count: those of any folder, and those of the home
-/// as well where `at_home`. Names with wildcards are left out.
+/// Returns the names of the strict list, relative to the folder in which they count: those of any folder, and those of the home
+/// if `at_home`. Excludes names with wildcards.
 pub fn strict_names(at_home: bool) -> Vec<String> {
     let names = table::names().map(|listed| listed.known).filter(|known| !is_pattern(known.name));
     let strict =
@@ -266,7 +266,7 @@ pub fn strict_names(at_home: bool) -> Vec<String> {
     relative.collect()
 }
 
-/// When a file's content is run; nothing for a file that no program of the person's runs by its name.
+/// Returns when a file's content is run, or `None` if no program of the user's runs it by its name.
 pub fn runs_later(path: &str, home: Option<&str>) -> Option<RunsLater> {
     let (row, _) = NameTable::at_home(home).find(path, is_git_by_name)?;
     Some(RunsLater { when: row.group.when, unasked: row.group.verdict == RunVerdict::Unasked })
@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_means_what_its_last_components_say() {
+    fn last_components_determine_the_name() {
         let when = |path: &str| runs_later(path, Some("/home/me")).map(|found| (found.when, found.unasked));
         for (path, unasked) in [
             ("/p/.git/hooks/pre-commit", true),
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_agents_environments_and_desktops_count() {
+    fn finds_names_of_agents_environments_and_desktops() {
         let unasked = |path: &str| runs_later(path, Some("/home/me")).map(|found| found.unasked);
         for path in [
             "/p/.hg/hgrc",
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn what_package_managers_write_is_not_moved_in_the_strict_mode_either() {
+    fn strict_mode_does_not_move_package_files() {
         let names =
             NameTable::new(&AutostartRules { mode: AutostartMode::Strict, ..AutostartRules::default() });
         for path in ["/p/.venv/bin/python", "/p/.venv/lib/x/site-packages/a.pth"] {
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_allowed_does_not_count() {
+    fn allowed_names_do_not_count() {
         let names = |allow: &[&str]| {
             let allow = allow.iter().map(|name| (*name).to_owned()).collect();
             NameTable::new(&AutostartRules { allow, ..AutostartRules::default() })
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denied_path_counts_with_all_that_is_in_it() {
+    fn denied_path_covers_its_content() {
         let names =
             NameTable::new(&AutostartRules { denied: vec!["/p/out".into()], ..AutostartRules::default() });
         for path in ["/p/out", "/p/out/a/b"] {
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_the_home_count_everywhere_in_the_strict_mode() {
+    fn strict_mode_applies_home_names_everywhere() {
         let is_found = |mode| {
             let names = NameTable::new(&AutostartRules {
                 mode,
@@ -431,11 +431,11 @@ mod tests {
     }
 
     #[test]
-    fn every_name_stands_once_in_lower_case_with_words_to_say() {
+    fn names_are_unique_lower_case_and_described() {
         let mut seen = std::collections::BTreeSet::new();
         for listed in table::names() {
             let KnownName { name, group, .. } = listed.known;
-            assert!(seen.insert((format!("{:?}", group.place), name)), "{name} stands twice");
+            assert!(seen.insert((format!("{:?}", group.place), name)), "{name} is listed twice");
             assert!(group.when.starts_with("when you "), "{}", group.when);
             assert_eq!(name.to_ascii_lowercase(), name);
             assert!(!name.is_empty() && !name.starts_with('/') && !name.contains("//"), "{name}");

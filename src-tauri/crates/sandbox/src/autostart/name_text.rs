@@ -1,8 +1,8 @@
-//! Names that are not text, as text.
+//! Encodes names that are not UTF-8 as text.
 //!
-//! - Paths are text everywhere here. A byte that is none is a character that no name of a person's has, at the end of the private
-//!   ones; such a character itself is written byte by byte in the same way.
-//! - INVARIANT: [`raw`] gives the very bytes that [`text`] was made of, so that every name can be looked at and moved.
+//! - Paths are strings throughout. An invalid byte becomes a character at the end of the private use area, which real names do
+//!   not contain; such a character itself is encoded byte by byte in the same way.
+//! - INVARIANT: [`raw`] returns the exact bytes that [`text`] was given, so that every name can be opened and moved.
 
 use std::{
     borrow::Cow,
@@ -11,12 +11,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The character for a byte is so far above it.
+/// Offset of the character for a byte.
 const FIRST: u32 = 0x10_FF00;
-/// The first byte of the characters in question, and of few others.
+/// First UTF-8 byte of those characters, and of few others.
 const LEAD: u8 = 0xF4;
 
-/// A name or path as text.
+/// Encodes a name or path.
 pub(crate) fn text(name: &[u8]) -> String {
     match std::str::from_utf8(name) {
         Ok(name) if !name.as_bytes().contains(&LEAD) => return name.to_owned(),
@@ -35,7 +35,7 @@ pub(crate) fn text(name: &[u8]) -> String {
     text
 }
 
-/// The name or path that a text stands for.
+/// Decodes a name or path.
 pub(crate) fn raw(text: &str) -> Cow<'_, OsStr> {
     if !text.as_bytes().contains(&LEAD) {
         return Cow::Borrowed(text.as_ref());
@@ -50,12 +50,12 @@ pub(crate) fn raw(text: &str) -> Cow<'_, OsStr> {
     Cow::Owned(OsString::from_vec(raw))
 }
 
-/// The path that a finding names, of which a byte that is no text is a character there.
+/// Returns the path that a finding names, decoding characters that stand for invalid bytes.
 pub fn real_path(shown: &str) -> PathBuf {
     raw(shown).into_owned().into()
 }
 
-/// A path as text.
+/// Encodes a path.
 pub(super) fn path_text(path: &Path) -> String {
     text(path.as_os_str().as_bytes())
 }
@@ -64,7 +64,7 @@ fn char_of(byte: u8) -> Option<char> {
     char::from_u32(FIRST + u32::from(byte))
 }
 
-/// The byte that a character stands for. One below 0x80 is text in any case.
+/// Returns the byte that a character stands for. Bytes below 0x80 are never encoded.
 fn byte(char: char) -> Option<u8> {
     let byte = u8::try_from(u32::from(char).checked_sub(FIRST)?).ok()?;
     (byte >= 0x80).then_some(byte)
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_comes_back_as_it_was_and_no_two_are_the_same_text() {
+    fn encoding_round_trips_and_is_unique() {
         let names: [&[u8]; 9] = [
             b"",
             b"plain",

@@ -1,16 +1,16 @@
-//! Parts of paths, by name alone.
+//! Lexical path operations.
 
-/// The path of a name in a folder.
+/// Joins a folder and a name.
 pub(super) fn join(folder: &str, name: &str) -> String {
     format!("{}/{name}", folder.trim_end_matches('/'))
 }
 
-/// The last name of a path.
+/// Returns the last component of a path.
 pub(super) fn last(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or_default()
 }
 
-/// The folder in which a path is.
+/// Returns the parent folder of a path.
 pub(super) fn above(path: &str) -> &str {
     path.rsplit_once('/').map(|(above, _)| above).filter(|above| !above.is_empty()).unwrap_or("/")
 }

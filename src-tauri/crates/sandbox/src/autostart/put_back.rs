@@ -1,9 +1,9 @@
-//! Putting back what was moved to quarantine, and deleting it, because the person said so.
+//! Restores and deletes quarantined files at the user's request.
 //!
-//! - INVARIANT: only what the quarantine itself says came from a path goes there. No symlink is followed on the way; one that was
-//!   moved away goes back as a link.
-//! - INVARIANT: nothing is overwritten. What stands at the path meanwhile stays, or goes to quarantine in exchange.
-//! - No folder is made: one that is gone is told of.
+//! - INVARIANT: a file is restored only to the path that quarantine recorded for it. No symlink is followed on the way; a
+//!   quarantined symlink is restored as a symlink.
+//! - INVARIANT: nothing is overwritten. A new file at the path stays, or is quarantined in exchange.
+//! - No folder is created: a missing one is reported.
 
 use std::{
     fs::{self, File},
@@ -23,27 +23,27 @@ use rustix::{
 use super::{
     name_text::raw,
     quarantine::{BoundedCopy, QuarantineSlot},
-    reopened::{ReopenedFolders, open_listed, open_reopening},
+    reopened_folders::{ReopenedFolders, open_listed, open_reopening},
 };
 use crate::state::StateDir;
 
-/// The longest path that a slot can name as the origin of what is in it.
+/// Maximum length of the origin path recorded in a slot.
 const LONGEST_ORIGIN: u64 = 64 << 10;
 
-/// Why something is not put back, or not deleted.
+/// Error restoring or deleting a quarantined file.
 #[derive(Debug, thiserror::Error)]
 pub enum PutBackError {
-    /// There is nothing of it in quarantine.
-    #[error("it is not in quarantine any more")]
+    /// The file is not in quarantine.
+    #[error("the file is no longer in quarantine")]
     NotKept,
-    /// The quarantine does not say that it came from there.
-    #[error("what is in quarantine does not say that it came from there")]
+    /// Quarantine has recorded another path for the file.
+    #[error("the quarantined file was recorded with another path")]
     NotFromThere,
-    /// Something else is there now.
-    #[error("something else stands there now, and stays")]
+    /// Another file exists at the path.
+    #[error("another file exists at that path; it was left unchanged")]
     Occupied,
-    /// The folder is gone, or a link leads to it.
-    #[error("the folder that it was in is gone, or is another one now: {0}")]
+    /// The folder no longer exists, or is reached through a symlink.
+    #[error("the file's folder no longer exists or was replaced: {0}")]
     NoFolder(io::Error),
     /// The operating system refused.
     #[error(transparent)]
@@ -56,29 +56,29 @@ impl From<Errno> for PutBackError {
     }
 }
 
-/// The place of a file that was moved away.
+/// Location of a quarantined file.
 struct Kept {
     dir: OwnedFd,
-    /// Its name there.
+    /// Its name in the folder.
     name: String,
-    /// The folder of its own that it has in quarantine; none where it stayed beside, under a name by which nothing finds it.
+    /// Its slot in quarantine; `None` if it stayed in its folder under a disarmed name.
     slot: Option<PathBuf>,
 }
 
-/// Puts back what was moved from `path` to `kept`.
+/// Restores the file that was moved from `path` to `kept`.
 ///
 /// # Errors
-/// [`PutBackError`]: it is where it was.
+/// On any [`PutBackError`], the file stays in quarantine.
 pub fn put_back(state_dir: &Path, path: &str, kept: &str) -> Result<(), PutBackError> {
     let kept = Kept::find(state_dir, path, kept)?;
     let (dir, name, _shut) = folder_of(path)?;
     kept.move_to(&dir, name)
 }
 
-/// Puts it back, and what stands there now into quarantine; returns where that is then, if there was something.
+/// Restores a file and quarantines the one now at its path. Returns the quarantine path of the latter, if there was one.
 ///
 /// # Errors
-/// [`PutBackError`]: both are where they were, unless the second one could not be put back either, which is told.
+/// On any [`PutBackError`], both files stay where they were. If the second file cannot be moved back either, the error says so.
 pub fn exchange(state_dir: &Path, path: &str, kept: &str) -> Result<Option<String>, PutBackError> {
     let kept = Kept::find(state_dir, path, kept)?;
     let (dir, name, _shut) = folder_of(path)?;
@@ -94,17 +94,17 @@ pub fn exchange(state_dir: &Path, path: &str, kept: &str) -> Result<Option<Strin
         Err(problem) => match put_back(state_dir, path, &moved) {
             Ok(()) => Err(problem),
             Err(_) => {
-                let told = format!("{problem}; what stood there is in `{moved}`");
+                let told = format!("{problem}; the file that was there is now in `{moved}`");
                 Err(io::Error::other(told).into())
             }
         },
     }
 }
 
-/// Deletes for good what was moved from `path` to `kept`.
+/// Permanently deletes the file that was moved from `path` to `kept`.
 ///
 /// # Errors
-/// [`PutBackError`].
+/// See [`PutBackError`].
 pub fn delete(state_dir: &Path, path: &str, kept: &str) -> Result<(), PutBackError> {
     let kept = Kept::find(state_dir, path, kept)?;
     match &kept.slot {
@@ -154,7 +154,7 @@ impl Kept {
         }
     }
 
-    /// Moves it to a name that nothing has, or copies it where that is on another file system.
+    /// Moves the file to an unused name, or copies it if that is on another file system.
     fn move_to(&self, dir: &OwnedFd, name: &str) -> Result<(), PutBackError> {
         let here = raw(&self.name);
         match renameat_with(&self.dir, &*here, dir, &*raw(name), RenameFlags::NOREPLACE) {
@@ -164,14 +164,14 @@ impl Kept {
             Err(error) => return Err(error.into()),
         }
         if let Some(slot) = &self.slot {
-            // There is nothing in it but the origin, or what was copied.
+            // The slot contains only the origin, or what was copied.
             let _ = fs::remove_dir_all(slot);
         }
         Ok(())
     }
 
     fn copy_to(&self, dir: &OwnedFd, name: &str) -> Result<(), PutBackError> {
-        // Nothing finds it by this name until it is whole.
+        // No program recognizes this name before the copy is complete.
         let half = format!("{name}.put-back-{}", std::process::id());
         let to = PathBuf::from(format!("/proc/self/fd/{}", dir.as_raw_fd())).join(&*raw(&half));
         let copied = BoundedCopy::new().copy(&self.dir, Path::new(&*raw(&self.name)), &to, 0);
@@ -180,7 +180,7 @@ impl Kept {
                 .map_err(|error| if error == Errno::EXIST { PutBackError::Occupied } else { error.into() })
         });
         if moved.is_err() {
-            // Where even that fails, it has a name by which nothing finds it.
+            // If removal fails too, the leftover has a name that no program recognizes.
             let _ = remove(dir, &half);
         }
         moved
@@ -192,7 +192,7 @@ fn open_state(state_dir: &Path) -> io::Result<StateDir> {
     StateDir::open(text, rustix::process::getuid().as_raw())
 }
 
-/// The folder of a path, for as long as the last part of the answer lives, and the name in it.
+/// Opens the folder of a path, for as long as the last returned value lives, and returns the name in it.
 fn folder_of(path: &str) -> Result<(OwnedFd, &str, ReopenedFolders), PutBackError> {
     let (above, name) = parts(path)?;
     let (dir, shut) = open_reopening(above).map_err(|error| PutBackError::NoFolder(error.into()))?;
@@ -239,7 +239,7 @@ mod tests {
             self.dir.path().join(name).to_str().unwrap().to_owned()
         }
 
-        /// A file, and its place in quarantine.
+        /// Quarantines a new file and returns both paths.
         fn moved(&self, name: &str, text: &str) -> (String, String) {
             let path = self.at(name);
             fs::write(&path, text).unwrap();
@@ -253,14 +253,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_back_is_what_was_moved_and_leaves_nothing_behind() {
+    fn put_back_restores_the_file_and_empties_quarantine() {
         let place = Place::new();
         let (path, kept) = place.moved("p/.envrc", "run");
         place.put_back(&path, &kept).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "run");
         assert_eq!(fs::read_dir(place.state().join("quarantine")).unwrap().count(), 0);
         assert!(matches!(place.put_back(&path, &kept), Err(PutBackError::NotKept)));
-        // A link goes back as a link.
+        // A symlink is restored as a symlink.
         fs::write(place.at("secret"), "secret").unwrap();
         symlink(place.at("secret"), place.at("p/link")).unwrap();
         let kept = quarantine(&place.state(), &place.at("p/link")).unwrap();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_overwritten_and_what_stands_there_is_exchanged_only_when_told_to() {
+    fn put_back_never_overwrites_but_exchange_swaps() {
         let place = Place::new();
         let (path, kept) = place.moved("p/Makefile", "evil");
         fs::write(&path, "mine").unwrap();
@@ -279,7 +279,7 @@ mod tests {
             (fs::read_to_string(&path).unwrap(), fs::read_to_string(&kept).unwrap()),
             ("mine".into(), "evil".into())
         );
-        // A link counts as something that is there, wherever it leads.
+        // A symlink counts as existing, even if it is dangling.
         fs::remove_file(&path).unwrap();
         symlink("nowhere", &path).unwrap();
         assert!(matches!(place.put_back(&path, &kept), Err(PutBackError::Occupied)));
@@ -293,7 +293,7 @@ mod tests {
         let moved = exchange(&place.state(), &path, &moved).unwrap().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
         fs::remove_file(&path).unwrap();
-        assert_eq!(exchange(&place.state(), &path, &moved).unwrap(), None, "nothing stood there");
+        assert_eq!(exchange(&place.state(), &path, &moved).unwrap(), None, "expected no file at the path");
         let moved = quarantine(&place.state(), &path).unwrap();
         fs::write(&path, "mine").unwrap();
         delete(&place.state(), &path, &moved).unwrap();
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn no_link_is_followed_no_folder_is_made_and_no_other_place_is_served() {
+    fn refuses_symlinks_missing_folders_and_other_paths() {
         let place = Place::new();
         let (path, kept) = place.moved("p/x", "run");
         fs::rename(place.at("p"), place.at("q")).unwrap();
@@ -312,7 +312,7 @@ mod tests {
         assert!(!Path::new(&place.at("q/x")).exists() && Path::new(&kept).exists());
         fs::remove_file(place.at("p")).unwrap();
         fs::rename(place.at("q"), place.at("p")).unwrap();
-        // Not what came from elsewhere, nor what is elsewhere, nor the way out.
+        // Refuse a file with another origin, a file elsewhere, and a path that leaves quarantine.
         fs::write(place.at("other"), "mine").unwrap();
         let slot = Path::new(&kept).parent().unwrap();
         let out = format!("{}/../../../other", slot.display());
@@ -328,7 +328,7 @@ mod tests {
                 assert!(matches!(refused, Err(PutBackError::NotFromThere)), "{to} {from}: {refused:?}");
             }
         }
-        // A slot that is a link is none.
+        // A slot that is a symlink is refused.
         fs::rename(slot, place.at("slot")).unwrap();
         symlink(place.at("slot"), slot).unwrap();
         assert!(matches!(place.put_back(&path, &kept), Err(PutBackError::NotKept)));
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stayed_beside_under_another_name_gets_its_name_back() {
+    fn restores_name_of_file_disarmed_in_place() {
         let place = Place::new();
         let (path, beside) = (place.at("p/big"), place.at("p/big.quarantined-1-0"));
         fs::write(&beside, "run").unwrap();

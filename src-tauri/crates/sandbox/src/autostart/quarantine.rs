@@ -1,7 +1,7 @@
-//! Moving files to where nothing runs them.
+//! Moves files to quarantine, where no program runs them.
 //!
-//! - Nothing is deleted: what is moved keeps its name, in a folder of its own beside a file `origin` that names its path.
-//!   What cannot be moved there gets another name where it is, by which nothing finds it.
+//! - Nothing is deleted: a moved file keeps its name, in a separate folder with a file `origin` that records its path.
+//!   A file that cannot be moved is disarmed instead: renamed in place so that no program recognizes it.
 
 use std::{
     ffi::OsStr,
@@ -25,20 +25,20 @@ use rustix::{
 
 use super::{
     name_text::{path_text, raw},
-    reopened::{ReopenedFolders, open_reopening},
+    reopened_folders::{ReopenedFolders, open_reopening},
 };
 use crate::state::{StateDir, numbered};
 
-/// The most bytes that are copied of one name to another file system, which others wait for. What is larger stays beside, under
-/// the name by which nothing finds it.
+/// Maximum number of bytes copied per file to another file system, because other work waits. A larger file is disarmed in
+/// place.
 const MOST_COPIED: u64 = 16 << 20;
 const MOST_NAMES: usize = 10_000;
 const DEEPEST: usize = 64;
 
-/// The number of the next place.
+/// Number of the next slot.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// Moves a file to quarantine because the person said so; returns where it is then.
+/// Quarantines a file at the user's request, and returns its new path.
 pub fn quarantine(state_dir: &Path, path: &str) -> io::Result<String> {
     let (above, name) = path.rsplit_once('/').ok_or(io::ErrorKind::InvalidInput)?;
     let text = state_dir.to_str().ok_or(io::ErrorKind::InvalidInput)?;
@@ -47,14 +47,14 @@ pub fn quarantine(state_dir: &Path, path: &str) -> io::Result<String> {
     QuarantineSlot::new(&state, path)?.move_away(&dir, name)
 }
 
-/// A place for one file.
+/// Slot for one file.
 #[derive(Debug)]
 pub(super) struct QuarantineSlot {
     kept: PathBuf,
 }
 
 impl QuarantineSlot {
-    /// A new one, for what is at `path`.
+    /// Creates a slot for the file at `path`.
     pub(super) fn new(state: &StateDir, path: &str) -> io::Result<Self> {
         let base = state.below("quarantine")?;
         let kept = numbered(&NEXT, |number| {
@@ -65,23 +65,23 @@ impl QuarantineSlot {
         Ok(Self { kept })
     }
 
-    /// The path that a name will have in quarantine.
+    /// Returns the path of a name in the slot.
     pub(super) fn to(&self, name: &str) -> PathBuf {
         self.kept.join(&*raw(name))
     }
 
-    /// Keeps a text there.
+    /// Writes a text into the slot.
     pub(super) fn keep(self, name: &str, text: &[u8]) -> io::Result<()> {
         fs::write(self.to(name), text)
     }
 
-    /// Gives a name of a folder another one by which nothing finds it, and takes nothing; returns where it is then.
+    /// Disarms a name in a folder without moving it, and returns its new path.
     pub(super) fn disarm(self, dir: &OwnedFd, name: &str) -> io::Result<String> {
         let disarmed = disarmed(name, &self.kept);
         let mut moved = renameat(dir, &*raw(name), dir, &*raw(&disarmed));
         let mut shut = ReopenedFolders::default();
         if moved.is_err_and(|error| error != Errno::NOENT) {
-            shut.unshut_for_moving(dir, name);
+            shut.open_for_moving(dir, name);
             moved = renameat(dir, &*raw(name), dir, &*raw(&disarmed));
         }
         let _ = fs::remove_dir_all(&self.kept);
@@ -90,26 +90,26 @@ impl QuarantineSlot {
         Ok(path_text(&folder.join(&*raw(&disarmed))))
     }
 
-    /// Moves a name of a folder there; returns where it is then.
+    /// Moves a name of a folder into the slot, and returns its new path.
     pub(super) fn move_away(self, dir: &OwnedFd, name: &str) -> io::Result<String> {
         let to = self.to(name);
         let mut shut = ReopenedFolders::default();
         let mut moved = renameat(dir, &*raw(name), CWD, &to);
-        // Whatever the reason, since another file system is told of before the modes are.
+        // Try disarming for any error, because the kernel reports another file system before permissions.
         if moved.is_err_and(|error| error != Errno::NOENT) {
-            shut.unshut_for_moving(dir, name);
+            shut.open_for_moving(dir, name);
             moved = renameat(dir, &*raw(name), CWD, &to);
         }
         match moved {
             Ok(()) => return Ok(path_text(&to)),
             Err(Errno::NOENT) => {
-                // It is ours, and there is nothing in it but the origin.
+                // The slot is ours and contains only the origin.
                 let _ = fs::remove_dir_all(&self.kept);
                 return Err(io::ErrorKind::NotFound.into());
             }
             Err(_) => {}
         }
-        // From here on nothing finds it, whatever comes of the rest.
+        // From here on, no program recognizes the file, even if the rest fails.
         let disarmed = disarmed(name, &self.kept);
         if let Err(error) = renameat(dir, &*raw(name), dir, &*raw(&disarmed)) {
             let _ = fs::remove_dir_all(&self.kept);
@@ -123,24 +123,24 @@ impl QuarantineSlot {
             let folder = fs::read_link(format!("/proc/self/fd/{}", dir.as_raw_fd()))?;
             return Ok(path_text(&folder.join(&*raw(&disarmed))));
         }
-        // What is left of it has the other name.
+        // Leftovers have the disarmed name.
         let _ = fs::remove_dir_all(&here).or_else(|_| fs::remove_file(&here));
         Ok(path_text(&to))
     }
 }
 
-/// The path of a file that was about to be moved to one in quarantine, if its move was begun.
+/// Returns the current path of a file that was about to be moved to `moved_to`, if the move had started.
 pub(super) fn begun(path: &str, moved_to: &str) -> Option<String> {
     let begun = disarmed(path, Path::new(moved_to).parent()?);
     fs::symlink_metadata(&*raw(&begun)).is_ok().then_some(begun)
 }
 
-/// The name by which nothing finds a file until it is in its place.
+/// Returns the name that disarms a file until it is moved.
 fn disarmed(name: &str, kept: &Path) -> String {
     format!("{name}.quarantined-{}", kept.file_name().unwrap_or_default().display())
 }
 
-/// The bounds of a copy, of which others wait for the end. Who wrote what is copied may change it meanwhile.
+/// Limits of a copy that other work waits for. The writer of the files may change them in the meantime.
 pub(super) struct BoundedCopy {
     bytes: u64,
     names: usize,
@@ -151,7 +151,7 @@ impl BoundedCopy {
         Self { bytes: MOST_COPIED, names: MOST_NAMES }
     }
 
-    /// Copies what people would miss: files, folders and symlinks. Nothing is followed, and nothing waited for.
+    /// Copies files, folders and symlinks, which users would miss. Follows no symlinks and never blocks.
     pub(super) fn copy(&mut self, dir: &OwnedFd, name: &Path, to: &Path, depth: usize) -> io::Result<()> {
         let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
         self.names = self.names.checked_sub(1).filter(|_| depth < DEEPEST).ok_or_else(too_large)?;
@@ -162,7 +162,7 @@ impl BoundedCopy {
                 let link = readlinkat(dir, name, Vec::new())?;
                 return symlink(OsStr::from_bytes(link.as_bytes()), to);
             }
-            // A socket, which is nothing without its program.
+            // A socket, which is useless without its program.
             Err(Errno::NXIO) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_moved_keeps_its_name_and_says_where_it_was() {
+    fn moved_file_keeps_name_and_records_origin() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(".husky");
         fs::create_dir(&path).unwrap();
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn no_symlink_on_the_way_is_followed() {
+    fn refuses_symlinks_in_the_path() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("real")).unwrap();
         fs::write(dir.path().join("real/x"), "run").unwrap();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn no_place_is_tried_twice_and_one_that_is_taken_is_passed_over() {
+    fn slots_are_never_reused_and_existing_ones_are_skipped() {
         let dir = tempfile::tempdir().unwrap();
         let state =
             StateDir::open(dir.path().join("state").to_str().unwrap(), rustix::process::getuid().as_raw());
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_copied_than_it_may_be() {
+    fn copy_stops_at_the_limit() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::create_dir(at("folder")).unwrap();

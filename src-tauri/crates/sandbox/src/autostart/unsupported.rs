@@ -1,24 +1,24 @@
-//! The facade of platforms without a sandbox: there is nothing to watch.
+//! Implementation for platforms without a sandbox: nothing can be watched.
 
 use std::{convert::Infallible, io, path::Path, time::Duration};
 
 use super::{AutostartRules, Countermeasure, Finding};
 
-/// The watcher of all sandboxes: there is none on this platform.
+/// Watcher of all sandboxes. Never created on this platform.
 #[derive(Debug)]
 pub struct Watcher(Infallible);
 
-/// The journal of a sandbox whose last look is done: there is none on this platform.
+/// Journal of a sandbox after its final check. Never created on this platform.
 #[derive(Debug)]
-#[must_use = "a journal that is not forgotten has the next start look again"]
+#[must_use = "unless the journal is forgotten, the next start checks again"]
 pub struct FinishedJournal;
 
 impl FinishedJournal {
-    /// All that was found is on record.
+    /// Removes the journal, once all findings are on record.
     pub fn forget(self) {}
 }
 
-#[expect(missing_docs, reason = "the real ones say what they do")]
+#[expect(missing_docs, reason = "see the Linux implementation")]
 impl Watcher {
     pub fn new(_state_dir: &Path) -> io::Result<Self> {
         Err(io::ErrorKind::Unsupported.into())
@@ -80,32 +80,32 @@ impl std::os::fd::AsFd for Watcher {
     }
 }
 
-/// Moves a file to quarantine because the person said so.
+/// Quarantines a file at the user's request.
 pub fn quarantine(_state_dir: &Path, _path: &str) -> io::Result<String> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Why something is not put back, or not deleted.
+/// Error restoring or deleting a quarantined file.
 #[derive(Debug, thiserror::Error)]
-#[error("nothing is in quarantine on this platform")]
+#[error("quarantine is not supported on this platform")]
 pub struct PutBackError;
 
-/// Puts back what was moved from `path` to `kept`.
+/// Restores the file that was moved from `path` to `kept`.
 pub fn put_back(_state_dir: &Path, _path: &str, _kept: &str) -> Result<(), PutBackError> {
     Err(PutBackError)
 }
 
-/// Puts it back, and what stands there now into quarantine.
+/// Restores a file and quarantines the one now at its path.
 pub fn exchange(_state_dir: &Path, _path: &str, _kept: &str) -> Result<Option<String>, PutBackError> {
     Err(PutBackError)
 }
 
-/// Deletes for good what was moved from `path` to `kept`.
+/// Permanently deletes the file that was moved from `path` to `kept`.
 pub fn delete(_state_dir: &Path, _path: &str, _kept: &str) -> Result<(), PutBackError> {
     Err(PutBackError)
 }
 
-/// The path that a finding names.
+/// Returns the path that a finding names.
 pub fn real_path(shown: &str) -> std::path::PathBuf {
     shown.into()
 }

@@ -1,12 +1,12 @@
-//! One watcher for all sandboxes of a process.
+//! Watches the writable roots of all sandboxes of a process.
 //!
-//! - A folder is watched once, whoever can write it; what is found is told to every sandbox that could have made it.
-//! - Told is bounded: a sandbox that makes more findings than a person reads gets one that says so. All are acted upon.
+//! - A folder is watched once, regardless of how many sandboxes can write to it; each of them receives the findings.
+//! - Reports are limited: after too many findings, a sandbox gets one that reports the omission. All are acted upon.
 
 mod config_repair;
 mod events;
+mod folder_check;
 mod judge;
-mod look;
 mod watched_sandbox;
 
 use std::{
@@ -24,7 +24,7 @@ use watched_sandbox::{WatchedSandbox, is_in};
 
 use super::{
     AutostartRules, Countermeasure, Finding,
-    baseline::{Baseline, BaselineEntry, Cover, LONGEST_KEPT, LedPaths, Recording, content},
+    baseline::{Baseline, BaselineEntry, Cover, LONGEST_KEPT, Recording, ReferencedPaths, content},
     budget::MoveBudgets,
     config_draft,
     config_references::ConfigReferences,
@@ -36,16 +36,16 @@ use super::{
     name_text::raw,
     paths::{above, last},
     quarantine::begun,
-    reopened::{open_folder, open_reopening},
+    reopened_folders::{open_folder, open_reopening},
 };
 use crate::{place::is_at_or_below, state::StateDir};
 
-/// The time after which files are looked at whose content decides.
+/// Interval for rechecking files whose content decides.
 const AGAIN: Duration = Duration::from_secs(1);
-/// The number of folders of one root that are watched.
+/// Maximum number of watched folders per root.
 const MOST_FOLDERS: usize = 8_192;
 
-/// Watches what sandboxes can write.
+/// Watcher of sandboxes' writable roots.
 #[derive(Debug)]
 pub struct Watcher {
     state: StateDir,
@@ -54,28 +54,28 @@ pub struct Watcher {
     sandboxes: BTreeMap<String, WatchedSandbox>,
     git_folders: GitFolders,
     references: ConfigReferences,
-    /// Files whose content decides, with a digest of it.
+    /// Files whose content decides, with its digest.
     contents: BTreeMap<String, Option<u64>>,
     digests: RandomState,
     budgets: MoveBudgets,
-    /// When they were looked at.
+    /// Time of their last check.
     looked: Instant,
 }
 
-/// The journal of a sandbox whose last look is done. Until it is forgotten, whoever starts next looks again and tells the same.
+/// Journal of a sandbox after its final check. Unless it is forgotten, the next process checks again and reports the same.
 #[derive(Debug)]
-#[must_use = "a journal that is not forgotten has the next start look again"]
+#[must_use = "unless the journal is forgotten, the next start checks again"]
 pub struct FinishedJournal(Journal);
 
 impl FinishedJournal {
-    /// All that was found is on record.
+    /// Removes the journal, once all findings are on record.
     pub fn forget(self) {
         self.0.remove();
     }
 }
 
 impl Watcher {
-    /// One whose journals are in the state directory.
+    /// Creates a watcher with its journals in the state directory.
     pub fn new(state_dir: &Path) -> io::Result<Self> {
         let path = state_dir.to_str().ok_or(io::ErrorKind::InvalidInput)?;
         let state = StateDir::open(path, rustix::process::getuid().as_raw())?;
@@ -98,26 +98,26 @@ impl Watcher {
         })
     }
 
-    /// Finishes for processes that were killed: the names of their sandboxes, what was found, and the journal, which is kept until
-    /// it is forgotten. What they may have told before is told again.
+    /// Finishes for processes that were killed. Returns the name of each sandbox, its findings, and its journal, which is kept until
+    /// it is forgotten. Findings that were reported before are reported again.
     pub fn sweep(&mut self) -> Vec<(String, Vec<Finding>, Option<FinishedJournal>)> {
         match Journal::left(&self.state) {
             Ok(left) => left.into_iter().map(|left| self.finish_left(left)).collect(),
             Err(error) => {
-                let reason = format!("what was left of earlier sandboxes could not be looked at: {error}");
+                let reason = format!("failed to check the roots of earlier sandboxes: {error}");
                 vec![(String::new(), vec![Finding::Unfinished { reason }], None)]
             }
         }
     }
 
     fn finish_left(&mut self, left: UnfinishedJournal) -> (String, Vec<Finding>, Option<FinishedJournal>) {
-        // No sandbox of a launcher's is called that.
+        // A name that no launcher gives a sandbox.
         let key = format!("\0{}", left.journal.scratch().display());
         let entries = left.roots.values().flat_map(|baseline| &baseline.entries);
         let configs = entries.filter_map(|(path, entry)| Some((path.as_str(), entry.config.as_deref()?)));
         self.references.restore(configs, left.rules.home.as_deref());
         let mut found = left.found;
-        // Moves and repairs that were noted and not made.
+        // Moves and repairs that were recorded but not made.
         found.retain_mut(|finding| match finding {
             Finding::Quarantined { path, moved_to, .. } if !is_there(moved_to) => {
                 let begun = begun(path, moved_to);
@@ -140,13 +140,13 @@ impl Watcher {
         sandbox.named = left.named.into_iter().collect();
         self.sandboxes.insert(key.clone(), sandbox);
         let (more, done) = self.finish(&key);
-        // What was noted before it was done is told once.
+        // Report findings that were recorded beforehand only once.
         let more: Vec<Finding> = more.into_iter().filter(|finding| !found.contains(finding)).collect();
         found.extend(more);
         (left.name, found, done)
     }
 
-    /// Begins a sandbox, by a name of the launcher's.
+    /// Registers a sandbox under the launcher's name for it.
     pub fn begin(&mut self, name: &str, rules: AutostartRules) -> io::Result<()> {
         if self.sandboxes.contains_key(name) {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -156,7 +156,7 @@ impl Watcher {
         Ok(())
     }
 
-    /// Opens a root that becomes writable; returns the paths that are to be closed in it.
+    /// Opens a root before it becomes writable, and returns the paths to close in it.
     pub fn open(&mut self, name: &str, root: &str) -> io::Result<Vec<String>> {
         let root = if root == "/" { root } else { root.trim_end_matches('/') };
         let opened = self.open_new(name, root);
@@ -184,22 +184,23 @@ impl Watcher {
                 git_config: sandbox.rules.git_config,
                 git_folders: &mut self.git_folders,
                 references: &mut self.references,
-                led: LedPaths::default(),
+                led: ReferencedPaths::default(),
                 watch: &mut watch,
             },
         )?;
         if folders > MOST_FOLDERS {
-            baseline.missed.push(format!("`{root}` has too many folders: only the nearest are watched"));
+            baseline.missed.push(format!("`{root}` has too many folders, so only the nearest are watched"));
         }
         sandbox.journal.open(root, &baseline)?;
         let closed: Vec<String> = baseline.closed().cloned().collect();
         for reason in &baseline.missed {
-            let reason = format!("{reason}; all of it is looked at in the end");
+            let reason = format!("{reason}; all of it is checked when the sandbox exits");
             sandbox.waiting.push(Finding::Unfinished { reason });
         }
         if self.references.user.unknown {
             let reason =
-                "git did not list your configuration in time, so what it names is not closed".to_owned();
+                "git did not list your configuration in time, so the files it refers to are not protected"
+                    .to_owned();
             sandbox.waiting.push(Finding::Unfinished { reason });
         }
         sandbox.roots.insert(root.to_owned(), baseline);
@@ -211,30 +212,30 @@ impl Watcher {
         Ok(closed)
     }
 
-    /// Closes a root that is writable no longer, after one last look at it.
+    /// Closes a root that is no longer writable, after a final check.
     pub fn close(&mut self, name: &str, root: &str) -> Vec<Finding> {
         let root = if root == "/" { root } else { root.trim_end_matches('/') };
-        let findings = self.last_look(name, root);
+        let findings = self.final_check(name, root);
         if let Some(sandbox) = self.sandboxes.get_mut(name) {
             sandbox.roots.remove(root);
-            // Where it is not noted, it is looked at once more.
+            // Ignore the error: an unrecorded close causes one more check.
             let _ = sandbox.journal.close(root);
         }
         self.tidy();
         findings
     }
 
-    /// Takes an answer of the person's that named this very file.
+    /// Records that an answer of the user named this very file.
     pub fn named(&mut self, name: &str, path: &str) {
         let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
         sandbox.named.insert(path.to_owned());
         if let Err(error) = sandbox.journal.named(path) {
-            let reason = format!("the answer for `{path}` could not be noted: {error}");
+            let reason = format!("failed to record the answer for `{path}`: {error}");
             sandbox.waiting.push(Finding::Unfinished { reason });
         }
     }
 
-    /// Takes the paths that are hidden in a sandbox, so that it is known when one is replaced.
+    /// Records the paths hidden in a sandbox, so that their replacement is noticed.
     pub fn hidden(&mut self, name: &str, paths: &[String]) {
         let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
         sandbox.hidden = paths.to_vec();
@@ -242,7 +243,7 @@ impl Watcher {
         self.tidy();
     }
 
-    /// Watches the folders on the way to a path. One that cannot be read is not watched; the supervisor sees more.
+    /// Watches the folders on the way to a path. Skips unreadable ones; the supervisor notices more.
     fn watch_way(&mut self, path: &str) {
         for (at, _) in path.rmatch_indices('/').filter(|(at, _)| *at > 0) {
             let folder = path.get(..at).unwrap_or_default();
@@ -252,12 +253,12 @@ impl Watcher {
         }
     }
 
-    /// Drains the queue without waiting, acts for at most a moment, and returns what is new by the names of the sandboxes.
+    /// Drains the queue without blocking, works for a limited time, and returns new findings with the names of their sandboxes.
     pub fn read(&mut self) -> Vec<(String, Finding)> {
         self.drain();
         self.work();
         if self.looked.elapsed() >= AGAIN {
-            self.look_at_contents();
+            self.recheck_contents();
         }
         let told = self.sandboxes.iter_mut().flat_map(|(name, sandbox)| {
             std::mem::take(&mut sandbox.waiting).into_iter().map(|finding| (name.clone(), finding))
@@ -265,8 +266,8 @@ impl Watcher {
         told.collect()
     }
 
-    /// The time to wait for the queue before [`Watcher::read`] is to be called all the same, if there is something to be
-    /// looked at that the queue does not tell.
+    /// Returns how long to wait for the queue before calling [`Watcher::read`] anyway, if work is pending that no event
+    /// announces.
     pub fn patience(&self) -> Option<Duration> {
         if !self.pending.is_empty() {
             return Some(Duration::ZERO);
@@ -274,7 +275,7 @@ impl Watcher {
         (!self.contents.is_empty()).then_some(AGAIN)
     }
 
-    /// The names of sandboxes that may have lost a cover since the last call: send them `ControlOp::Check`.
+    /// Returns the names of sandboxes that may have lost a cover since the last call: send them `ControlOp::Check`.
     pub fn uncovered(&mut self) -> Vec<String> {
         let lost = self
             .sandboxes
@@ -283,7 +284,7 @@ impl Watcher {
         lost.collect()
     }
 
-    /// Takes the measures that are due against sandboxes, by their names.
+    /// Returns and clears the pending countermeasures, with the names of their sandboxes.
     pub fn countermeasures(&mut self) -> Vec<(String, Countermeasure)> {
         let due = self.sandboxes.iter_mut().flat_map(|(name, sandbox)| {
             std::mem::take(&mut sandbox.countermeasures).into_iter().map(|due| (name.clone(), due))
@@ -291,14 +292,14 @@ impl Watcher {
         due.collect()
     }
 
-    /// Takes the word of a sandbox's supervisor that every path is covered again.
+    /// Records that a supervisor has covered every path of its sandbox again.
     pub fn covered(&mut self, name: &str) {
         self.drain();
         let is_lost = |entry: &BaselineEntry| matches!(entry.cover, Cover::Replaced | Cover::Doubtful);
         let roots = self.sandboxes.get(name).map(|sandbox| sandbox.roots.values()).into_iter().flatten();
         let lost = roots.flat_map(|baseline| baseline.entries.iter().filter(|(_, entry)| is_lost(entry)));
         for path in lost.map(|(path, _)| path.clone()).collect::<Vec<_>>() {
-            // What was written before it was covered again counts as always.
+            // Judge what was written before it was covered again.
             self.consider_at(&path);
             let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
             let entries = sandbox.roots.values_mut().filter_map(|baseline| baseline.entries.get_mut(&path));
@@ -311,15 +312,15 @@ impl Watcher {
         }
     }
 
-    /// Ends a sandbox after the last look at all its roots; its journal is kept until it is forgotten, for who has to put the
-    /// findings on record first.
+    /// Removes a sandbox after a final check of all its roots. Its journal is kept until it is forgotten, because the launcher must
+    /// first record the findings.
     pub fn finish(&mut self, name: &str) -> (Vec<Finding>, Option<FinishedJournal>) {
         let Some(sandbox) = self.sandboxes.get(name) else { return (vec![], None) };
         let roots: Vec<String> = sandbox.roots.keys().cloned().collect();
         let inner = |root: &&String| !roots.iter().any(|other| other != *root && is_at_or_below(root, other));
         let outer: Vec<&String> = roots.iter().filter(inner).collect();
         let mut findings: Vec<Finding> =
-            outer.into_iter().flat_map(|root| self.last_look(name, root)).collect();
+            outer.into_iter().flat_map(|root| self.final_check(name, root)).collect();
         let done = self.sandboxes.remove(name).map(|sandbox| {
             findings.extend(sandbox.waiting);
             for path in sandbox.named {
@@ -333,7 +334,7 @@ impl Watcher {
         (findings, done)
     }
 
-    /// Has a file count as it is now for every sandbox that can write there.
+    /// Accepts the current file as the baseline of every sandbox that can write there.
     fn settle(&mut self, dir: &OwnedFd, path: &str) {
         let Ok(stamp) = FileStamp::of(dir, last(path)) else { return };
         let text = content(dir, last(path), git::LONGEST);
@@ -343,7 +344,7 @@ impl Watcher {
         }
     }
 
-    /// Forgets what no sandbox needs.
+    /// Drops everything that no sandbox needs.
     fn tidy(&mut self) {
         let roots: Vec<&String> = self.sandboxes.values().flat_map(|sandbox| sandbox.roots.keys()).collect();
         let covered = self.sandboxes.values().flat_map(|sandbox| {

@@ -1,6 +1,6 @@
-//! Asking systemd's user manager for a scope of one's own, once per launching process.
+//! Requests a scope from systemd's user manager, once per launching process.
 //!
-//! - By `busctl`, which comes with systemd: a client for its bus would be far more code than this one question is worth.
+//! - Uses `busctl`, which is part of systemd: a D-Bus client would be far too much code for a single request.
 
 use ironcurtain_paths::SYSTEM_PATH;
 use std::{
@@ -11,13 +11,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The manager answers before it has done it.
+/// Timeout for the process to appear in the scope: the manager replies before that happens.
 const PATIENCE: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(2);
 
-/// The control group of the new scope, with this process in it.
+/// Requests a scope and returns its control group, with this process in it.
 pub(super) fn for_scope(before: &Path, now: impl Fn() -> Option<PathBuf>) -> Option<PathBuf> {
-    // Where systemd does not run the system there is nobody to ask.
+    // Without a systemd that runs the system there is no manager.
     fs::symlink_metadata("/run/systemd/system").ok()?;
     let asked = Command::new("busctl")
         .args(question(std::process::id()))

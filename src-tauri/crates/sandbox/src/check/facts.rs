@@ -1,4 +1,4 @@
-//! Facts about a machine that matter to sandboxing, and what follows from them.
+//! Facts about a machine that affect sandboxing, and the conclusions from them.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use rustix::{process::getuid, system::uname};
 
 use super::{Availability, bwrap_version};
 
-/// A machine, as far as sandboxing goes.
+/// Facts about a machine.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
     root: bool,
@@ -14,7 +14,7 @@ pub(super) struct Facts {
     bwrap: Option<(u32, u32)>,
     /// `user.max_user_namespaces` is zero, or Debian's older switch is off.
     namespaces_off: bool,
-    /// AppArmor takes the privileges out of user namespaces (Ubuntu).
+    /// AppArmor strips user namespaces of their privileges (Ubuntu).
     apparmor_restricts: bool,
     os_release: String,
 }
@@ -23,7 +23,7 @@ const OLDEST_KERNEL: (u32, u32) = (5, 14);
 const OLDEST_BWRAP: (u32, u32) = (0, 8);
 
 impl Facts {
-    /// Looks at this machine.
+    /// Inspects this machine.
     pub(super) fn find() -> Self {
         let setting = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
         let is = |path: &str, value: &str| setting(path).is_some_and(|found| found == value);
@@ -38,7 +38,7 @@ impl Facts {
         }
     }
 
-    /// The things that are missing, should it not work, and how to get it; the first thing missing has the command.
+    /// Lists the reasons why sandboxing may fail, with the command that fixes the first one.
     pub(super) fn judge(&self) -> Availability {
         let mut missing = Vec::new();
         let mut fixes = Vec::new();
@@ -51,26 +51,26 @@ impl Facts {
             Some(version) if version < OLDEST_BWRAP => {
                 let (major, minor) = version;
                 lacks(
-                    format!("bubblewrap {major}.{minor} is too old: 0.8 or newer is needed"),
+                    format!("bubblewrap {major}.{minor} is too old; version 0.8 or newer is required"),
                     self.install_bubblewrap(),
                 );
             }
             Some(_) => {}
         }
         if let Some((major, minor)) = self.kernel.filter(|kernel| *kernel < OLDEST_KERNEL) {
-            lacks(format!("Linux {major}.{minor} is too old: 5.14 or newer is needed"), None);
+            lacks(format!("Linux {major}.{minor} is too old; version 5.14 or newer is required"), None);
         }
         if self.namespaces_off {
             let fix = "sudo sysctl -w user.max_user_namespaces=15000 kernel.unprivileged_userns_clone=1";
-            lacks("user namespaces are switched off on this system".into(), Some(fix));
+            lacks("user namespaces are disabled on this system".into(), Some(fix));
         }
         if self.apparmor_restricts {
-            // The profile that comes with the package names the installed program; another copy has none.
+            // The profile in the package applies to the installed program only.
             let fix = "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
-            let what = "AppArmor restricts user namespaces on this system, and no profile allows them to this program";
+            let what = "AppArmor restricts user namespaces on this system, and no profile permits them for this program";
             lacks(what.into(), Some(fix));
         }
-        let root = "running as root: the kernel's own files are guarded by masks only, and the limit on processes does not hold";
+        let root = "running as root: only masks protect the kernel's own files, and the process limit is not enforced";
         let warnings = if self.root { vec![root.to_owned()] } else { vec![] };
         Availability { usable: false, missing, fix_command: fixes.into_iter().next(), warnings }
     }
@@ -93,7 +93,7 @@ impl Facts {
     }
 }
 
-/// The first two numbers of a version.
+/// Parses the first two numbers of a version.
 pub(super) fn version(text: &str) -> Option<(u32, u32)> {
     let mut numbers = text.split(|character: char| !character.is_ascii_digit());
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
@@ -104,14 +104,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_good_machine_lacks_nothing() {
+    fn suitable_machine_has_nothing_missing() {
         let nothing = Availability { usable: false, missing: vec![], fix_command: None, warnings: vec![] };
         assert_eq!(good().judge(), nothing);
         assert_eq!(Facts { root: true, ..good() }.judge().warnings.len(), 1);
     }
 
     #[test]
-    fn each_lack_is_named_and_the_first_has_the_command() {
+    fn names_everything_missing_with_command_for_the_first() {
         let bad = Facts {
             bwrap: Some((0, 6)),
             kernel: Some((5, 10)),
@@ -122,10 +122,10 @@ mod tests {
         let expected = Availability {
             usable: false,
             missing: vec![
-                "bubblewrap 0.6 is too old: 0.8 or newer is needed".into(),
-                "Linux 5.10 is too old: 5.14 or newer is needed".into(),
-                "user namespaces are switched off on this system".into(),
-                "AppArmor restricts user namespaces on this system, and no profile allows them to this program"
+                "bubblewrap 0.6 is too old; version 0.8 or newer is required".into(),
+                "Linux 5.10 is too old; version 5.14 or newer is required".into(),
+                "user namespaces are disabled on this system".into(),
+                "AppArmor restricts user namespaces on this system, and no profile permits them for this program"
                     .into(),
             ],
             fix_command: Some("sudo apt install bubblewrap".into()),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_is_that_of_the_distribution() {
+    fn install_command_matches_distribution() {
         let on = |os_release: &str| {
             Facts { bwrap: None, os_release: os_release.into(), ..good() }.judge().fix_command
         };

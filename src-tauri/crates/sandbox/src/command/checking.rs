@@ -1,4 +1,4 @@
-//! `--check`: whether this machine can sandbox, in words or as JSON.
+//! `--check`: reports whether this machine can create sandboxes, as text or JSON.
 
 use std::{
     io::{self, Write},
@@ -19,7 +19,7 @@ Tells whether this machine can sandbox, what is missing, the command that instal
 The exit status is 0 when it can and 1 when it cannot.
 ";
 
-/// Checks with this program, and says what came of it.
+/// Runs the check with this program and prints the result.
 pub(super) fn print_check(options: &[String]) -> Result<ExitCode, SandboxCommandError> {
     let (mut json, mut allow_root) = (false, false);
     for option in options {
@@ -42,7 +42,7 @@ pub(super) fn print_check(options: &[String]) -> Result<ExitCode, SandboxCommand
     Ok(if found.usable { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The verdict with the limits that a sandbox would have.
+/// Result of the check, with the limits that a sandbox would have.
 #[derive(serde::Serialize)]
 struct CheckReport<'a> {
     #[serde(flatten)]
@@ -54,11 +54,11 @@ fn limits_in_words(event: SandboxEvent) -> String {
     let SandboxEvent::Limited { memory, cpu, processes } = event else { return String::new() };
     let line = |what: &str, by| {
         let by = match by {
-            Enforcement::Cgroup => "by a control group, for all processes of a sandbox together",
-            Enforcement::Sandbox => "by the user namespace, for all processes of a sandbox together",
-            Enforcement::Process => "by a resource limit, for each process",
-            Enforcement::Unlimited => "not asked for",
-            Enforcement::Unenforced => "cannot be limited here",
+            Enforcement::Cgroup => "enforced by a control group, for all processes of a sandbox together",
+            Enforcement::Sandbox => "enforced by the user namespace, for all processes of a sandbox together",
+            Enforcement::Process => "enforced by a resource limit, for each process separately",
+            Enforcement::Unlimited => "not requested",
+            Enforcement::Unenforced => "cannot be enforced on this machine",
         };
         format!("  {what}: {by}\n")
     };
@@ -67,16 +67,20 @@ fn limits_in_words(event: SandboxEvent) -> String {
 }
 
 fn in_words(found: &Availability) -> String {
-    let verdict = if found.usable { "This machine can sandbox." } else { "This machine cannot sandbox." };
+    let verdict = if found.usable {
+        "This machine can create sandboxes."
+    } else {
+        "This machine cannot create sandboxes."
+    };
     let lines = std::iter::once(verdict.to_owned())
         .chain(found.missing.iter().map(|missing| format!("  missing: {missing}")))
-        .chain(found.fix_command.iter().map(|command| format!("  to fix it, run: {command}")))
+        .chain(found.fix_command.iter().map(|command| format!("  to fix this, run: {command}")))
         .chain(found.warnings.iter().map(|warning| format!("  warning: {warning}")));
     lines.map(|line| line + "\n").collect()
 }
 
 fn usage() -> ExitCode {
-    // If standard error is closed, the exit status still says it.
+    // If standard error is closed, the exit status still reports the failure.
     let _ = io::stderr().write_all(USAGE.as_bytes());
     ExitCode::from(2)
 }
@@ -86,14 +90,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_verdict_reads_well() {
+    fn report_is_readable() {
         let found = Availability {
             usable: false,
             missing: vec!["bubblewrap is not installed".into()],
             fix_command: Some("sudo apt install bubblewrap".into()),
             warnings: vec!["running as root".into()],
         };
-        let expected = "This machine cannot sandbox.\n  missing: bubblewrap is not installed\n  to fix it, run: sudo apt install bubblewrap\n  warning: running as root\n";
+        let expected = "This machine cannot create sandboxes.\n  missing: bubblewrap is not installed\n  to fix this, run: sudo apt install bubblewrap\n  warning: running as root\n";
         assert_eq!(in_words(&found), expected);
     }
 
@@ -104,7 +108,7 @@ mod tests {
             cpu: Enforcement::Unenforced,
             processes: Enforcement::Cgroup,
         };
-        let expected = "limits\n  memory: by a resource limit, for each process\n  processor time: cannot be limited here\n  processes: by a control group, for all processes of a sandbox together\n";
+        let expected = "limits\n  memory: enforced by a resource limit, for each process separately\n  processor time: cannot be enforced on this machine\n  processes: enforced by a control group, for all processes of a sandbox together\n";
         assert_eq!(limits_in_words(limited), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! The command's environment: an allow-list, what is passed on besides, and what the sandbox adds. Pure.
+//! The command's environment: an allow-list, plus variables from the settings and the sandbox. Performs no IO.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use ironcurtain_srt_settings::PassedVariables;
 
 use crate::spec::PROXY_PORT;
 
-/// Always passed on, and so is what begins with `LC_`.
+/// Variables that are always passed on, as are those starting with `LC_`.
 const PASSED: [&str; 11] = [
     "COLORTERM",
     "FORCE_COLOR",
@@ -23,22 +23,22 @@ const PASSED: [&str; 11] = [
     "USER",
 ];
 
-/// The values that decide on it.
+/// Inputs of the environment.
 pub(super) struct EnvironmentSources<'a> {
-    /// Ours.
+    /// Environment of this process.
     pub(super) ours: &'a BTreeMap<String, String>,
     pub(super) pass: &'a PassedVariables,
-    /// Never passed on.
+    /// Variables that are never passed on.
     pub(super) denied: Vec<&'a str>,
-    /// Directories that git is to trust whoever owns them.
+    /// Directories that git trusts regardless of their owner.
     pub(super) safe_directories: &'a [String],
-    /// A directory for temporary files.
+    /// Directory for temporary files.
     pub(super) temporary: &'a str,
-    /// Our own program, where there is a proxy to connect through.
+    /// Our own program, if connections go through a proxy.
     pub(super) connector: Option<&'a str>,
 }
 
-/// The whole environment.
+/// Returns the complete environment of the command.
 pub(super) fn environment(wanted: &EnvironmentSources<'_>) -> BTreeMap<String, String> {
     let is_named = |name: &str| match wanted.pass {
         PassedVariables::All => true,
@@ -48,7 +48,7 @@ pub(super) fn environment(wanted: &EnvironmentSources<'_>) -> BTreeMap<String, S
     let ours =
         wanted.ours.iter().filter(|(name, _)| is_passed(name) && !wanted.denied.contains(&name.as_str()));
     let mut env: BTreeMap<String, String> = ours.map(|(name, value)| (name.clone(), value.clone())).collect();
-    // A proxy of the host's cannot be reached, and the variables would only mislead.
+    // The host's proxy is unreachable, so its variables would only mislead.
     let proxy = of_proxy(PROXY_PORT, wanted.connector);
     env.retain(|name, _| !proxy.contains_key(name));
     if wanted.connector.is_some() {
@@ -56,20 +56,20 @@ pub(super) fn environment(wanted: &EnvironmentSources<'_>) -> BTreeMap<String, S
     }
     env.entry("PATH".to_owned()).or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
     env.insert("TMPDIR".to_owned(), wanted.temporary.to_owned());
-    // As `srt` has it, for programs that ask where they are.
+    // Set by `srt`, for programs that check whether they are sandboxed.
     env.insert("SANDBOX_RUNTIME".to_owned(), "1".to_owned());
     trust(&mut env, wanted.safe_directories);
     env
 }
 
-/// Adds to what git is configured with by variables.
+/// Adds trusted directories to git's configuration in the environment.
 fn trust(env: &mut BTreeMap<String, String>, directories: &[String]) {
     if directories.is_empty() {
         return;
     }
     let first: usize = env.get("GIT_CONFIG_COUNT").and_then(|count| count.parse().ok()).unwrap_or_default();
     let values = directories.iter().map(|directory| directory.trim_end_matches('/')).flat_map(|directory| {
-        // Git compares with a repository's own directory, so those within are named too.
+        // Git compares with the repository's own directory, so include those inside.
         [if directory.is_empty() { "/".to_owned() } else { directory.to_owned() }, format!("{directory}/*")]
     });
     let mut next = first;
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_passed_on_that_is_not_named() {
+    fn passes_on_only_listed_variables() {
         let own = ["PATH=/usr/local/bin:/usr/bin:/bin", "SANDBOX_RUNTIME=1", "TMPDIR=/dev/shm"];
         let git = |number: usize| {
             [
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_a_proxy_it_is_the_one_that_is_named() {
+    fn proxy_variables_name_the_sandbox_proxy() {
         let given = given(&PassedVariables::All, Some("/bin/us"));
         assert!(given.contains(&"HTTPS_PROXY=http://127.0.0.1:3128".to_owned()), "{given:?}");
         assert!(

@@ -1,6 +1,6 @@
-//! The four lists of a view: what the settings say, and what no command reads whatever they say.
+//! The four path lists of a view: those in the settings, and paths that no command may read regardless of settings.
 //!
-//! - What is hidden by default is shown again only where the settings name it itself; IronCurtain's own directories never.
+//! - A path hidden by default is shown only if the settings name that very path, and IronCurtain's own directories never.
 
 use std::{fs, path::PathBuf};
 
@@ -12,30 +12,30 @@ use crate::{
     place::is_at_or_below,
 };
 
-/// The lists, as a view has them.
+/// Path lists of a view.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     pub(super) deny_read: Vec<String>,
     pub(super) allow_read: Vec<String>,
     pub(super) allow_write: Vec<String>,
     pub(super) deny_write: Vec<String>,
-    /// Entries that mean nothing here.
+    /// Entries that have no effect here.
     pub(super) notes: Vec<String>,
 }
 
-/// The reasons why an entry is not carried out.
+/// Error in an entry of the settings.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ListError {
     #[error("{key}: `{entry}`: {problem}")]
     Entry { key: &'static str, entry: String, problem: PathEntryError },
-    #[error("{key}: `{path}` is IronCurtain's own, which is opened to no command")]
+    #[error("{key}: `{path}` belongs to IronCurtain and cannot be opened to a command")]
     Ours { key: &'static str, path: String },
     #[error(transparent)]
     Look(#[from] LayoutError),
 }
 
 impl Lists {
-    /// The lists that the settings come to. `own` are IronCurtain's directories.
+    /// Computes the lists from the settings. `own` lists IronCurtain's directories.
     pub(super) fn of(settings: &SrtSettingsFile, base: &Base, own: &[PathBuf]) -> Result<Self, ListError> {
         let files = &settings.filesystem;
         let mut lists = Self::default();
@@ -55,7 +55,7 @@ impl Lists {
                 return Err(ListError::Ours { key, path: path.clone() });
             }
         }
-        // Of the same path, what the settings allow goes before what they deny, as `srt` has it, and before what is
+        // For the same path, allowed entries of the settings override their denied ones, as in `srt`, and override the paths
         // hidden by default.
         let is_among = |paths: &[String], path: &str| -> Result<bool, LayoutError> {
             let found = real(path)?;
@@ -91,7 +91,7 @@ impl Lists {
             let meant = base.paths(entry, list).map_err(problem)?;
             if meant.is_empty() && list == ListKind::AllowWrite && !entry.literal && is_pattern(&entry.path) {
                 self.notes.push(format!(
-                    "{key}: `{}` is a pattern, which allows nothing to be written: name the directory",
+                    "{key}: `{}` is a pattern, which cannot make anything writable; name the directory",
                     entry.path
                 ));
             }
@@ -102,7 +102,7 @@ impl Lists {
         Ok(paths)
     }
 
-    /// True when a directory can be seen: of what covers it, the deepest decides.
+    /// Returns true if a directory is visible: the deepest entry that covers it wins.
     pub(super) fn shows(&self, dir: &str) -> Result<bool, LayoutError> {
         let covers = |path: &String| is_at_or_below(dir, path).then_some(path.len());
         let allowed = self.allow_read.iter().chain(&self.allow_write).filter_map(covers).max();
@@ -114,11 +114,12 @@ impl Lists {
     }
 }
 
-/// The paths that no command reads, in its home and on this machine. Of the kernel's own trees, every sandbox has its own.
+/// Returns the paths that no command may read, in its home and on this machine, except in the kernel's file systems, which
+/// every sandbox has to itself.
 fn always_hidden(home: &str) -> Vec<String> {
     let Ok(home) = CanonicalPath::assume_canonical(home) else { return vec![] };
     let paths = secrets(&home).into_iter().map(|path| path.as_str().to_owned());
     let of_the_kernel = |path: &String| ["/proc", "/dev", "/sys"].contains(&path.as_str());
-    // What is not there hides nothing, and most of these are not.
+    // Most of these paths do not exist, and hiding them would have no effect.
     paths.filter(|path| !of_the_kernel(path) && fs::symlink_metadata(path).is_ok()).collect()
 }

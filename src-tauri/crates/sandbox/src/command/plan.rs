@@ -1,4 +1,4 @@
-//! The sandbox that a command line, settings and surroundings ask for, as a plain value.
+//! Plans the sandbox for a command line, settings and context, as a plain value.
 
 use std::{
     collections::BTreeMap,
@@ -23,23 +23,23 @@ use crate::{
     supervisor::ForegroundCommand,
 };
 
-/// The variable that puts all of IronCurtain's directories under one.
+/// Variable that moves all of IronCurtain's directories below one.
 const HOME_VARIABLE: &str = "IRONCURTAIN_HOME";
 
-/// The folder in which the sandbox always has room for temporary files.
+/// Folder in which the sandbox always has room for temporary files.
 const OWN_TEMPORARY: &str = "/dev/shm";
 
-/// The sandbox to be made, and the proxy beside it.
+/// Planned sandbox, and its proxy.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) foreground: ForegroundCommand,
-    /// The hosts that are reached, where some are.
+    /// Proxy configuration, if any hosts are allowed.
     pub(super) proxy: Option<ProxyConfig>,
-    /// The notes that a person should read.
+    /// Notes for the user.
     pub(super) notes: Vec<String>,
 }
 
-/// The surroundings of a command.
+/// Context of a command: environment and directories of this process.
 #[derive(Debug)]
 pub(super) struct CommandContext {
     pub(super) home: String,
@@ -48,10 +48,10 @@ pub(super) struct CommandContext {
     env: BTreeMap<String, String>,
 }
 
-/// The reasons why a command is not run.
+/// Error planning a command.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PlanError {
-    #[error("the home directory is not known: set `HOME` to a directory that is there")]
+    #[error("no home directory; set `HOME` to an existing directory")]
     Home,
     #[error("`{0}` is not UTF-8")]
     NotText(String),
@@ -66,10 +66,10 @@ pub(super) enum PlanError {
 }
 
 impl CommandContext {
-    /// Looks at this process.
+    /// Reads the context of this process.
     pub(super) fn look() -> Result<Self, PlanError> {
         let home = env::home_dir().and_then(|home| home.canonicalize().ok()).ok_or(PlanError::Home)?;
-        // What is not text cannot be written down in a specification.
+        // A specification can hold UTF-8 only.
         let text =
             |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
         Ok(Self {
@@ -80,7 +80,7 @@ impl CommandContext {
         })
     }
 
-    /// IronCurtain's own directories, wherever the environment may have put them.
+    /// Returns IronCurtain's own directories, wherever the environment places them.
     fn own(&self) -> Vec<PathBuf> {
         let home = Path::new(&self.home);
         let placed = |variable: &str| self.env.get(variable).map(PathBuf::from);
@@ -93,13 +93,13 @@ impl CommandContext {
 }
 
 impl CommandContext {
-    /// The folder in which the trusted process keeps what its sandboxes share, which a command's sandbox shares with them.
+    /// Returns the folder in which the trusted process keeps the state of its sandboxes, shared with a command's sandbox.
     pub(super) fn state_dir(&self) -> Result<String, PlanError> {
         let placed = |variable: &str| self.env.get(variable).filter(|dir| !dir.is_empty()).map(PathBuf::from);
         let state = match placed(HOME_VARIABLE) {
             Some(all) => Path::new(&self.cwd).join(all).join("state"),
             None => {
-                // A relative one counts as none.
+                // A relative path counts as unset.
                 let base = placed("XDG_STATE_HOME").filter(|dir| dir.is_absolute());
                 base.unwrap_or_else(|| Path::new(&self.home).join(".local/state")).join("ironcurtain")
             }
@@ -108,7 +108,7 @@ impl CommandContext {
     }
 }
 
-/// Works it out, and refuses what cannot be carried out as it is written.
+/// Plans the sandbox, and refuses settings that cannot be applied as written.
 pub(super) fn plan(
     run: &CommandLine,
     arguments: &CommandArguments,
@@ -122,7 +122,7 @@ pub(super) fn plan(
     let mut cwd = around.cwd.clone();
     if cwd == "/" || !lists.shows(&cwd).map_err(ListError::from)? {
         if cwd != "/" {
-            notes.push(format!("the working directory `{cwd}` is hidden: the command starts in `/`"));
+            notes.push(format!("the working directory `{cwd}` is hidden, so the command starts in `/`"));
         }
         cwd = String::new();
     }
@@ -192,7 +192,7 @@ fn argv(run: &CommandLine) -> Vec<String> {
     }
 }
 
-/// The configuration of the proxy; there is none where nothing is reached.
+/// Returns the configuration of the proxy, or `None` if no hosts are allowed.
 fn orders(settings: &SrtSettingsFile, debug: bool) -> Result<Option<ProxyConfig>, PlanError> {
     let network = &settings.network;
     let none: [&str; 0] = [];

@@ -1,7 +1,7 @@
-//! Starting the proxy of a command: a process of its own, outside the sandbox, that is there only where hosts are allowed.
+//! Starts the proxy of a command: a separate process outside the sandbox, only if hosts are allowed.
 //!
 //! - INVARIANT: it is started before this process enters any namespace, and dies with it.
-//! - It gets the sandbox's listener and its orders, and no other descriptor but standard error.
+//! - It gets the sandbox's listener and its configuration, and no other descriptor except standard error.
 
 use std::{
     io::{self, Write},
@@ -20,18 +20,16 @@ use crate::{
     sys,
 };
 
-/// The reasons why there is no proxy.
+/// Error starting the proxy.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProxyError {
-    #[error(
-        "hosts are allowed, and the program `{program}` that connects to them could not be started: {source}"
-    )]
+    #[error("failed to start the proxy `{program}`, which the allowed hosts need: {source}")]
     Start { program: String, source: io::Error },
-    #[error("the program that connects to hosts could not be told what to do: {0}")]
+    #[error("failed to configure the proxy: {0}")]
     Tell(#[from] io::Error),
 }
 
-/// Starts it; the sandbox's listener is to be sent to what this returns.
+/// Starts the proxy, and returns the socket on which to send it the sandbox's listener.
 pub(super) fn start(orders: &ProxyConfig, own_program: &str) -> Result<OwnedFd, ProxyError> {
     let program = Path::new(own_program).with_file_name(PROXY_PROGRAM);
     let (ours, theirs) = UnixStream::pair()?;
@@ -42,11 +40,11 @@ pub(super) fn start(orders: &ProxyConfig, own_program: &str) -> Result<OwnedFd, 
         .arg(theirs.as_raw_fd().to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
-        // What a person types at the terminal is for the command.
+        // Signals typed at the terminal are for the command.
         .process_group(0);
     sys::process::die_with_parent(&mut command);
     sys::process::inherit(&mut command, &[theirs.as_fd()]);
-    sys::process::prepare(&mut command, sys::signals::let_go);
+    sys::process::prepare(&mut command, sys::signals::unblock);
     let started = command.spawn();
     let mut proxy = started.map_err(failed)?;
     let orders = serde_json::to_vec(orders).map_err(io::Error::from)?;

@@ -1,7 +1,7 @@
-//! Carrying out a plan in a mount namespace of one's own.
+//! Applies a mount plan in a private mount namespace.
 //!
-//! - INVARIANT: each step is carried out on a place opened without following any symlink.
-//! - What covers a hidden path is read-only, so nobody inside can open it up by changing its mode.
+//! - INVARIANT: each step operates on a path opened without following symlinks.
+//! - The cover of a hidden path is read-only, so no process in the sandbox can open it up by changing its mode.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -22,29 +22,29 @@ use crate::{
     tree::{attach, copy},
 };
 
-/// The folder where empty covers are made, before anything of the plan is in place. Nobody looks for anything else there
-/// in the namespaces that plans are carried out in, so it stays: to unmount something takes the kernel milliseconds.
+/// Folder where empty covers are made, before the plan is applied. It is unused in the namespaces that apply plans, so it
+/// stays mounted: unmounting takes the kernel milliseconds.
 const WORKSHOP: &str = "/proc";
 
 impl MountPlan {
-    /// Makes it so, in the calling process's mount namespace.
+    /// Applies the whole plan in the calling process's mount namespace.
     pub(crate) fn apply(&self) -> io::Result<()> {
         self.carry_out(|_| true)
     }
 
-    /// Only what is hidden, and shown again.
+    /// Applies only hidden and re-opened paths.
     pub(crate) fn hide(&self) -> io::Result<()> {
         self.carry_out(PathTreatment::shows)
     }
 
-    /// Only what is kept in its place, and closed for writing.
+    /// Applies only pinned and read-only paths.
     pub(crate) fn close(&self) -> io::Result<()> {
         self.carry_out(|step| !step.shows())
     }
 
     fn carry_out(&self, wanted: impl Fn(&PathTreatment) -> bool) -> io::Result<()> {
         let steps = || self.0.iter().filter(|(_, step)| wanted(step));
-        // What is shown again is picked up before what is around it is covered.
+        // Open re-opened paths before the tree around them is covered.
         let mut reopened = BTreeMap::new();
         for (path, step) in steps() {
             if let PathTreatment::Reopen { writable } = step {
@@ -74,7 +74,7 @@ impl MountPlan {
     }
 }
 
-/// A path that is gone by now needs no closing; should it come back, it is closed like what a program outside replaced.
+/// Ignores a path that no longer exists. If it reappears, it is masked like one that a program outside replaced.
 fn unless_gone(done: Result<(), Errno>) -> Result<(), Errno> {
     match done {
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),
@@ -82,11 +82,11 @@ fn unless_gone(done: Result<(), Errno>) -> Result<(), Errno> {
     }
 }
 
-/// Empty and closed things to put over paths.
+/// Empty, inaccessible mounts to put over paths.
 #[derive(Default)]
 struct Covers {
     workshop: Option<OwnedFd>,
-    /// One for each hidden path, in path order, with the places on it that are needed.
+    /// One for each hidden path, in path order, with the mount points needed on it.
     made: VecDeque<OwnedFd>,
 }
 
@@ -112,7 +112,7 @@ impl Covers {
         Ok(Self { workshop: Some(workshop), made })
     }
 
-    /// Covers a pipe, a socket or a folder; nothing else.
+    /// Covers a pipe, a socket or a folder, and ignores other kinds.
     fn cover_special(&self, path: &str) -> Result<(), Errno> {
         let place = open_plain_end(CWD, &*raw(path))?;
         let kind = FileType::from_raw_mode(fstat(&place)?.st_mode);
@@ -140,7 +140,7 @@ fn cover_for(
         FileKind::Directory if points.is_empty() => open_plain(workshop, EMPTY_FOLDER)?,
         FileKind::Directory => {
             let name = number.to_string();
-            // Passed through, but not listed.
+            // Can be traversed but not listed.
             make(workshop, &name, FileKind::Directory, 0o111)?;
             let cover = open_plain(workshop, &name)?;
             for (point, kind) in points {
@@ -177,7 +177,7 @@ fn make(place: impl AsFd, name: &str, kind: FileKind, mode: u32) -> Result<(), E
     }
 }
 
-/// Makes a path a mount of its own.
+/// Bind-mounts a path over itself.
 pub(crate) fn over_itself(path: &str, read_only: bool) -> Result<(), Errno> {
     let place = open_plain_end(CWD, path)?;
     attach(&copy(&place, read_only, true)?, &place)

@@ -1,4 +1,4 @@
-//! Real paths: symlinks resolved, and other ways to the same place found.
+//! Resolves symlinks, and finds other paths to the same place.
 
 use std::{
     fs,
@@ -11,18 +11,18 @@ use crate::{
     place::{FileId, FileKind},
 };
 
-/// The reasons why a view cannot be made.
+/// Error resolving the paths of a view.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LayoutError {
-    #[error("`{path}` cannot be looked at: {source}")]
+    #[error("failed to inspect `{path}`: {source}")]
     Look { path: String, source: io::Error },
-    #[error("`{path}` leads through a symlink to `{real}`: name that, if it is what is meant")]
+    #[error("`{path}` contains a symlink to `{real}`; use that path instead")]
     Symlink { path: String, real: String },
-    #[error("`{0}` leads to a path that is not UTF-8")]
+    #[error("`{0}` resolves to a path that is not UTF-8")]
     NotText(String),
 }
 
-/// The canonical path of `path`; none when there is nothing, or nothing that the person's own rights reach.
+/// Returns the canonical path of `path`, or `None` if it does not exist or the user cannot reach it.
 pub(crate) fn real(path: &str) -> Result<Option<String>, LayoutError> {
     match fs::canonicalize(path) {
         Ok(real) => text(real, path).map(Some),
@@ -31,16 +31,16 @@ pub(crate) fn real(path: &str) -> Result<Option<String>, LayoutError> {
     }
 }
 
-/// The same, and whether it is a directory.
+/// Returns the canonical path of `path` and its kind.
 pub(crate) fn real_kind(path: &str) -> Result<Option<(String, FileKind)>, LayoutError> {
     let Some(real) = real(path)? else { return Ok(None) };
     let kind = if Path::new(&real).is_dir() { FileKind::Directory } else { FileKind::File };
     Ok(Some((real, kind)))
 }
 
-/// `path` itself if it exists and has no symlink in it.
+/// Returns `path` itself if it exists and contains no symlink.
 ///
-/// For callers that open the path: a link that a sandbox may have put there must not lead them elsewhere.
+/// For callers that open the path: a symlink that a sandbox may have created must not redirect them.
 pub(super) fn plain(path: &str) -> Result<Option<&str>, LayoutError> {
     match real(path)? {
         Some(real) if real == path => Ok(Some(path)),
@@ -49,7 +49,7 @@ pub(super) fn plain(path: &str) -> Result<Option<&str>, LayoutError> {
     }
 }
 
-/// The canonical path of the symlink that `path` ends in, if it does.
+/// Returns the canonical path of the symlink at `path`, if `path` is one.
 pub(super) fn link(path: &str) -> Result<Option<String>, LayoutError> {
     let is_link = fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
     let Some((above, name)) = path.rsplit_once('/').filter(|_| is_link) else { return Ok(None) };
@@ -57,16 +57,16 @@ pub(super) fn link(path: &str) -> Result<Option<String>, LayoutError> {
     Ok(real(above)?.map(|above| format!("{}/{name}", above.trim_end_matches('/'))))
 }
 
-/// A mount that nothing covers, by its point.
+/// Mount point and entry of a mount that no other mount covers.
 pub(super) type VisibleMount<'a> = (PathBuf, &'a MountEntry);
 
-/// The mounts that nothing covers.
+/// Returns the mounts that no other mount covers.
 pub(super) fn mounted(table: &MountInfo) -> Vec<VisibleMount<'_>> {
     let points = table.by_point().into_iter();
     points.filter_map(|(point, id)| Some((PathBuf::from(point), table.get(id)?))).collect()
 }
 
-/// Further paths at which the same place, or something inside of it, is mounted.
+/// Returns further paths at which the same place, or something inside it, is mounted.
 pub(super) fn aliases(real: &str, mounted: &[VisibleMount<'_>]) -> Result<Vec<String>, LayoutError> {
     let path = Path::new(real);
     let around = mounted.iter().filter(|(point, _)| path.starts_with(point));
@@ -79,7 +79,7 @@ pub(super) fn aliases(real: &str, mounted: &[VisibleMount<'_>]) -> Result<Vec<St
 
     let mut found = Vec::new();
     for (other, mount) in mounted.iter().filter(|(_, mount)| mount.device == entry.device) {
-        // Covered by another mount, a path leads somewhere else than the table says of this one.
+        // If another mount covers the path, it leads elsewhere than this table entry says.
         let (alias, is_one) = if let Ok(rest) = in_file_system.strip_prefix(&mount.root) {
             let alias: PathBuf = other.join(rest).components().collect();
             let is_one = FileId::at(&alias).is_some_and(|found| Some(found) == own);
@@ -90,7 +90,7 @@ pub(super) fn aliases(real: &str, mounted: &[VisibleMount<'_>]) -> Result<Vec<St
         } else {
             continue;
         };
-        // What lies below is hidden with it.
+        // An alias below the path is hidden with it.
         if is_one && !alias.starts_with(path) {
             found.push(text(alias, real)?);
         }
@@ -102,7 +102,7 @@ fn text(path: PathBuf, asked: &str) -> Result<String, LayoutError> {
     path.into_os_string().into_string().map_err(|_| LayoutError::NotText(asked.to_owned()))
 }
 
-/// Nothing there, or nothing that the person could reach.
+/// Returns true if the path does not exist or the user cannot reach it.
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::PermissionDenied)
         || error.raw_os_error() == Some(libc::ELOOP)

@@ -1,9 +1,9 @@
-//! The mounts that a sandbox starts with: copied by a child while bubblewrap sets up, and moved in when that is done.
+//! Initial mounts of a sandbox, copied by a child while bubblewrap sets up, then moved in.
 //!
-//! - Bubblewrap would do the same, and reads the kernel's table of mounts for each of them.
-//! - INVARIANT: hidden paths are covered before anything is copied, and what must not be written is closed before what is
-//!   writable is.
-//! - The child is in a namespace of its own, in which the plan of the view is made, and with which that ends.
+//! - Bubblewrap could make them too, but reads the kernel's mount table for each one.
+//! - INVARIANT: hidden paths are covered before anything is copied, and read-only paths are closed before writable trees are
+//!   mounted.
+//! - The child applies the view's plan in its own namespace, which is destroyed when the child exits.
 
 use std::{
     collections::BTreeMap,
@@ -30,42 +30,43 @@ use crate::{
     tree::{attach, copy},
 };
 
-/// As long as bubblewrap may take.
+/// Timeout for bubblewrap.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The mounts that a sandbox starts with.
+/// Initial mounts of a sandbox.
 #[derive(Clone, Debug)]
 pub(crate) struct InitialMounts {
-    /// The paths that are hidden and closed in the trees below.
+    /// Hidden and closed paths in the trees below.
     pub(crate) plan: MountPlan,
-    /// Shown, and whether to be written.
+    /// Shown paths, and whether each is writable.
     pub(crate) shown: BTreeMap<String, bool>,
-    /// Paths of the sandbox's own that are closed for writing.
+    /// The sandbox's own paths to make read-only.
     pub(crate) read_only_paths: Vec<String>,
-    /// Files of the sandbox's own that nobody is to open.
+    /// The sandbox's own files to make inaccessible.
     pub(crate) masked: Vec<String>,
-    /// True when the sandbox has a `/tmp` of its own.
+    /// True if the sandbox has a private `/tmp`.
     pub(crate) own_tmp: bool,
 }
 
-/// The child that has them ready. It may take some milliseconds to end when all is done, for which whoever drops this waits.
+/// Child that prepares the mounts. It may take some milliseconds to exit after the work is done; dropping this value waits
+/// for it.
 #[derive(Debug)]
 pub(crate) struct InitialMountsChild {
     conversation: UnixStream,
     _child: Forked,
 }
 
-/// The child's last word to the supervisor.
+/// Child's final report to the supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 enum ChildReport {
-    /// The mount ids of what was shown.
+    /// Mount ids of the shown paths.
     Shown(BTreeMap<String, u64>),
-    /// Why it could not be.
+    /// Reason for the failure.
     Failed(String),
 }
 
 impl InitialMountsChild {
-    /// Begins.
+    /// Starts the child.
     pub(crate) fn start(first: InitialMounts) -> io::Result<Self> {
         let (conversation, theirs) = UnixStream::pair()?;
         let child = fork(theirs.as_fd(), || {
@@ -74,16 +75,16 @@ impl InitialMountsChild {
                 Err(error) => ChildReport::Failed(error.to_string()),
             };
             let said = serde_json::to_vec(&said).unwrap_or_default();
-            // Nobody listens when the supervisor is gone.
+            // Ignore the error: the supervisor may have exited.
             let _ = (&theirs).write_all(&said).and_then(|()| theirs.shutdown(Shutdown::Write));
         })?;
         Ok(Self { conversation, _child: child })
     }
 
-    /// Has them moved into the sandbox whose first process is `process`; returns their mount ids.
+    /// Moves the mounts into the sandbox whose init is `process`, and returns their mount ids.
     pub(crate) fn finish(&mut self, process: &OwnedFd) -> io::Result<BTreeMap<String, u64>> {
         self.conversation.set_read_timeout(Some(PATIENCE))?;
-        // Neither succeeds when the child has given up already; what it said is the reason.
+        // Sending fails if the child has already failed; its report has the reason.
         let sent = fd_passing::send(&self.conversation, process);
         let mut said = Vec::new();
         let heard = self.conversation.read_to_end(&mut said);
@@ -95,10 +96,10 @@ impl InitialMountsChild {
     }
 }
 
-/// A tree with the place it goes to.
+/// Mount tree and its destination.
 struct MountTree {
     path: String,
-    /// The canonical path of `path`.
+    /// Canonical path of `path`.
     real: PathBuf,
     kind: FileKind,
     tree: OwnedFd,
@@ -121,8 +122,8 @@ impl InitialMounts {
         self.read_only_paths.iter().try_for_each(|path| over_itself(path, true).map_err(at(path)))?;
         masks.iter().try_for_each(|mask| mask.put(&mut inside).map(drop))?;
         let shown = trees.iter().map(|tree| Ok((tree.put(&mut inside)?, mount_id(&tree.tree)?))).collect();
-        // To end a namespace and a copy of a root takes the kernel up to some milliseconds: they end with this child, when
-        // nobody waits for them any more.
+        // Destroying a namespace and a copy of a root can take the kernel milliseconds. Leave both to the exit of this child,
+        // which delays nothing.
         std::mem::forget((own, inside));
         shown
     }
@@ -135,21 +136,21 @@ impl InitialMounts {
 
 impl MountTree {
     fn of(source: &str, path: &str, read_only: bool) -> io::Result<Self> {
-        // What is written to must be what was looked at; what is read may be a link, as files of `/etc` are.
+        // A writable path must be the one that was checked; a read-only one may be a symlink, as files of `/etc` are.
         let real = if read_only { fs::canonicalize(source)? } else { source.into() };
         let place = open_plain(CWD, &real).map_err(at(path))?;
         let stat = fstat(&place).map_err(at(path))?;
-        // Sockets and their like are mounted on files.
+        // Sockets and similar are mounted on files.
         let kind = FileKind::of(&stat).unwrap_or(FileKind::File);
         let tree = copy(&place, read_only, true).map_err(at(path))?;
         Ok(Self { path: path.to_owned(), real, kind, tree })
     }
 
-    /// Mounts it; returns where.
+    /// Mounts the tree and returns its path.
     fn put(&self, inside: &mut Inside<'_>) -> io::Result<String> {
         let (path, place) = match inside.mount_point(&self.path, self.kind) {
             Ok(place) => (self.path.as_str(), place),
-            // A link that the sandbox has, too, is not mounted on, but what it leads to.
+            // If the sandbox has the same symlink, mount on its target instead.
             Err(error) => {
                 let real = self.real.to_str().filter(|real| *real != self.path);
                 let real = real.ok_or_else(|| io::Error::other(error))?;

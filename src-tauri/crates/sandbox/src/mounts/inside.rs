@@ -1,8 +1,8 @@
-//! Changing the mounts of a sandbox from inside its namespaces, in a child that enters them and ends.
+//! Changes a sandbox's mounts from inside its namespaces, in a short-lived child that enters them.
 //!
-//! - The child goes through the user namespace that owns the mount namespace, which is not the one the server is in.
-//! - A change is checked as far as can be before it begins. If it fails half-way all the same, the answer is
-//!   [`MountError::Broken`], and the sandbox ends: no state in between is ever reported as done.
+//! - The child enters the user namespace that owns the mount namespace, which is not the server's.
+//! - A change is checked as far as possible beforehand. If it still fails half-way, the answer is [`MountError::Broken`] and
+//!   the sandbox is terminated: no intermediate state is ever reported as success.
 
 mod point;
 mod release;
@@ -34,20 +34,20 @@ use crate::{
     sys, tree,
 };
 
-/// The namespaces of a running sandbox.
+/// Namespaces of a running sandbox.
 #[derive(Debug)]
 pub(crate) struct SandboxNamespaces {
     user: OwnedFd,
     mounts: OwnedFd,
-    /// `/proc/PID` of its first process, seen from outside.
+    /// `/proc/PID` of its init, seen from outside.
     process: OwnedFd,
-    /// The mount id of its root.
+    /// Mount id of its root.
     root_id: u64,
-    /// The mount id of its private `/tmp`.
+    /// Mount id of its private `/tmp`.
     tmp_id: Option<u64>,
 }
 
-/// The change at one path: what goes, what comes, and what is to stay on top.
+/// Change at one path: the old mount, the new one, and the mounts that stay on top.
 #[derive(Debug)]
 pub(super) struct MountChange {
     pub(super) old: Option<MountedPath>,
@@ -55,9 +55,9 @@ pub(super) struct MountChange {
     pub(super) carried: Vec<MountedPath>,
     pub(super) made: Vec<CreatedPoint>,
     pub(super) path: String,
-    /// The place of what goes on the sandbox's own root: there, what lies on it can be put back before it goes.
+    /// Place on the sandbox's own root under the old mount, where the mounts on top of it can be moved before it is removed.
     pub(super) under: Option<OwnedFd>,
-    /// By which mounts a file may still be shown when `old` is gone.
+    /// Mounts that may still show a file after `old` is removed.
     pub(super) granted: Vec<u64>,
 }
 
@@ -68,47 +68,46 @@ pub(super) struct MountedPath {
     pub(super) mount_id: u64,
 }
 
-/// A mount to be.
+/// A mount to add.
 #[derive(Debug)]
 pub(super) struct NewMount {
     pub(super) path: String,
     pub(super) kind: FileKind,
 }
 
-/// The outcome of a change.
+/// Outcome of a change.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct MountOutcome {
-    /// Of what went, if something did.
+    /// Outcome for the old mount, if there was one.
     pub(super) let_go: Option<UnmountOutcome>,
-    /// The mount points that exist for us now.
+    /// Mount points that now exist because of us.
     pub(super) made: Vec<CreatedPoint>,
 }
 
 impl SandboxNamespaces {
-    /// The sandbox whose first process is `process`, a directory of `/proc`; it has a `/tmp` of its own or not.
+    /// Opens the namespaces of the sandbox whose init is `process`, a directory of `/proc`.
     pub(crate) fn of(process: OwnedFd, own_tmp: bool) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let mounts = openat(&process, "ns/mnt", flags, Mode::empty())?;
         let user = sys::mount::owning_user_namespace(&mounts)?;
         let root_id = mount_id_of(&process, "root")?;
-        // Through the process's root, so that it is the sandbox's.
+        // Resolve through the process's root, which is the sandbox's.
         let tmp_id = own_tmp.then(|| mount_id_of(&process, "root/tmp")).transpose()?;
         Ok(Self { user, mounts, process, root_id, tmp_id })
     }
 
-    /// Its mount namespace.
+    /// Returns the sandbox's mount namespace.
     pub(crate) fn namespace(&self) -> BorrowedFd<'_> {
         self.mounts.as_fd()
     }
 
-    /// True when its first process still has the root that it had. One that has been moved to another root, or to other namespaces,
-    /// has another.
+    /// Returns true if the init still has the same root. If it was moved to another root or other namespaces, the root differs.
     pub(crate) fn is_as_entered(&self) -> io::Result<bool> {
         Ok(mount_id_of(&self.process, "root")? == self.root_id)
     }
 
-    /// Carries out `change`, whose new mount is `tree`; gives the place of the sandbox's own root that it was put on, if it
-    /// was put there.
+    /// Applies `change`, mounting `tree` if it adds a mount. Returns the place on the sandbox's own root on which the new mount was
+    /// put, if it was put there.
     pub(super) fn change(
         &self,
         change: MountChange,
@@ -122,12 +121,12 @@ impl SandboxNamespaces {
         };
         let said = sys::process::in_fork(work).map_err(|error| broken(error.to_string()))?;
         let outcome = serde_json::from_slice::<Result<MountOutcome, MountError>>(&said)
-            .map_err(|error| broken(format!("the child that changes mounts said nothing: {error}")))??;
+            .map_err(|error| broken(format!("no report from the child that changes mounts: {error}")))??;
         drop(theirs);
         Ok((outcome, fd_passing::receive(&ours).ok()))
     }
 
-    /// Puts `tree` over what is at `path`, whatever mount that is on.
+    /// Puts `tree` over `path`, on any mount.
     pub(crate) fn cover(&self, path: &str, tree: &OwnedFd) -> io::Result<()> {
         sys::process::try_in_fork(|| {
             let inside = self.enter().map_err(io::Error::other)?;
@@ -145,17 +144,17 @@ impl SandboxNamespaces {
         entered().map_err(|error| MountError::kernel("entering", "the sandbox", error))
     }
 
-    /// The id of the mount that a path in it is on.
+    /// Returns the id of the mount that a path in the sandbox is on.
     pub(crate) fn mount_at(&self, path: &str) -> io::Result<u64> {
         mount_id_of(&self.process, &format!("root/{}", path.trim_start_matches('/')))
     }
 
-    /// Its first process, a directory of `/proc`.
+    /// Returns its init, a directory of `/proc`.
     pub(super) fn process(&self) -> &OwnedFd {
         &self.process
     }
 
-    /// True when its first process ends or has ended, and so all of it. What cannot be found out counts as running.
+    /// Returns true if its init is exiting or has exited. An unknown state counts as running.
     pub(crate) fn has_ended(&self) -> bool {
         let opened = openat(&self.process, "stat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         let stat = opened.map_err(io::Error::from).and_then(|stat| io::read_to_string(File::from(stat)));
@@ -173,27 +172,27 @@ impl SandboxNamespaces {
     }
 }
 
-/// A process that is in the sandbox's namespaces, with nobody in the sandbox able to see it.
+/// A process in the sandbox's namespaces that the sandbox's processes cannot see.
 pub(super) struct Inside<'a> {
     sandbox: &'a SandboxNamespaces,
     root: OwnedFd,
-    /// A detached copy of the root that can be written, and that only this process sees.
+    /// Writable detached copy of the root, visible only to this process.
     writable_root: Option<OwnedFd>,
     made: Vec<CreatedPoint>,
 }
 
-/// A mount that stays: its root, and where it goes.
+/// A mount that stays, and its new place.
 struct KeptMount {
     mount: OwnedFd,
     path: String,
     kind: FileKind,
-    /// Its place in the new tree, or under what goes, if there is one.
+    /// Its place in the new tree, or under the old mount, if there is one.
     target: Option<OwnedFd>,
 }
 
 impl Inside<'_> {
-    /// Carries a change out. What is shown before and after is shown all the time: what comes is there before what goes goes, where the kernel can
-    /// do that. `door` takes the place that what comes is put on.
+    /// Carries out a change. A path shown before and after stays visible throughout: the new mount is added before the old one is
+    /// removed, where the kernel supports that. `door` receives the place that the new mount is put on.
     fn carry_out(
         mut self,
         change: MountChange,
@@ -208,7 +207,7 @@ impl Inside<'_> {
         for placed in &carried {
             match self.pick_up(placed, new.as_ref(), under.as_ref().map(|under| (under, path.as_str()))) {
                 Ok(carried) => staying.push(carried),
-                // Taking away must not fail because something else has been moved out of reach.
+                // Removal must not fail because another mount has been moved out of reach.
                 Err(_) if new.is_none() => lost = true,
                 Err(error) => return Err(error),
             }
@@ -217,7 +216,7 @@ impl Inside<'_> {
             old.as_ref().zip(new.as_ref()).is_some_and(|(old, new)| self.slide_beneath(old, new));
         let has_place = |carried: &KeptMount| carried.target.is_some() && (is_beneath || new.is_none());
         let (first, last): (Vec<_>, Vec<_>) = staying.into_iter().partition(has_place);
-        lost |= self.put_all_down(first, new.is_some())?;
+        lost |= self.put_back_all(first, new.is_some())?;
         let aside = old.as_ref().map(|old| self.set_aside(old)).transpose()?;
         if let Some((new, tree)) = new.as_ref().filter(|_| !is_beneath)
             && let Err(error) = self.put(new, tree, door)
@@ -228,7 +227,7 @@ impl Inside<'_> {
                 None => error,
             });
         }
-        lost |= self.put_all_down(last, new.is_some())?;
+        lost |= self.put_back_all(last, new.is_some())?;
         let mut let_go = aside.map(|aside| self.release(aside, &path, &granted)).transpose()?;
         if let Some(let_go) = let_go.as_mut().filter(|_| lost) {
             let_go.proof = UnmountProof::Held;
@@ -237,28 +236,28 @@ impl Inside<'_> {
         Ok(MountOutcome { let_go, made: self.made })
     }
 
-    /// Mounts it.
+    /// Puts the new mount in place.
     fn put(&mut self, new: &NewMount, tree: &OwnedFd, door: &UnixStream) -> Result<(), MountError> {
         let point = self.mount_point(&new.path, new.kind)?;
-        // Nobody in the sandbox can move anything there.
+        // Processes in the sandbox cannot move anything on the root.
         let is_root = mount_id(&point).is_ok_and(|id| id == self.sandbox.root_id);
         tree::attach(tree, &point).map_err(|error| MountError::kernel("mounting", &new.path, error))?;
         if is_root {
-            // Without it, what lies on this mount is put back a moment after that has gone.
+            // Ignore the error: without it, mounts on top of this one are put back slightly after it is removed.
             let _ = fd_passing::send(door, &point);
         }
         Ok(())
     }
 
-    /// Puts what comes under what goes, which hides it until then; whether that could be done.
+    /// Mounts the new tree beneath the old mount, which hides it until removed. Returns whether that worked.
     fn slide_beneath(&self, old: &MountedPath, (new, tree): &(NewMount, OwnedFd)) -> bool {
         let top = open_plain(&self.root, &new.path).ok();
         let top = top.filter(|top| mount_id(top) == Ok(old.mount_id));
         top.is_some_and(|top| tree::attach_beneath(tree, &top).is_ok())
     }
 
-    /// True when one of them is lost; that is an error where something else comes.
-    fn put_all_down(&mut self, staying: Vec<KeptMount>, comes: bool) -> Result<bool, MountError> {
+    /// Puts the kept mounts back and returns true if one is lost, which is an error if a new mount is added.
+    fn put_back_all(&mut self, staying: Vec<KeptMount>, comes: bool) -> Result<bool, MountError> {
         let mut lost = false;
         for carried in staying {
             match self.put_down(carried) {
@@ -278,7 +277,7 @@ impl Inside<'_> {
     ) -> Result<KeptMount, MountError> {
         let path = placed.path.clone();
         let no_place = |error| {
-            let message = format!("`{path}` cannot be kept where it is: {error}");
+            let message = format!("failed to keep `{path}` in place: {error}");
             MountError::refused(MountRefusal::NoMountPoint, message)
         };
         let mount = open_plain(&self.root, &path).map_err(no_place)?;
@@ -311,16 +310,16 @@ impl Inside<'_> {
     }
 }
 
-/// The mount id of a place as a process sees it, which is a directory of `/proc`.
+/// Returns the mount id of a place as the process, a directory of `/proc`, sees it.
 fn mount_id_of(process: &OwnedFd, place: &str) -> io::Result<u64> {
     Ok(mount_id(openat(process, place, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)?)
 }
 
-/// True when a process ends, by its line in `/proc`: proc_pid_stat(5). It gives up its mounts before it is a zombie.
+/// Returns true if a process is exiting, by its `/proc` line: proc_pid_stat(5). It releases its mounts before it is a zombie.
 fn is_exiting(stat: &str) -> bool {
     /// `PF_EXITING` in the kernel's `include/linux/sched.h`.
     const EXITING: u64 = 0x4;
-    // The name may hold anything; what is counted comes after the parenthesis that ends it, the state first.
+    // The name may contain anything; the numbered fields follow its closing parenthesis, starting with the state.
     let flags = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(6)?.parse::<u64>().ok());
     flags.is_some_and(|flags| flags & EXITING != 0)
 }
@@ -330,11 +329,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_ends_is_told_from_one_that_runs() {
+    fn is_exiting_detects_exit() {
         assert!(!is_exiting(&std::fs::read_to_string("/proc/self/stat").unwrap()));
         let mut ended = std::process::Command::new("true").spawn().unwrap();
         let path = format!("/proc/{}/stat", ended.id());
-        // Not waited for, it stays a zombie.
+        // The child is not reaped, so it stays a zombie.
         while !is_exiting(&std::fs::read_to_string(&path).unwrap()) {
             std::thread::yield_now();
         }

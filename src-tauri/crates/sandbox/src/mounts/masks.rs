@@ -1,11 +1,11 @@
-//! The masks over hidden and closed paths in a running sandbox, and how a lost one is put back.
+//! Masks over hidden and closed paths in a running sandbox, and their restoration.
 //!
-//! - When a file is removed, or another is renamed over it, the kernel takes the mounts on it away in every namespace; when
-//!   it is renamed, they go along. Nothing in a sandbox can do that to what is masked, but programs outside can.
-//! - INVARIANT: a mask is in place while its mount is in the sandbox's table, at its path or at the one that its folder was
-//!   renamed to. One that is not is put over whatever stands at its path now.
-//! - The table has news of what was removed or replaced. Of what was renamed away and made anew it has none: the launcher,
-//!   which watches names, asks for a look ([`ControlOp::Check`](crate::ControlOp::Check)).
+//! - When a file is removed or replaced by a rename, the kernel removes the mounts on it in every namespace; when it is
+//!   renamed itself, they move along. The sandbox cannot do that to masked files, but programs outside can.
+//! - INVARIANT: a mask is in place while its mount is in the sandbox's table, at its path or at the path that its folder
+//!   was renamed to. A lost mask is put over the file that is at its path now.
+//! - The table reports removed and replaced files, but not a file that was renamed away and recreated. For that, the
+//!   launcher, which watches names, requests a check ([`ControlOp::Check`](crate::ControlOp::Check)).
 
 use std::{
     collections::BTreeMap,
@@ -22,7 +22,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{apart::tree_made_apart, inside::SandboxNamespaces};
+use super::{inside::SandboxNamespaces, isolated_tree::build_isolated_tree};
 use crate::{
     autostart::name_text::{raw, text},
     mount_plan::{MountPlan, PathTreatment},
@@ -32,17 +32,17 @@ use crate::{
     tree,
 };
 
-/// The number of times that a mask is put back whose path changes at that very moment.
+/// Maximum number of attempts to restore a mask whose path keeps changing.
 const TRIES: usize = 20;
 
-/// The masks of one sandbox.
+/// Masks of one sandbox.
 #[derive(Debug)]
 pub(crate) struct Masks {
-    /// The sandbox's root directory.
+    /// Root directory of the sandbox.
     root: OwnedFd,
-    /// Its table of mounts, which has news when mounts come or go.
+    /// Mount table of the sandbox, which reports changes.
     table: OwnedFd,
-    /// By the path of the tree that they are in.
+    /// Masks by the path of their tree.
     trees: BTreeMap<String, Vec<Mask>>,
 }
 
@@ -50,29 +50,29 @@ pub(crate) struct Masks {
 struct Mask {
     path: String,
     step: PathTreatment,
-    /// Its mount; none while nothing is at its path.
+    /// Mount id; `None` while the path does not exist.
     mount: Option<u64>,
-    /// The folder it is in.
+    /// Parent folder.
     folder: Option<FileId>,
 }
 
-/// A mask that was lost and is in place again.
+/// A mask that was lost and has been restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RestoredMask {
     pub(crate) path: String,
-    /// True when the path is hidden; else it is closed for writing.
+    /// True if the path is hidden; false if it is read-only.
     pub(crate) hidden: bool,
 }
 
 impl Masks {
-    /// Of a sandbox without any yet, whose first process is `process`, a directory of `/proc`.
+    /// Creates the empty set of masks of a sandbox whose init is `process`, a directory of `/proc`.
     pub(crate) fn of(process: &OwnedFd) -> io::Result<Self> {
         let root = openat(process, "root", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         let table = openat(process, "mountinfo", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         Ok(Self { root, table, trees: BTreeMap::new() })
     }
 
-    /// A tree was mounted at `path`, in place of what was there, with `plan` applied to it.
+    /// Records the masks of `plan` in a tree mounted at `path`, replacing earlier ones.
     pub(crate) fn put(&mut self, path: &str, plan: &MountPlan) {
         let masks = plan.masks().filter(|(masked, _)| is_below(masked, path));
         let masks = masks.map(|(masked, step)| Mask::find(&self.root, masked.clone(), step.clone()));
@@ -80,10 +80,10 @@ impl Masks {
         self.trees.insert(path.to_owned(), masks);
     }
 
-    /// Pipes and sockets have appeared, which are to be masked when this is restored.
+    /// Adds pipes and sockets to mask at the next [`restore`](Self::restore).
     ///
     /// # Errors
-    /// There are too many: the sandbox has to end.
+    /// There are too many: terminate the sandbox.
     pub(crate) fn add_special(&mut self, paths: &[String]) -> io::Result<()> {
         for path in paths {
             for (_, masks) in self.trees.iter_mut().filter(|(tree, _)| is_below(path, tree)) {
@@ -95,25 +95,27 @@ impl Masks {
         }
         let special = self.trees.values().flatten().filter(|mask| mask.is_special());
         if special.count() > 2 * MOST_MASKED {
-            return Err(io::Error::other("too many named pipes and sockets appeared in what it is shown"));
+            return Err(io::Error::other(
+                "too many named pipes and sockets appeared in the sandbox's folders",
+            ));
         }
         Ok(())
     }
 
-    /// The tree at `path` is not mounted any more.
+    /// Removes the masks of a tree that is no longer mounted.
     pub(crate) fn take_away(&mut self, path: &str) {
         self.trees.remove(path);
     }
 
-    /// Has news when a mask may be lost.
+    /// Returns a descriptor that becomes ready when a mask may be lost.
     pub(crate) fn news(&self) -> PollFd<'_> {
         PollFd::new(&self.table, PollFlags::PRI)
     }
 
-    /// Puts back what is lost, but where `is_written` says that the path is a grant of its own.
+    /// Restores lost masks, except paths for which `is_written` says that they are a grant themselves.
     ///
     /// # Errors
-    /// A path is not masked and cannot be: the sandbox has to end.
+    /// A path is not masked and cannot be masked: terminate the sandbox.
     pub(crate) fn restore(
         &mut self,
         sandbox: &SandboxNamespaces,
@@ -126,7 +128,7 @@ impl Masks {
             if mask.is_in_place(&self.root, &table) || is_written(&mask.path) {
                 continue;
             }
-            // Trees that lie on one another are masked at the same path.
+            // Nested trees have masks at the same path.
             if covered.contains(&mask.path) {
                 mask.look(&self.root);
             } else if mask.put_back(sandbox, &self.root)? {
@@ -136,7 +138,7 @@ impl Masks {
                 }
             }
         }
-        // One that appears at the same path again is reported again.
+        // Forget the mask, so that a special file that reappears at this path is reported again.
         self.trees
             .values_mut()
             .for_each(|masks| masks.retain(|mask| !mask.is_special() || mask.mount.is_some()));
@@ -151,7 +153,7 @@ impl Mask {
         mask
     }
 
-    /// Notes what is at its path, if that is a mount of its own. No symlink may be on the way.
+    /// Records the mount and the parent folder at its path. No symlink may be on the way.
     fn look(&mut self, root: &OwnedFd) {
         let place = open_plain_end(root, &*raw(relative(&self.path)));
         let about = place.and_then(|place| {
@@ -170,7 +172,7 @@ impl Mask {
         matches!(self.step, PathTreatment::Special)
     }
 
-    /// Returns true if a file stands at the path by now that needs no mask.
+    /// Returns true if the path now has a file that needs no mask.
     fn is_over(&self) -> bool {
         self.is_special() && !is_special(&self.path) && !is_folder(&self.path)
     }
@@ -181,7 +183,7 @@ impl Mask {
         if now == self.path {
             return true;
         }
-        // A folder on the way has another name, and it went along.
+        // A folder on the way was renamed, and the mask moved along.
         let name = |path: &str| path.rsplit_once('/').map(|(_, name)| name.to_owned());
         let went_along =
             self.folder.is_some() && folder(root, &now) == self.folder && name(&now) == name(&self.path);
@@ -191,7 +193,7 @@ impl Mask {
         went_along
     }
 
-    /// Masks what is at its path now; whether something is.
+    /// Masks the file at its path, and returns whether there is one.
     fn put_back(&mut self, sandbox: &SandboxNamespaces, root: &OwnedFd) -> io::Result<bool> {
         for _ in 0..TRIES {
             if self.is_over() {
@@ -208,18 +210,18 @@ impl Mask {
                     self.mount = None;
                     return Ok(false);
                 }
-                // Something else stands there by now.
+                // The path has changed again; retry.
                 Err(_) => {}
             }
         }
-        Err(io::Error::other(format!("`{}` cannot be masked again", self.path)))
+        Err(io::Error::other(format!("failed to restore the mask over `{}`", self.path)))
     }
 
     fn is_there(&self, root: &OwnedFd) -> bool {
         open_plain_end(root, &*raw(relative(&self.path))).is_ok()
     }
 
-    /// The tree that goes over the path, made of what is there.
+    /// Returns the cover for the path, made from the current file.
     fn tree(&self) -> io::Result<OwnedFd> {
         match &self.step {
             PathTreatment::Pin | PathTreatment::Reopen { .. } => {
@@ -230,11 +232,11 @@ impl Mask {
         }
     }
 
-    /// Something empty and closed.
+    /// Returns an empty, inaccessible cover.
     fn empty_tree(&self) -> io::Result<OwnedFd> {
         let hiding = MountPlan::hiding(&self.path)?;
-        tree_made_apart(&hiding, || Ok(tree::copy(&open_plain_end(CWD, &*raw(&self.path))?, true, true)?))
-            // Nothing there, or nothing any more, is told by the place itself.
+        build_isolated_tree(&hiding, || Ok(tree::copy(&open_plain_end(CWD, &*raw(&self.path))?, true, true)?))
+            // If the path does not exist, opening it gives the more precise error.
             .or_else(|error| open_plain_end(CWD, &*raw(&self.path)).map_err(io::Error::from).and(Err(error)))
     }
 }
@@ -244,7 +246,7 @@ fn is_gone(error: &io::Error) -> bool {
         || error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
 }
 
-/// The folder that `path` is in.
+/// Returns the identity of the parent folder of `path`.
 fn folder(root: impl AsFd, path: &str) -> Option<FileId> {
     let (above, _) = path.rsplit_once('/')?;
     let place =

@@ -1,7 +1,7 @@
-//! The host's side of a grant: opening exactly the path that was judged, and making a private copy of its mount.
+//! The host's side of a grant: opens exactly the path that was judged, and makes a private copy of its mount.
 //!
-//! - No component of the path may be a symlink: a canonical path has none, so one that is there now was put there since.
-//! - The copy never receives later mounts of the host, and carries neither setuid programs nor devices.
+//! - No component of the path may be a symlink: a canonical path has none, so a symlink was put there later.
+//! - The copy never receives later mounts of the host, and has no setuid programs or devices.
 
 use std::{io, os::fd::OwnedFd};
 
@@ -10,7 +10,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{MountError, apart::tree_made_apart};
+use super::{MountError, isolated_tree::build_isolated_tree};
 use crate::{
     control::MountRefusal,
     mount_plan::MountPlan,
@@ -29,13 +29,13 @@ pub(super) struct MountSource {
 }
 
 impl MountSource {
-    /// Opens `path` with `plan` applied to what is below it.
+    /// Opens `path`, with `plan` applied below it.
     pub(super) fn open(path: &str, access: MountAccess, plan: &MountPlan) -> Result<Self, MountError> {
         let place = open_plain(CWD, path).map_err(|error| cannot_open(path, error))?;
         let stat = fstat(&place).map_err(|error| MountError::kernel("looking at", path, error))?;
         let kind = FileKind::of(&stat).ok_or_else(|| {
             let kind = kind_name(FileType::from_raw_mode(stat.st_mode));
-            let message = format!("`{path}` is {kind}; only regular files and folders can be allowed");
+            let message = format!("`{path}` is {kind}; only regular files and folders can be granted");
             MountError::refused(MountRefusal::Kind, message)
         })?;
         let identity = FileId::of(&stat);
@@ -46,45 +46,45 @@ impl MountSource {
         Ok(Self { tree, kind, mount_id, identity })
     }
 
-    /// Refuses a directory where a file was given: it stands there since.
+    /// Refuses a directory where a file is required.
     pub(super) fn check_kind(&self, path: &str, file: bool) -> Result<(), MountError> {
         match self.kind {
             FileKind::Directory if file => Err(MountError::refused(
                 MountRefusal::Kind,
-                format!("`{path}` is a directory now, and was given as a file"),
+                format!("`{path}` is a directory, expected a file"),
             )),
             FileKind::Directory | FileKind::File => Ok(()),
         }
     }
 
-    /// Refuses a folder that took the place of something else after the watch for pipes and sockets was asked for.
+    /// Refuses a folder that replaced another file after the watch for pipes and sockets was requested.
     pub(super) fn check_watched(&self, path: &str, watched: bool) -> Result<(), MountError> {
         match self.kind {
             FileKind::Directory if !watched => Err(MountError::refused(
                 MountRefusal::Kind,
-                format!("`{path}` became a folder just now; try again"),
+                format!("`{path}` has just become a folder; try again"),
             )),
             FileKind::Directory | FileKind::File => Ok(()),
         }
     }
 }
 
-/// A private copy of the mount at `place`.
+/// Makes a private copy of the mount at `place`.
 fn copy(place: &OwnedFd, access: MountAccess) -> io::Result<OwnedFd> {
     Ok(tree::copy(place, access == MountAccess::ReadOnly, true)?)
 }
 
-/// The same with the plan applied, unless something else stands there by then.
+/// Makes a private copy with the plan applied. Fails if the path has been replaced in the meantime.
 fn copy_with_plan(
     path: &str,
     access: MountAccess,
     plan: &MountPlan,
     identity: FileId,
 ) -> io::Result<OwnedFd> {
-    tree_made_apart(plan, || {
+    build_isolated_tree(plan, || {
         let place = open_plain(CWD, path)?;
         if FileId::of(&fstat(&place)?) != identity {
-            return Err(io::Error::other("it was exchanged just now"));
+            return Err(io::Error::other("it was replaced just now"));
         }
         copy(&place, access)
     })
@@ -104,8 +104,10 @@ fn kind_name(kind: FileType) -> &'static str {
 fn cannot_open(path: &str, error: Errno) -> MountError {
     let (code, what) = match error {
         Errno::NOENT | Errno::NOTDIR => (MountRefusal::Missing, "does not exist"),
-        Errno::LOOP => (MountRefusal::Symlink, "has a symlink in it now: it is not what was asked about"),
-        Errno::ACCESS | Errno::PERM => (MountRefusal::Denied, "cannot be reached with your own rights"),
+        Errno::LOOP => {
+            (MountRefusal::Symlink, "now contains a symlink, so it is no longer the path that was judged")
+        }
+        Errno::ACCESS | Errno::PERM => (MountRefusal::Denied, "is not accessible with your permissions"),
         _ => return MountError::kernel("opening", path, error),
     };
     MountError::refused(code, format!("`{path}` {what}"))

@@ -1,11 +1,11 @@
-//! Names, without the addresses that the settings deny.
+//! Name resolution without the addresses that the settings deny.
 
 use std::{io, net::IpAddr};
 
 use ironcurtain_egress::{BoxFuture, Resolve, SystemResolver};
 use ironcurtain_sandbox::AddressRange;
 
-/// The machine's resolver, less what is denied.
+/// The machine's resolver, filtered.
 pub(crate) struct FilteredResolver {
     pub(crate) denied: Vec<AddressRange>,
     pub(crate) resolver: SystemResolver,
@@ -18,7 +18,7 @@ impl Resolve for FilteredResolver {
             let some = !found.is_empty();
             found.retain(|address| !self.denied.iter().any(|range| range.contains(*address)));
             if some && found.is_empty() {
-                let why = "it leads only to addresses on the list of denied resolved addresses";
+                let why = "it resolves only to addresses in `deniedResolvedAddresses`";
                 return Err(io::Error::other(why));
             }
             Ok(found)

@@ -1,10 +1,10 @@
-//! The record of a single command's connections: lines for the person, where they want them.
+//! Log of a single command's connections, on standard error.
 
 use std::io::{self, Write};
 
 use ironcurtain_egress::{BoxFuture, ConnectionEvent, ConnectionVerdict, PermittedBy, Record, RecordError};
 
-/// Tells on standard error, or keeps quiet.
+/// Logs connections on standard error, if enabled.
 pub(crate) struct StderrLog {
     pub(crate) tells: bool,
 }

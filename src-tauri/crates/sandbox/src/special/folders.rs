@@ -1,4 +1,4 @@
-//! The folders that are watched, and what the kernel reports about the names in them.
+//! Watched folders, and kernel events about the names in them.
 
 use std::{
     collections::BTreeMap,
@@ -26,12 +26,12 @@ use crate::{
     place::{is_at_or_below, open_plain_end},
 };
 
-/// Room for many events at once.
+/// Event buffer size in bytes.
 const ROOM: usize = 64 * 1024;
-/// The most events that are taken at once.
+/// Maximum number of events per read.
 const MOST_EVENTS: usize = 4_096;
 
-/// Reported about every watched folder. A folder in it whose mode changes may be listed from then on.
+/// Events reported for every watched folder. A folder whose mode changes may have become listable.
 const WATCHED: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVED_TO)
     .union(WatchFlags::MOVED_FROM)
@@ -46,35 +46,35 @@ pub(super) struct WatchedFolders {
     numbers: BTreeMap<String, i32>,
 }
 
-/// The names in a folder that matter.
+/// Relevant names in a folder.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FolderListing {
     pub(super) folders: Vec<String>,
     /// Pipes and sockets.
     pub(super) special: Vec<String>,
-    /// The number of all names.
+    /// Total number of names.
     pub(super) names: usize,
 }
 
-/// Something that has happened.
+/// Event in a watched folder.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FolderEvent {
-    /// A folder came, went, or can be looked into now.
+    /// A folder was created or removed, or may have become listable.
     Folder(String),
-    /// Something else came.
+    /// Another file was created.
     File(String),
     /// The kernel dropped events.
     Lost,
 }
 
-/// Why a folder is not watched.
+/// Error watching a folder.
 #[derive(Debug)]
 pub(super) enum FolderError {
-    /// It is gone, or another user's that nobody here reaches.
+    /// The folder was removed, or belongs to another user and is unreachable from the sandbox.
     OutOfReach,
-    /// It can be passed through, and not listed.
+    /// The folder can be traversed but not listed.
     Closed,
-    /// For people.
+    /// Another error, as a message for the user.
     Failed(String),
 }
 
@@ -85,7 +85,7 @@ impl WatchedFolders {
         Ok(Self { queue, paths: BTreeMap::new(), numbers: BTreeMap::new() })
     }
 
-    /// Watches a folder, and lists it then.
+    /// Watches a folder, then lists it.
     pub(super) fn watch(&mut self, path: &str) -> Result<FolderListing, FolderError> {
         let dir = open_folder(path)?;
         let way = format!("/proc/self/fd/{}", dir.as_raw_fd());
@@ -100,13 +100,13 @@ impl WatchedFolders {
             }
             Err(error) => {
                 let error = limited(error, "fs.inotify.max_user_watches");
-                return Err(FolderError::Failed(format!("`{path}` cannot be watched: {error}")));
+                return Err(FolderError::Failed(format!("failed to watch `{path}`: {error}")));
             }
         }
         list(path, dir)
     }
 
-    /// Watches nothing at or below a path that is not needed.
+    /// Removes the watches at or below `path` that are not needed.
     pub(super) fn forget(&mut self, path: &str, is_needed: impl Fn(&str) -> bool) {
         let near = self.numbers.range(path.to_owned()..).take_while(|(found, _)| found.starts_with(path));
         let gone: Vec<String> = near
@@ -117,13 +117,13 @@ impl WatchedFolders {
         for path in gone {
             if let Some(number) = self.numbers.remove(&path) {
                 self.paths.remove(&number);
-                // It may have gone with its folder.
+                // Ignore the error: the kernel removes the watch with the folder.
                 let _ = inotify::remove_watch(&self.queue, number);
             }
         }
     }
 
-    /// Reads the events since the last reading, in order.
+    /// Reads new events, in order.
     pub(super) fn read(&mut self) -> Vec<FolderEvent> {
         let mut room = vec![MaybeUninit::uninit(); ROOM];
         let mut happened = Vec::new();
@@ -209,12 +209,12 @@ fn open_folder(path: &str) -> Result<OwnedFd, FolderError> {
             let is_own = stat(&*raw(path)).is_ok_and(|stat| stat.st_uid == getuid().as_raw());
             Err(if passes || is_own { FolderError::Closed } else { FolderError::OutOfReach })
         }
-        Err(error) => Err(FolderError::Failed(format!("`{path}` cannot be looked into: {error}"))),
+        Err(error) => Err(FolderError::Failed(format!("failed to list `{path}`: {error}"))),
     }
 }
 
 fn list(path: &str, dir: OwnedFd) -> Result<FolderListing, FolderError> {
-    let failed = |error: Errno| FolderError::Failed(format!("`{path}` cannot be looked into: {error}"));
+    let failed = |error: Errno| FolderError::Failed(format!("failed to list `{path}`: {error}"));
     let mut listing = FolderListing::default();
     let (mut entries, mut unknown) = (Dir::new(dir).map_err(failed)?, Vec::new());
     while let Some(entry) = entries.read() {
@@ -231,7 +231,7 @@ fn list(path: &str, dir: OwnedFd) -> Result<FolderListing, FolderError> {
             listing.note(path, name, kind);
         }
     }
-    // Some file systems do not tell.
+    // Some file systems do not report the file type.
     for name in unknown {
         let found =
             statat(entries.fd().map_err(failed)?, OsStr::from_bytes(&name), AtFlags::SYMLINK_NOFOLLOW);
@@ -256,11 +256,11 @@ fn joined(folder: &str, name: &[u8]) -> String {
     format!("{}/{}", folder.trim_end_matches('/'), text(name))
 }
 
-/// An error that a raised limit of the kernel's would have avoided says so.
+/// Explains which kernel limit to raise, if a limit caused the error.
 fn limited(error: Errno, limit: &str) -> io::Error {
     match error {
         Errno::MFILE | Errno::NOSPC => io::Error::other(format!(
-            "the limit `{limit}` is reached; raise it with `sudo sysctl {limit}=...`, or close other programs that watch files"
+            "limit `{limit}` reached; raise it with `sudo sysctl {limit}=...`, or close other programs that watch files"
         )),
         other => other.into(),
     }

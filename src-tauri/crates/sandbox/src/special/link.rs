@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::{SpecialNews, SpecialRequest, folders::is_socket};
 use crate::{spec::UnixSockets, sys::process::Forked};
 
-/// Longer than the watcher takes for one folder. It works on those of other sandboxes, too.
+/// Timeout for one folder. Generous, because the watcher serves other sandboxes too.
 const PATIENCE: Duration = Duration::from_secs(9);
 
 /// The link.
@@ -20,22 +20,22 @@ const PATIENCE: Duration = Duration::from_secs(9);
 pub(crate) struct SpecialLink {
     stream: UnixStream,
     read: Vec<u8>,
-    /// False where the sandbox may use every socket that it sees.
+    /// False if the sandbox may use every socket that it sees.
     masks_sockets: bool,
-    /// Paths that have appeared and were not asked for yet.
+    /// Paths that have appeared since the last call of [`appeared`](Self::appeared).
     appeared: Vec<String>,
-    /// Folders that are searched in the background, and shown whether they can be watched or not.
+    /// Folders that are searched in the background, and shown even if they cannot be watched.
     aside: BTreeSet<String>,
-    /// The watcher, where this process has one of its own.
+    /// The watcher process, if this process forked its own.
     _own: Option<Forked>,
 }
 
-/// Why a folder is not watched.
+/// Error watching a folder.
 #[derive(Debug)]
 pub(crate) enum NotWatched {
-    /// For people.
+    /// The watcher refused, with a message for the user.
     Refused(String),
-    /// The link is of no use any more.
+    /// The link is broken.
     Broken(io::Error),
 }
 
@@ -58,7 +58,7 @@ impl SpecialLink {
         })
     }
 
-    /// Has a folder watched, but for the parts of it that are `hidden`; returns the paths that are to be masked in it.
+    /// Watches a folder except for `hidden` paths, and returns the paths to mask in it.
     pub(crate) fn watch(&mut self, folder: &str, hidden: Vec<String>) -> Result<Vec<String>, NotWatched> {
         self.send(&SpecialRequest::Watch { root: folder.to_owned(), hidden }).map_err(NotWatched::Broken)?;
         loop {
@@ -74,7 +74,7 @@ impl SpecialLink {
         }
     }
 
-    /// Has a folder searched and watched in the background. What is in it appears later, and nothing where it is too large.
+    /// Searches and watches a folder in the background. Its special files are reported later, or never if it is too large.
     pub(crate) fn watch_aside(&mut self, folder: &str, hidden: Vec<String>) -> io::Result<()> {
         self.aside.insert(folder.to_owned());
         self.send(&SpecialRequest::Watch { root: folder.to_owned(), hidden })
@@ -93,15 +93,15 @@ impl SpecialLink {
         Ok(())
     }
 
-    /// A folder is no longer mounted.
+    /// Stops watching a folder that is no longer mounted.
     pub(crate) fn forget(&mut self, folder: &str) -> io::Result<()> {
         self.send(&SpecialRequest::Forget { root: folder.to_owned() })
     }
 
-    /// The paths that have appeared since this was asked last. Does not wait.
+    /// Returns the paths that have appeared since the last call, without blocking.
     ///
     /// # Errors
-    /// A folder that is mounted is not watched any more: the sandbox has to end.
+    /// A mounted folder is no longer watched: terminate the sandbox.
     pub(crate) fn appeared(&mut self) -> io::Result<Vec<String>> {
         while self.has_line() || is_readable(&self.stream)? {
             let news = self.next()?;
@@ -116,7 +116,7 @@ impl SpecialLink {
         found
     }
 
-    /// Has news when something has appeared.
+    /// Returns the descriptor that becomes ready when a path has appeared.
     pub(crate) fn news(&self) -> PollFd<'_> {
         PollFd::new(&self.stream, PollFlags::IN)
     }
@@ -140,7 +140,7 @@ impl SpecialLink {
             }
             let mut chunk = [0; 4096];
             match self.stream.read(&mut chunk)? {
-                0 => return Err(io::Error::other("the watch for pipes and sockets has ended")),
+                0 => return Err(io::Error::other("the watcher for pipes and sockets has exited")),
                 count => self.read.extend(chunk.iter().take(count)),
             }
         }

@@ -1,4 +1,4 @@
-//! The watcher's thread, and the streams to supervisors.
+//! The watcher's thread, and its streams to supervisors.
 
 use std::{
     collections::BTreeMap,
@@ -19,10 +19,10 @@ use super::{
 };
 use crate::sys::process::{Forked, fork};
 
-/// A longer request ends the link.
+/// Maximum request length; a longer one closes the link.
 const LONGEST: usize = 1 << 20;
 
-/// The way to the thread of this process, once it runs.
+/// Handle to this process's thread, once it runs.
 static THREAD: Mutex<Option<ThreadHandle>> = Mutex::new(None);
 
 struct ThreadHandle {
@@ -30,7 +30,7 @@ struct ThreadHandle {
     wake: UnixStream,
 }
 
-/// Returns the supervisor's end of a link that the thread of this process serves.
+/// Returns the supervisor's end of a link that this process's thread serves.
 pub(crate) fn serve() -> io::Result<UnixStream> {
     let (theirs, ours) = UnixStream::pair()?;
     ours.set_nonblocking(true)?;
@@ -40,8 +40,8 @@ pub(crate) fn serve() -> io::Result<UnixStream> {
         None => start()?,
     };
     let ThreadHandle { links, wake } = running.insert(handle);
-    let sent = links.send(ours).map_err(|_| io::Error::other("the watch for pipes and sockets has ended"));
-    // A full stream has woken it.
+    let sent = links.send(ours).map_err(|_| io::Error::other("the watcher for pipes and sockets has exited"));
+    // A full stream has already woken the thread.
     sent.map(|()| _ = (&*wake).write(&[0])).inspect_err(|_| *running = None)?;
     Ok(theirs)
 }
@@ -60,8 +60,8 @@ fn start() -> io::Result<ThreadHandle> {
     Ok(ThreadHandle { links, wake })
 }
 
-/// The same in a child process, which ends with what is returned. Only for a process with one thread.
-pub(crate) fn serve_beside() -> io::Result<(UnixStream, Forked)> {
+/// Serves a link from a child process, which is killed when the returned value is dropped. Only for single-threaded processes.
+pub(crate) fn serve_in_child() -> io::Result<(UnixStream, Forked)> {
     let (theirs, ours) = UnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let child = fork(ours.as_fd(), || {
@@ -74,7 +74,7 @@ pub(crate) fn serve_beside() -> io::Result<(UnixStream, Forked)> {
             Service { watcher, inbox, woken, links: BTreeMap::new(), next: 0 }.run();
             Ok(())
         };
-        // The link ends with this process, which is told.
+        // Ignore the error: closing the link reports it to the parent.
         let _ = served();
     })?;
     Ok((theirs, child))
@@ -88,7 +88,7 @@ struct Service {
     next: LinkNumber,
 }
 
-/// One supervisor.
+/// Link to one supervisor.
 struct Link {
     stream: UnixStream,
     read: Vec<u8>,
@@ -112,12 +112,12 @@ impl Service {
                 self.read(link);
             }
             for (link, news) in self.watcher.work() {
-                self.tell(link, &news);
+                self.send(link, &news);
             }
         }
     }
 
-    /// Waits until there is something to do; returns the links with news.
+    /// Waits until there is work, and returns the links that have messages.
     fn wait(&self) -> rustix::io::Result<Vec<LinkNumber>> {
         let own = [self.watcher.folders().as_fd(), self.woken.as_fd()];
         let links = self.links.values().map(|link| link.stream.as_fd());
@@ -128,7 +128,7 @@ impl Service {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error),
         }
-        // The bytes only wake.
+        // Discard the wake-up bytes.
         let _ = (&self.woken).read(&mut [0; 64]);
         let with_news = self.links.keys().zip(polled.iter().skip(2));
         Ok(with_news.filter(|(_, polled)| !polled.revents().is_empty()).map(|(link, _)| *link).collect())
@@ -150,8 +150,8 @@ impl Service {
         }
     }
 
-    /// A supervisor that does not read, or is gone, has its link ended, and with that the sandbox.
-    fn tell(&mut self, number: LinkNumber, news: &SpecialNews) {
+    /// Sends news to a supervisor. If it has exited or does not read, closes the link, which terminates the sandbox.
+    fn send(&mut self, number: LinkNumber, news: &SpecialNews) {
         let Some(link) = self.links.get_mut(&number) else { return };
         let line = serde_json::to_vec(news).map(|mut line| {
             line.push(b'\n');
@@ -170,7 +170,7 @@ impl Service {
 }
 
 impl Link {
-    /// Reads once; returns the whole lines that have come.
+    /// Reads once and returns the complete lines.
     fn lines(&mut self) -> io::Result<Vec<Vec<u8>>> {
         let mut chunk = [0; 4096];
         let count = self.stream.read(&mut chunk)?;

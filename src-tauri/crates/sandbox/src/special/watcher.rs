@@ -1,7 +1,7 @@
-//! The folders that are watched for each sandbox, and the news for it.
+//! Folders watched for each sandbox, and the resulting news.
 //!
-//! - Work is done in slices, so that a large folder does not hold up what is told of another.
-//! - A folder that came later and cannot be watched is masked itself.
+//! - Works in slices, so that a large folder does not delay news about another.
+//! - Masks a folder that appears later and cannot be watched.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -19,10 +19,10 @@ use crate::{
     place::{FileId, is_at_or_below, is_below},
 };
 
-/// The time for which is worked before others have their turn.
+/// Time slice per turn.
 const SLICE: Duration = Duration::from_millis(10);
 
-/// The bounds of one folder that is mounted.
+/// Limits on one mounted folder.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FolderBounds {
     pub(super) folders: usize,
@@ -30,25 +30,25 @@ pub(super) struct FolderBounds {
     pub(super) time: Duration,
 }
 
-/// A watched folder takes about a kilobyte of the kernel's memory, and some microseconds.
+/// A watched folder takes about a kilobyte of kernel memory and some microseconds.
 pub(super) const BOUNDS: FolderBounds =
     FolderBounds { folders: 65_536, names: 1_000_000, time: Duration::from_secs(6) };
 
-/// Why a folder cannot be searched.
+/// Error searching a folder.
 #[derive(Debug, thiserror::Error)]
 enum WalkError {
-    #[error("`{0}` was moved or removed while it was searched")]
+    #[error("`{0}` was moved or removed during the search")]
     Moved(String),
-    #[error("`{0}` cannot be listed, so it cannot be searched for pipes and sockets")]
+    #[error("`{0}` cannot be listed, so it cannot be searched for named pipes and sockets")]
     Closed(String),
     #[error("`{root}` {bound}; allow a smaller folder inside it")]
     TooMuch { root: String, bound: Exceeded },
-    /// The system's reason.
+    /// System error.
     #[error("{0}")]
     Failed(String),
 }
 
-/// The bound that a folder exceeds.
+/// Limit that a folder exceeds.
 #[derive(Debug, thiserror::Error)]
 enum Exceeded {
     #[error("has more than {0} folders, too many to watch for named pipes and sockets")]
@@ -61,10 +61,10 @@ enum Exceeded {
     Time(Duration),
 }
 
-/// The number of a sandbox.
+/// Number of a sandbox's link.
 pub(super) type LinkNumber = u64;
 
-/// The watcher, without its thread and its streams.
+/// The watcher, without its thread and streams.
 #[derive(Debug)]
 pub(super) struct SpecialWatcher {
     bounds: FolderBounds,
@@ -72,30 +72,30 @@ pub(super) struct SpecialWatcher {
     /// By sandbox and path.
     roots: BTreeMap<LinkNumber, BTreeMap<String, Root>>,
     walks: VecDeque<Walk>,
-    /// Folders that came later and that no walk has begun with.
+    /// Folders that appeared later and are not searched yet.
     queued: BTreeSet<String>,
 }
 
-/// A folder that a sandbox is shown.
+/// A folder that a sandbox shows.
 #[derive(Debug)]
 struct Root {
-    /// The paths in it that are not shown.
+    /// Paths in it that are not shown.
     hidden: Vec<String>,
-    /// The folder itself. One that is moved is still shown, and its paths are others.
+    /// Identity of the folder. A folder that is moved stays mounted, but its paths change.
     identity: Option<FileId>,
 }
 
-/// Folders that are to be watched.
+/// Search of folders that will be watched.
 #[derive(Debug)]
 struct Walk {
-    /// The sandbox that waits for the end of this.
+    /// Sandbox that waits for this search.
     first: Option<LinkNumber>,
     root: String,
     waiting: Vec<String>,
     found: Vec<String>,
     folders: usize,
     names: usize,
-    /// Set when it begins.
+    /// Deadline, set when the search starts.
     until: Option<Instant>,
 }
 
@@ -105,12 +105,12 @@ impl SpecialWatcher {
         Ok(Self { bounds, folders: WatchedFolders::new()?, roots, walks, queued })
     }
 
-    /// The folders, which have news when something happens in one.
+    /// Returns the watched folders, whose descriptor reports events.
     pub(super) fn folders(&self) -> &WatchedFolders {
         &self.folders
     }
 
-    /// Returns true if there is work that no news announces.
+    /// Returns true if work remains that no event announces.
     pub(super) fn is_busy(&self) -> bool {
         !self.walks.is_empty()
     }
@@ -129,14 +129,14 @@ impl SpecialWatcher {
         }
     }
 
-    /// The sandbox has ended.
+    /// Removes a sandbox that has exited.
     pub(super) fn end(&mut self, link: LinkNumber) {
         self.walks.retain(|walk| walk.first != Some(link));
         let roots = self.roots.remove(&link).unwrap_or_default();
         roots.keys().for_each(|root| self.unwatch(root));
     }
 
-    /// Reads what has happened, and works on; returns what sandboxes are to be told.
+    /// Processes events and continues searches, and returns the news for each sandbox.
     pub(super) fn work(&mut self) -> Vec<(LinkNumber, SpecialNews)> {
         let mut news = Vec::new();
         for event in self.folders.read() {
@@ -150,7 +150,7 @@ impl SpecialWatcher {
                     }
                     self.look_at(path);
                 }
-                FolderEvent::Lost => self.look_again(),
+                FolderEvent::Lost => self.check_everything(),
             }
         }
         let until = Instant::now() + SLICE;
@@ -166,7 +166,7 @@ impl SpecialWatcher {
                 (Err(reason), Some(link)) => {
                     news.push((link, SpecialNews::Refused { root: walk.root, reason }));
                 }
-                // What cannot be watched is masked as a whole, and cannot be where it is a root.
+                // Mask a folder that cannot be watched. A root cannot be masked.
                 (Err(reason), None) => {
                     walk.found.push(walk.root.clone());
                     walk.found.iter().for_each(|path| self.appeared(path, &mut news));
@@ -180,7 +180,7 @@ impl SpecialWatcher {
         news
     }
 
-    /// Watches folders of a walk; returns true at its end.
+    /// Watches folders of a search until the deadline, and returns true when the search is complete.
     fn step(&mut self, walk: &mut Walk, until: Instant) -> Result<bool, WalkError> {
         let walk_until = *walk.until.get_or_insert_with(|| Instant::now() + self.bounds.time);
         if walk.first.is_none() {
@@ -233,7 +233,7 @@ impl SpecialWatcher {
         self.walks.push_back(Walk { first, root, waiting, found, folders: 0, names: 0, until: None });
     }
 
-    /// Looks at a folder to which something has happened.
+    /// Checks a folder after an event.
     fn look_at(&mut self, path: String) {
         if !is_folder(&path) {
             self.folders.forget(&path, |_| false);
@@ -242,25 +242,24 @@ impl SpecialWatcher {
         }
     }
 
-    /// Looks at everything, after something was not reported.
-    fn look_again(&mut self) {
+    /// Checks every folder again after the kernel has dropped events.
+    fn check_everything(&mut self) {
         let roots: Vec<String> = self.roots.values().flat_map(|roots| roots.keys().cloned()).collect();
         roots.into_iter().for_each(|root| self.look_at(root));
     }
 
-    /// A name was reported at a path where nothing is. Where the folder that is shown is elsewhere by now, the names in it are not
-    /// known any more.
+    /// Handles an event for a path that does not exist. If the folder shown has been moved, its names are no longer known.
     fn missing(&self, path: &str, news: &mut Vec<(LinkNumber, SpecialNews)>) {
         for (link, roots) in &self.roots {
             let moved = roots.iter().filter(|(root, _)| is_below(path, root));
             for (root, _) in moved.filter(|(root, shown)| identity(root) != shown.identity) {
-                let reason = format!("`{root}` was moved while a server was shown it");
+                let reason = format!("`{root}` was moved while it was mounted in a sandbox");
                 news.push((*link, SpecialNews::Refused { root: root.clone(), reason }));
             }
         }
     }
 
-    /// Tells every sandbox that sees the path.
+    /// Reports a path to every sandbox that sees it.
     fn appeared(&self, path: &str, news: &mut Vec<(LinkNumber, SpecialNews)>) {
         for (link, roots) in &self.roots {
             if roots.iter().any(|(root, shown)| is_below(path, root) && !covers(&shown.hidden, path)) {
@@ -269,7 +268,7 @@ impl SpecialWatcher {
         }
     }
 
-    /// Returns true if no sandbox, or not the one in question, sees a path.
+    /// Returns true if no sandbox, or not the given one, sees a path.
     fn is_hidden(&self, link: Option<LinkNumber>, path: &str) -> bool {
         let of = |roots: &BTreeMap<String, Root>| {
             roots.iter().any(|(root, shown)| is_at_or_below(path, root) && !covers(&shown.hidden, path))
@@ -320,12 +319,12 @@ mod tests {
         (dir, text)
     }
 
-    /// The news until there is some, and no more work.
+    /// Works until there is news and no more work.
     fn news(watcher: &mut SpecialWatcher) -> Vec<(LinkNumber, SpecialNews)> {
         let until = Instant::now() + Duration::from_secs(20);
         let mut news = Vec::new();
         while news.is_empty() || watcher.is_busy() {
-            assert!(Instant::now() < until, "there is no news");
+            assert!(Instant::now() < until, "timed out waiting for news");
             news.extend(watcher.work());
         }
         news
@@ -344,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_found_but_where_nothing_is_shown() {
+    fn finds_existing_special_files_outside_hidden_paths() {
         let (_dir, root) = place();
         fs::create_dir_all(format!("{root}/a/b")).unwrap();
         fs::create_dir(format!("{root}/hidden")).unwrap();
@@ -360,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_appears_is_told_whatever_way_it_came() {
+    fn reports_special_files_created_or_moved_in() {
         let (_dir, root) = place();
         let (_other, elsewhere) = place();
         fs::create_dir(format!("{root}/a")).unwrap();
@@ -375,7 +374,7 @@ mod tests {
         assert_eq!(news(&mut watcher), [appeared(1, &at("linked"))]);
         fs::rename(&outside, at("moved")).unwrap();
         assert_eq!(news(&mut watcher), [appeared(1, &at("moved"))]);
-        // In a folder that came with it, and in one that came and was filled at once.
+        // In a folder moved in as a tree, and in one created and filled at once.
         fs::create_dir_all(format!("{elsewhere}/tree/deep")).unwrap();
         pipe(&format!("{elsewhere}/tree/deep/pipe"));
         fs::rename(format!("{elsewhere}/tree"), at("tree")).unwrap();
@@ -383,7 +382,7 @@ mod tests {
         fs::create_dir_all(at("new/deep")).unwrap();
         pipe(&at("new/deep/pipe"));
         assert_eq!(news(&mut watcher).first(), Some(&appeared(1, &at("new/deep/pipe"))));
-        // A folder that was renamed is known by its new name.
+        // A renamed folder is tracked under its new name.
         fs::rename(at("tree"), at("a/tree")).unwrap();
         assert_eq!(news(&mut watcher), [appeared(1, &at("a/tree/deep/pipe"))]);
         pipe(&at("a/tree/deep/second"));
@@ -395,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_moved_is_reported_when_a_name_appears_in_it() {
+    fn reports_moved_folder_when_a_name_appears_in_it() {
         let (_dir, base) = place();
         let (root, moved) = (format!("{base}/above/root"), format!("{base}/elsewhere/root"));
         fs::create_dir_all(&root).unwrap();
@@ -403,12 +402,12 @@ mod tests {
         watch(&mut watcher, 1, &root, &[]);
         fs::rename(format!("{base}/above"), format!("{base}/elsewhere")).unwrap();
         pipe(&format!("{moved}/pipe"));
-        let reason = format!("`{root}` was moved while a server was shown it");
+        let reason = format!("`{root}` was moved while it was mounted in a sandbox");
         assert_eq!(news(&mut watcher), [(1, SpecialNews::Refused { root, reason })]);
     }
 
     #[test]
-    fn a_folder_beyond_a_bound_is_refused_with_what_to_do() {
+    fn folder_over_a_limit_is_refused_with_advice() {
         let (_dir, root) = place();
         for name in 0..5 {
             fs::create_dir(format!("{root}/{name}")).unwrap();
@@ -444,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_listed_is_masked_itself() {
+    fn masks_folder_that_cannot_be_listed() {
         let (_dir, root) = place();
         let shut = format!("{root}/shut");
         fs::create_dir(&shut).unwrap();
@@ -454,7 +453,7 @@ mod tests {
         let lists = fs::read_dir(Path::new(&shut)).is_ok();
         let mut watcher = SpecialWatcher::new(BOUNDS).unwrap();
         let SpecialNews::Watched { found, .. } = watch(&mut watcher, 1, &root, &[]) else { panic!() };
-        // Root lists any folder.
+        // Root can list any folder.
         assert_eq!(found, if lists { vec![] } else { vec![shut.clone()] });
         mode("755");
     }

@@ -1,10 +1,10 @@
-//! Running bubblewrap, and the gate through which the server starts.
+//! Starts bubblewrap, and holds the server back until the sandbox is complete.
 //!
-//! - Options, filters and user names reach bubblewrap by descriptor. What it says on standard error goes to us, not to
-//!   the server's stream.
-//! - Bubblewrap reads a byte when its frame is complete, and then starts [`enter`](crate::enter). What is mounted on the frame is
-//!   mounted beside that: the server starts after both.
-//! - The gate is a socket whose other end only `enter` has; exec closes that.
+//! - Options, filters and user names are passed to bubblewrap by descriptor. Its standard error is piped to the supervisor,
+//!   not to the server's stream.
+//! - Bubblewrap reads a byte once its base file system (the frame) is complete, then starts [`enter`](crate::enter). Further
+//!   mounts are added in parallel, and the server starts after both.
+//! - The gate is a socket whose other end only `enter` holds; exec closes it.
 
 use std::{
     collections::BTreeMap,
@@ -52,13 +52,13 @@ use crate::{
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The descriptors that are handed on to bubblewrap, and closed here when it has them.
+/// Descriptors passed to bubblewrap, and closed here once it has them.
 pub(super) struct InheritedDescriptors {
     /// The server's standard streams.
     pub(super) streams: [OwnedFd; 3],
-    /// The socket that the proxy's listener is sent through.
+    /// Socket for sending the proxy's listener.
     pub(super) egress: Option<OwnedFd>,
-    /// The door of a control group, and its limits.
+    /// Descriptor of a control group's `cgroup.procs`, and its limits.
     pub(super) group: Option<(OwnedFd, CgroupLimits)>,
 }
 
@@ -66,29 +66,29 @@ pub(super) struct InheritedDescriptors {
 #[derive(Debug)]
 pub(super) struct Bwrap {
     child: NamespaceInit,
-    /// Readable when it has ended.
+    /// Pidfd, readable once bubblewrap has exited.
     ended: OwnedFd,
     numbers: Descriptors,
-    /// The pipe that it reads its options from, until it has them.
+    /// Pipe for bubblewrap's options, until they are written.
     options: Option<File>,
-    /// Can be written when bubblewrap has read what is in it.
+    /// Pipe that becomes writable once bubblewrap has read its byte.
     frame: File,
     gate: UnixStream,
-    /// The process that becomes the server, and leads its process group.
+    /// Process that becomes the server and leads its process group.
     server: Option<Pid>,
-    /// The pipe through which it tells the process id of the sandbox's first process.
+    /// Pipe on which bubblewrap reports the process id of the sandbox's init.
     info: File,
     complaints: File,
-    /// Its own mount namespace, which takes the kernel long to end.
+    /// Bubblewrap's mount namespace, which the kernel takes long to destroy.
     namespace: Option<OwnedFd>,
-    /// The child that makes the initial mounts.
+    /// Child that makes the initial mounts.
     first: Option<InitialMountsChild>,
-    /// The process that makes connections for a sandbox with unix sockets of its own.
+    /// Process that makes connections for a sandbox with its own unix sockets.
     connector: Option<Connector>,
 }
 
 impl Bwrap {
-    /// Starts bubblewrap, which then waits for its options. `hidden` is what it is not to see itself.
+    /// Starts bubblewrap, which then waits for its options. The paths in `hidden` are hidden from bubblewrap itself too.
     pub(super) fn start(
         spec: &Spec,
         given: &InheritedDescriptors,
@@ -113,7 +113,7 @@ impl Bwrap {
         };
 
         let mut command = Command::new(find_bwrap().ok_or(SupervisorStartError::NoBwrap)?);
-        // By descriptor, since our own program may well be in a place that the sandbox does not show.
+        // Use a descriptor, because the sandbox may not show the path of this program.
         let enter = format!("/proc/self/fd/{}", own_program.as_raw_fd());
         command.args(["--args", &options_theirs.as_raw_fd().to_string(), "--", &enter, "--enter"]);
         command.args(given.streams.each_ref().map(|stream| stream.as_raw_fd().to_string()));
@@ -132,7 +132,7 @@ impl Bwrap {
         sys::process::prepare(&mut command, move || {
             let joined = control_group.as_ref().map_or(Ok(()), cgroup::join);
             joined.and_then(|()| prepare_namespace_init(&hidden)).inspect_err(|error| {
-                // Standard error is the pipe for complaints by now; the number that is left of the error says less.
+                // Standard error is already the complaints pipe; the errno that reaches the parent says less.
                 let _ = writeln!(io::stderr(), "{error}");
             })
         });
@@ -152,7 +152,7 @@ impl Bwrap {
             first: None,
             connector: None,
         };
-        // None of it is read before there are options.
+        // Bubblewrap reads these files only after it has its options.
         let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
         fill(passwd, argv::passwd(spec, uid, gid).as_bytes())?;
         fill(group, argv::group(uid, gid).as_bytes())?;
@@ -162,22 +162,22 @@ impl Bwrap {
         Ok(started)
     }
 
-    /// Tells bubblewrap what to do.
+    /// Sends bubblewrap its options.
     pub(super) fn give_options(&mut self, spec: &Spec, host: &HostTree) -> Result<(), SupervisorStartError> {
         let mut words = argv::bwrap_argv(spec, host, self.numbers).join("\0");
         words.push('\0');
-        // It reads to the end.
+        // Bubblewrap reads until end of file, so drop the pipe afterwards.
         let Some(mut options) = self.options.take() else { return Ok(()) };
         options.write_all(words.as_bytes()).map_err(|_| self.setup_failed())
     }
 
-    /// Prepares what is mounted first, beside bubblewrap.
+    /// Prepares the initial mounts, in parallel with bubblewrap.
     pub(super) fn prepare(&mut self, first: InitialMounts) -> io::Result<()> {
         self.first = Some(InitialMountsChild::start(first)?);
         Ok(())
     }
 
-    /// Waits for the frame, and has mounted on it what was prepared. Also tells those mounts, by id.
+    /// Waits for the frame, then mounts what [`prepare`](Self::prepare) prepared. Also returns the mount ids by path.
     pub(super) fn wait_for_frame(
         &mut self,
         owner: &dyn SandboxOwner,
@@ -190,7 +190,7 @@ impl Bwrap {
         let first = self.first_process()?;
         let own = format!("/proc/{}", self.child.pid().as_raw_nonzero());
         self.namespace = open(format!("{own}/ns/mnt"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok();
-        // Seen through bubblewrap's own `/proc`, where the number it told is the right one.
+        // Use bubblewrap's own `/proc`, because the process id it reports is valid there.
         let path = format!("{own}/root/proc/{first}");
         let process = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let process = process.map_err(io::Error::from)?;
@@ -199,7 +199,7 @@ impl Bwrap {
         Ok((SandboxNamespaces::of(process, own_tmp)?, shown.unwrap_or_default()))
     }
 
-    /// Waits until only the server is missing, in the sandbox that was mounted.
+    /// Waits until the sandbox is ready to start the server.
     pub(super) fn wait_until_ready(
         &mut self,
         owner: &dyn SandboxOwner,
@@ -213,15 +213,15 @@ impl Bwrap {
         if sandbox.is_as_entered()? { Ok(()) } else { Err(SupervisorStartError::Frame) }
     }
 
-    /// Lets the server start, unless it was given up meanwhile, and returns when its program runs.
+    /// Starts the server, unless `owner` has cancelled, and returns once its program runs.
     ///
-    /// `own` are the mounts of folders that only the sandbox writes to, for one that may have unix sockets of its own.
+    /// `own` lists the mounts of folders that only the sandbox writes to, if it may have its own unix sockets.
     pub(super) fn start_server(
         &mut self,
         owner: &dyn SandboxOwner,
         own: Option<Vec<u64>>,
     ) -> Result<(), SupervisorStartError> {
-        if poll(&mut [owner.giving_up()], Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
+        if poll(&mut [owner.cancellation()], Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
             return Err(SupervisorStartError::HungUp);
         }
         self.gate.write_all(&[GO])?;
@@ -239,44 +239,44 @@ impl Bwrap {
         Err(SupervisorStartError::Program { status, problem: problem.to_owned() })
     }
 
-    /// Gives back what was only needed to start: the child that mounted, which takes some milliseconds to end, and our code.
+    /// Releases what was only needed to start: the child that made the mounts, which takes milliseconds to exit, and program code.
     pub(super) fn settle(&mut self) {
         self.first = None;
-        sys::memory::let_go_of_code();
+        sys::memory::drop_code();
     }
 
-    /// Sends the server, and what it started, a signal.
+    /// Sends a signal to the server's process group.
     pub(super) fn signal(&self, signal: Signal) {
-        // It can only fail because it has ended already.
+        // Ignore the error: it means that the group has exited.
         let _ = self.server.map(|server| kill_process_group(server, signal));
     }
 
-    /// Bubblewrap's own mount namespace.
+    /// Returns bubblewrap's own mount namespace.
     pub(super) fn namespace(&self) -> Option<BorrowedFd<'_>> {
         self.namespace.as_ref().map(AsFd::as_fd)
     }
 
-    /// A descriptor that is readable when bubblewrap has ended.
+    /// Returns a descriptor that is readable once bubblewrap has exited.
     pub(super) fn ended(&self) -> BorrowedFd<'_> {
         self.ended.as_fd()
     }
 
-    /// Kills everything in the sandbox; returns the exit status.
+    /// Kills everything in the sandbox and returns the exit status.
     pub(super) fn kill(&mut self) -> i32 {
         self.child.kill();
         self.reap()
     }
 
-    /// The exit status, 128 + signal where a signal ended it. Waits for the end.
+    /// Waits for exit and returns the exit status, or 128 + the signal number.
     pub(super) fn reap(&mut self) -> i32 {
         self.first = None;
         self.child.wait().unwrap_or(125)
     }
 
-    /// Waits for news, or for bubblewrap's end.
+    /// Waits until `news` is ready or bubblewrap exits.
     fn wait_for(&self, news: PollFd<'_>, owner: &dyn SandboxOwner) -> Result<(), SupervisorStartError> {
         let deadline = Instant::now() + PATIENCE;
-        let mut polled = [news, PollFd::new(&self.ended, PollFlags::IN), owner.giving_up()];
+        let mut polled = [news, PollFd::new(&self.ended, PollFlags::IN), owner.cancellation()];
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let left = Timespec::try_from(left).map_err(|_| SupervisorStartError::TooSlow)?;
@@ -307,13 +307,13 @@ impl Bwrap {
         Ok(serde_json::from_str::<Info>(&text)?.child_pid)
     }
 
-    /// The reason that bubblewrap gave.
+    /// Kills bubblewrap and returns the error that it reported.
     fn setup_failed(&mut self) -> SupervisorStartError {
         let status = self.kill();
         match (complaints_of(&self.complaints), self.child.exec_error()) {
             (said, _) if !said.is_empty() => SupervisorStartError::Setup(said),
             (_, Some(error)) => SupervisorStartError::Prepare(error),
-            (_, None) => SupervisorStartError::Setup(format!("bubblewrap ended with status {status}")),
+            (_, None) => SupervisorStartError::Setup(format!("bubblewrap exited with status {status}")),
         }
     }
 }
@@ -324,15 +324,15 @@ impl Drop for Bwrap {
     }
 }
 
-/// The complaints so far; the pipe does not block.
+/// Returns what bubblewrap has written to standard error so far, without blocking.
 fn complaints_of(mut complaints: &File) -> String {
     let mut said = [0; 4096];
     let count = complaints.read(&mut said).unwrap_or_default();
     String::from_utf8_lossy(said.get(..count).unwrap_or_default()).trim().to_owned()
 }
 
-/// A pipe with room for one write and a byte in it, so that its end can be written again when that has been read. Its own end
-/// comes first.
+/// Creates a pipe that is full after one byte, so that its write end becomes writable once bubblewrap has read that byte.
+/// Returns the write end first.
 fn frame_pipe() -> io::Result<(File, OwnedFd)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     fcntl_setpipe_size(&write, 1)?;
@@ -341,7 +341,7 @@ fn frame_pipe() -> io::Result<(File, OwnedFd)> {
     Ok((write, read))
 }
 
-/// True when the byte has been read.
+/// Returns true if the byte has been read.
 fn is_complete(frame: &File) -> io::Result<bool> {
     let mut polled = [PollFd::new(frame, PollFlags::OUT)];
     poll(&mut polled, Some(&Timespec::default()))?;
@@ -349,21 +349,21 @@ fn is_complete(frame: &File) -> io::Result<bool> {
     Ok(polled.revents().contains(PollFlags::OUT))
 }
 
-/// In the child that becomes bubblewrap, as the first process of its pid namespace.
+/// Prepares the child that becomes bubblewrap, the init of its pid namespace.
 fn prepare_namespace_init(hidden: &MountPlan) -> io::Result<()> {
-    // A supervisor that dies before this cannot open the gate any more, so the server does not start, and all ends.
+    // If the supervisor dies before this, nothing can open the gate: the server never starts, and the child exits.
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    sys::signals::let_go()?;
-    // Mounts of the host that come later are not to appear in the sandbox.
+    sys::signals::unblock()?;
+    // Keeps later host mounts from propagating into the sandbox.
     sys::process::leave_mount_namespace()?;
     hidden.apply()?;
-    // Bubblewrap looks up its children in `/proc`, so that has to count as its pid namespace does.
+    // Bubblewrap looks up its children in `/proc`, which must therefore match its pid namespace.
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount(c"proc", c"/proc", c"proc", flags, None)?;
     Ok(())
 }
 
-/// The server's standard streams, which this process has as its own and gives up.
+/// Takes the server's standard streams from this process, and replaces them with `/dev/null`.
 pub(super) fn take_streams() -> io::Result<[OwnedFd; 3]> {
     let streams = [dup_above(stdin())?, dup_above(stdout())?, dup_above(stderr())?];
     let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
@@ -381,13 +381,13 @@ fn memory() -> io::Result<File> {
     Ok(memfd_create(c"ironcurtain", MemfdFlags::CLOEXEC)?.into())
 }
 
-/// Writes what whoever has the file too reads from its beginning.
+/// Writes a file and rewinds it, so that the process sharing the descriptor reads it from the start.
 fn fill(mut file: File, content: &[u8]) -> io::Result<()> {
     file.write_all(content)?;
     file.rewind()
 }
 
-/// The path at which distributions install it; the launcher's environment has no say.
+/// Returns the path of the installed `bwrap`. The launcher's environment is ignored.
 pub(crate) fn find_bwrap() -> Option<PathBuf> {
     let places = ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
     places.into_iter().map(PathBuf::from).find(|path| path.is_file())

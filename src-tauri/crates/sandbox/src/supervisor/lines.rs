@@ -1,4 +1,4 @@
-//! Lines of the control stream, as they come; a line too long for a request ends the conversation.
+//! Lines of the control stream. A line over the size limit closes the stream.
 
 use std::{
     io::{self, Read, Write},
@@ -7,15 +7,15 @@ use std::{
 
 use serde::Serialize;
 
-/// Room for a path that the kernel accepts, and for hundreds of such that are closed in it.
+/// Maximum line length: room for a path that the kernel accepts and hundreds of closed paths in it.
 const LONGEST: usize = 1 << 20;
 
-/// The bytes that have come and are not yet a whole line.
+/// Bytes received that do not yet form a whole line.
 #[derive(Default)]
 pub(super) struct ControlLines(Vec<u8>);
 
 impl ControlLines {
-    /// Reads once and returns the lines that are complete; an error at the end of the stream.
+    /// Reads once and returns the complete lines. Fails at end of stream.
     pub(super) fn read(&mut self, mut stream: &UnixStream) -> io::Result<Vec<String>> {
         let mut chunk = [0; 4096];
         let count = stream.read(&mut chunk)?;

@@ -1,4 +1,4 @@
-//! Whoever had the sandbox made, and hears of it: the trusted process over its control stream, or a person at a terminal.
+//! The owner of a sandbox: the trusted process on its control stream, or a user at a terminal.
 
 use std::{io, os::unix::net::UnixStream};
 
@@ -7,13 +7,13 @@ use rustix::event::{PollFd, PollFlags};
 use super::lines::say;
 use crate::control::SandboxEvent;
 
-/// Whoever it is.
+/// Receiver of a sandbox's events, able to cancel its start.
 pub(super) trait SandboxOwner {
-    /// Tells the news.
+    /// Reports an event.
     fn say(&self, event: &SandboxEvent) -> io::Result<()>;
 
-    /// The descriptor that has news when the sandbox is given up before it is ready.
-    fn giving_up(&self) -> PollFd<'_>;
+    /// Returns the descriptor that becomes ready when the owner cancels the start.
+    fn cancellation(&self) -> PollFd<'_>;
 }
 
 /// The trusted process, at the other end of the control stream.
@@ -22,7 +22,7 @@ impl SandboxOwner for UnixStream {
         say(self, event)
     }
 
-    fn giving_up(&self) -> PollFd<'_> {
+    fn cancellation(&self) -> PollFd<'_> {
         PollFd::new(self, PollFlags::RDHUP)
     }
 }

@@ -1,7 +1,7 @@
-//! From a specification to a running server.
+//! Starts a server from its specification.
 //!
-//! - Bubblewrap sets up while what is closed is found and what is mounted first is prepared.
-//! - INVARIANT: the server starts when all of that is done, and every mask is in place. If any of it fails, bubblewrap ends.
+//! - Bubblewrap sets up its part while closed paths are determined and initial mounts are prepared.
+//! - INVARIANT: the server starts only after all of that is done and every mask is in place. On any failure, bubblewrap is killed.
 
 use std::{collections::BTreeMap, io};
 
@@ -29,8 +29,8 @@ use crate::{
     state::StateDir,
 };
 
-/// Starts the server; the sandbox ends with `parent` if there is one. `closed` says what is not to be written in the writable
-/// paths of the view.
+/// Starts the server. The sandbox is killed when `parent` exits, if there is one. `closed` returns the paths that stay
+/// read-only inside the writable paths of the view.
 pub(super) fn start(
     parent: Option<Pid>,
     spec: &Spec,
@@ -46,7 +46,7 @@ pub(super) fn start(
     }
     namespaces::enter(parent, uid, gid).map_err(SupervisorStartError::Namespaces)?;
 
-    // Bubblewrap starts while the host is looked at, and waits for its options.
+    // Start bubblewrap while inspecting the host; it waits for its options.
     let bwrap = Bwrap::start(spec, &given, MountPlan::default())?;
     let state = StateDir::open(&spec.state_dir, uid.as_raw())?;
     let table = MountInfo::parse(&std::fs::read("/proc/self/mountinfo")?);
@@ -72,7 +72,7 @@ pub(super) fn start(
     Ok((bwrap, mounts))
 }
 
-/// Closes those paths in what is writable; what is closed itself is not writable at all.
+/// Closes `closed` and `kept` for writing in the writable trees. Drops a writable tree that is closed itself.
 fn close(layout: &mut ViewLayout, closed: &[String], kept: &[String]) {
     layout.writable.retain(|root| !closed.iter().chain(kept).any(|closed| is_at_or_below(root, closed)));
     for root in &layout.writable {
@@ -81,7 +81,7 @@ fn close(layout: &mut ViewLayout, closed: &[String], kept: &[String]) {
     }
 }
 
-/// Masks the pipes and sockets in what the view shows of the user's folders. In the folder of the session they are its own.
+/// Masks pipes and sockets in the user's folders of the view. Those in the session folder belong to the sandbox.
 fn mask_special(
     spec: &Spec,
     layout: &mut ViewLayout,
@@ -100,7 +100,7 @@ fn mask_special(
             NotWatched::Broken(error) => error.into(),
         })?);
     }
-    // Of the whole host, the home is where the user's are.
+    // With the whole host in view, the user's pipes and sockets are in the home.
     if let (View::HostRead { session_dir: Some(session_dir), .. }, Some(home)) =
         (&spec.view, spec.env.get("HOME").filter(|home| is_normal(home) && is_folder(home)))
     {
@@ -110,7 +110,7 @@ fn mask_special(
     Ok(())
 }
 
-/// Mounts what is shown, and lets the server start.
+/// Makes the mounts and starts the server.
 fn mount_and_start(
     spec: &Spec,
     (layout, host, special): (ViewLayout, HostTree, SpecialLink),
@@ -143,7 +143,7 @@ fn mount_and_start(
     Ok(mounts)
 }
 
-/// The mounts of the folders that only the sandbox writes to.
+/// Returns the mounts of the folders that only the sandbox writes to.
 fn own_mounts(spec: &Spec, mounts: &Mounts) -> io::Result<Vec<u64>> {
     let session = match &spec.view {
         View::Roots { session_dir, .. } => Some(session_dir.as_str()),
@@ -154,13 +154,13 @@ fn own_mounts(spec: &Spec, mounts: &Mounts) -> io::Result<Vec<u64>> {
     own.map(|path| mounts.sandbox().mount_at(path)).collect()
 }
 
-/// True when there is news now.
+/// Returns true if a descriptor is ready now.
 fn has_news(mut polled: [PollFd<'_>; 2]) -> io::Result<bool> {
     poll(&mut polled, Some(&Timespec::default()))?;
     Ok(polled.iter().any(|polled| !polled.revents().is_empty()))
 }
 
-/// The mounts that are made when the frame is complete.
+/// Returns the mounts to make once the frame is complete.
 fn first(spec: &Spec, layout: &ViewLayout, host: HostTree) -> InitialMounts {
     let own_tmp = spec.view.has_own_tmp();
     let on_tmp = layout.shown.iter().filter(|path| own_tmp && path.starts_with("/tmp/"));
@@ -180,7 +180,7 @@ fn first(spec: &Spec, layout: &ViewLayout, host: HostTree) -> InitialMounts {
     }
 }
 
-/// The limits in force, and what enforces each.
+/// Returns the limits in force and their enforcement.
 fn in_force(spec: &Spec, group: CgroupLimits) -> SandboxEvent {
     let by = |asked: bool, in_group: bool, otherwise| match (asked, in_group) {
         (false, _) => Enforcement::Unlimited,

@@ -1,10 +1,10 @@
-//! A command's standard streams, where they are files: the command gets pipes, and what goes through them is copied here.
+//! Standard streams of a command that are files: the command gets pipes instead, and this process copies the data.
 //!
-//! - INVARIANT: a file is never handed on, since whoever has it open can open it again through `/proc`, and then for writing
-//!   too; nor is a folder, by which everything below it could be opened. Pipes, sockets, terminals and other character
-//!   devices are handed on as they are.
-//! - INVARIANT: at most one buffer of each stream is held.
-//! - Streams that share a file share a pipe, so that what is written to it keeps its order.
+//! - INVARIANT: a file is never passed on, because its holder could reopen it through `/proc`, even for writing. A folder is
+//!   never passed on either, because everything below it could be opened. Pipes, sockets, terminals and other character
+//!   devices are passed on unchanged.
+//! - INVARIANT: at most one buffer per stream is held.
+//! - Streams that share a file share a pipe, which preserves the order of writes.
 
 use std::{
     fs::File,
@@ -20,33 +20,35 @@ use rustix::{
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout},
 };
 
-/// The number of bytes copied at once: what a pipe takes.
+/// Buffer size in bytes: the capacity of a pipe.
 const MOST: usize = 64 * 1024;
 
-/// The names of the streams, by number.
+/// Stream names, by descriptor number.
 const NAMES: [&str; 3] = ["standard input", "standard output", "standard error"];
 
-/// The reasons why a command is not given its streams.
+/// Error preparing a command's streams.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StreamError {
-    #[error("{0} is a folder, which the command could open further: give it a file or a pipe")]
+    #[error(
+        "{0} is a folder, which would give the command access to everything in it; redirect a file or a pipe"
+    )]
     Folder(&'static str),
-    #[error("{0} is a place and not open: give it a file or a pipe")]
+    #[error("{0} is not open for reading or writing; redirect a file or a pipe")]
     NotOpen(&'static str),
-    #[error("the streams could not be prepared: {0}")]
+    #[error("failed to prepare the standard streams: {0}")]
     Prepare(#[from] io::Error),
 }
 
-/// The streams that are copied while the command runs.
+/// Streams that are copied while the command runs.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     input: Option<InputCopy>,
     outputs: Vec<OutputCopy>,
-    /// The streams that could not be written.
+    /// Streams whose file could not be written.
     lost: Vec<(&'static str, io::Error)>,
 }
 
-/// From a file to the command.
+/// Copy from a file to the command.
 #[derive(Debug)]
 struct InputCopy {
     file: File,
@@ -55,7 +57,7 @@ struct InputCopy {
     written: usize,
 }
 
-/// From the command to a file.
+/// Copy from the command to a file.
 #[derive(Debug)]
 struct OutputCopy {
     name: &'static str,
@@ -63,25 +65,25 @@ struct OutputCopy {
     file: File,
 }
 
-/// The progress of a copy.
+/// Progress of a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CopyProgress {
-    /// There may be more at once.
-    Further,
-    /// Nothing can be copied now.
-    NotNow,
-    /// To the end.
-    Home,
+    /// More data may be available at once.
+    More,
+    /// The copy would block.
+    WouldBlock,
+    /// The copy is complete.
+    Done,
 }
 
-/// The treatment of one stream.
+/// Treatment of one stream.
 enum Passing {
     HandOn,
     Copy,
 }
 
 impl Streams {
-    /// Puts pipes in the place of this process's standard streams that are files.
+    /// Replaces this process's standard streams that are files with pipes.
     pub(super) fn take() -> Result<Self, StreamError> {
         let [name_in, name_out, name_err] = NAMES;
         let kinds = [kind(stdin(), name_in)?, kind(stdout(), name_out)?, kind(stderr(), name_err)?];
@@ -110,38 +112,38 @@ impl Streams {
         Ok(streams)
     }
 
-    /// The descriptors to wait for, so that there is something to copy.
+    /// Returns the descriptors to poll for copying.
     pub(super) fn polled(&self) -> impl Iterator<Item = PollFd<'_>> {
         let input = self.input.iter().map(|input| PollFd::new(&input.pipe, PollFlags::OUT));
         input.chain(self.outputs.iter().map(|output| PollFd::new(&output.pipe, PollFlags::IN)))
     }
 
-    /// Copies what can be copied now; the error is that of reading the command's input.
+    /// Copies without blocking. Fails if the command's input cannot be read.
     pub(super) fn copy(&mut self) -> io::Result<()> {
         if let Some(input) = &mut self.input
-            && input.copy()? == CopyProgress::Home
+            && input.copy()? == CopyProgress::Done
         {
             self.input = None;
         }
-        self.copy_out(|came| came != CopyProgress::Home);
+        self.copy_out(|came| came != CopyProgress::Done);
         Ok(())
     }
 
-    /// Copies the rest, after the command and all it started have ended; tells what of it is lost.
+    /// Copies the rest after all processes of the command have exited, and returns the streams that lost data.
     pub(super) fn finish(mut self) -> Vec<(&'static str, io::Error)> {
-        // Nobody writes to the other ends any more.
+        // All writers have exited, so this reaches the end of each pipe.
         while !self.outputs.is_empty() {
-            self.copy_out(|came| came == CopyProgress::Further);
+            self.copy_out(|came| came == CopyProgress::More);
         }
         self.lost
     }
 
-    /// One step for each output; those stay that are to go on.
+    /// Copies once from each output and drops the outputs for which `goes_on` returns false.
     fn copy_out(&mut self, goes_on: impl Fn(CopyProgress) -> bool) {
         let lost = &mut self.lost;
         self.outputs.retain_mut(|output| match output.copy() {
             Ok(came) => goes_on(came),
-            // One that cannot be written is read no more, so that the command is told by a broken pipe.
+            // Closing the pipe of an output that cannot be written gives the command a broken pipe.
             Err(error) => {
                 lost.push((output.name, error));
                 false
@@ -158,17 +160,17 @@ impl InputCopy {
             let count = self.file.read(&mut self.read)?;
             self.read.truncate(count);
             if count == 0 {
-                return Ok(CopyProgress::Home);
+                return Ok(CopyProgress::Done);
             }
         }
         match self.pipe.write(self.read.get(self.written..).unwrap_or_default()) {
             Ok(count) => {
                 self.written += count;
-                Ok(CopyProgress::Further)
+                Ok(CopyProgress::More)
             }
-            Err(error) if is_not_now(&error) => Ok(CopyProgress::NotNow),
-            // The command takes no more.
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(CopyProgress::Home),
+            Err(error) if would_block(&error) => Ok(CopyProgress::WouldBlock),
+            // The command has closed its input.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(CopyProgress::Done),
             Err(error) => Err(error),
         }
     }
@@ -178,17 +180,17 @@ impl OutputCopy {
     fn copy(&mut self) -> io::Result<CopyProgress> {
         let mut said = vec![0; MOST];
         match self.pipe.read(&mut said) {
-            Ok(0) => Ok(CopyProgress::Home),
+            Ok(0) => Ok(CopyProgress::Done),
             Ok(count) => {
-                self.file.write_all(said.get(..count).unwrap_or_default()).map(|()| CopyProgress::Further)
+                self.file.write_all(said.get(..count).unwrap_or_default()).map(|()| CopyProgress::More)
             }
-            Err(error) if is_not_now(&error) => Ok(CopyProgress::NotNow),
+            Err(error) if would_block(&error) => Ok(CopyProgress::WouldBlock),
             Err(error) => Err(error),
         }
     }
 }
 
-fn is_not_now(error: &io::Error) -> bool {
+fn would_block(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
@@ -207,7 +209,7 @@ fn kind(stream: BorrowedFd<'_>, name: &'static str) -> Result<Passing, StreamErr
     }
 }
 
-/// True when both write to the same place.
+/// Returns true if both refer to the same open file with the same flags.
 fn is_same(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> io::Result<bool> {
     let about = |stream| -> io::Result<_> {
         let about = fstat(stream)?;
@@ -220,21 +222,21 @@ fn file(stream: BorrowedFd<'_>) -> io::Result<File> {
     Ok(fcntl_dupfd_cloexec(stream, 3)?.into())
 }
 
-/// A pipe: the end that the command reads, and the one that we write to without waiting.
+/// Creates a pipe for input and returns the command's read end and our nonblocking write end.
 fn pipe() -> io::Result<(OwnedFd, File)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     without_waiting(&write)?;
     Ok((read, write.into()))
 }
 
-/// A pipe: the end that we read from without waiting, and the one that the command writes to.
+/// Creates a pipe for output and returns our nonblocking read end and the command's write end.
 fn pipe_out() -> io::Result<(File, OwnedFd)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     without_waiting(&read)?;
     Ok((read.into(), write))
 }
 
-/// Our end alone: each end of a pipe has flags of its own.
+/// Makes our end nonblocking. Each end of a pipe has its own flags.
 fn without_waiting(end: impl AsFd) -> io::Result<()> {
     let flags = fcntl_getfl(&end)?;
     Ok(fcntl_setfl(&end, flags | OFlags::NONBLOCK)?)

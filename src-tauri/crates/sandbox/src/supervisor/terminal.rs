@@ -1,10 +1,10 @@
-//! A sandbox made for a person: in the foreground, with one command in it, without grants.
+//! A sandbox in the foreground of a terminal, for one command without grants.
 //!
-//! - The command has the streams as they are, or where they are files, pipes that are copied from and to them. What we have to
-//!   say goes to standard error, with our name in front.
-//! - Signals are passed on to the command and what it started; the exit status is the command's, 128 + n when signal n
-//!   ended it, and [`FAILED`] when it never ran.
-//! - It does not end with whoever started it, as no command does; killed, it takes the sandbox along.
+//! - The command inherits the streams, except files, which are copied through pipes. Our own messages go to standard error,
+//!   prefixed with the program name.
+//! - Signals are forwarded to the command's process group. The exit status is the command's, 128 + n if signal n killed it,
+//!   and [`FAILED`] if it never ran.
+//! - Like any command, it survives its parent; when it is killed, the sandbox is killed too.
 
 use std::{
     fs::File,
@@ -34,32 +34,32 @@ use crate::{
     enter::FAILED,
     mounts::{Mounts, RestoredMask},
     spec::Spec,
-    special::{SpecialLink, serve_beside},
-    sys::{process::close_beside, signals::Signals},
+    special::{SpecialLink, serve_in_child},
+    sys::{process::close_in_child, signals::Signals},
 };
 
-/// The name in front of every message.
+/// Program name that prefixes every message.
 pub(crate) const NAME: &str = "ironcurtain-sandbox";
 
-/// The name of the command's sandbox in the journal of what it can write to; there is one in this process.
+/// Journal name of the command's sandbox; this process has only one.
 const SANDBOX: &str = "command";
 
-/// The sandbox of a person's command, and how files that run later are treated.
+/// Sandbox of a foreground command, and the treatment of autostart files in it.
 #[derive(Debug)]
 pub(crate) struct ForegroundCommand {
     pub(crate) spec: Spec,
-    /// The treatment of files that run later.
+    /// Treatment of autostart files.
     pub(crate) autostart: AutostartRules,
 }
 
-/// The person's side.
+/// Connection to the user's terminal.
 pub(super) struct ForegroundTerminal {
     signals: Signals,
     messages: File,
     debug: bool,
 }
 
-/// Runs a command to its end. `egress` is the socket that the proxy's listener goes through, where there is one.
+/// Runs a command until it exits. `egress` is the socket for the proxy's listener, if there is a proxy.
 pub(crate) fn run_in_foreground(
     foreground: ForegroundCommand,
     egress: Option<OwnedFd>,
@@ -78,32 +78,32 @@ pub(crate) fn run_in_foreground(
     let end = terminal.watch(&mut bwrap, &mut mounts, &mut watcher, &mut streams);
     let status = end.unwrap_or_else(|_| bwrap.kill());
     let lost = streams.finish();
-    // All of it is looked at before anybody is told, which can fail.
+    // Check everything before reporting, because reporting can fail.
     let (found, journal) = watcher.finish(SANDBOX);
     journal.into_iter().for_each(FinishedJournal::forget);
-    found.iter().try_for_each(|finding| terminal.find(finding))?;
+    found.iter().try_for_each(|finding| terminal.print_finding(finding))?;
     for (name, error) in &lost {
-        terminal.tell(&format!("{name} could not be written: {error}"))?;
+        terminal.print(&format!("failed to write {name}: {error}"))?;
     }
-    // The kernel takes some ten milliseconds to end watches and namespaces. If nobody else can wait for that, we do.
+    // The kernel takes about ten milliseconds to destroy watches and namespaces; a child waits for that if possible.
     let slow = [watcher.as_fd(), mounts.sandbox().namespace()].into_iter().chain(bwrap.namespace());
-    let _ = close_beside(&slow.collect::<Vec<_>>());
-    // A command that did not notice has not succeeded.
+    let _ = close_in_child(&slow.collect::<Vec<_>>());
+    // Data was lost without the command noticing, so do not report success.
     Ok(if status == 0 && !lost.is_empty() { ExitCode::from(FAILED) } else { exit_code(status) })
 }
 
 impl SandboxOwner for ForegroundTerminal {
-    /// Tells what a person has to know.
+    /// Prints the events that matter to the user.
     fn say(&self, event: &SandboxEvent) -> io::Result<()> {
         let text = match event {
             SandboxEvent::Failed { reason } => reason.clone(),
             SandboxEvent::Uncovered { path, hidden } => {
                 let could = if *hidden {
-                    "hidden from the command, and could be read"
+                    "is hidden, but the command could read it"
                 } else {
-                    "closed, and could be written"
+                    "is read-only, but the command could write it"
                 };
-                format!("`{path}` is {could} for a moment, since a program outside replaced it")
+                format!("`{path}` {could} for a moment, because a program outside replaced it")
             }
             SandboxEvent::Started | SandboxEvent::Limited { .. } | SandboxEvent::Exited { .. }
                 if self.debug =>
@@ -114,23 +114,26 @@ impl SandboxOwner for ForegroundTerminal {
                 return Ok(());
             }
         };
-        self.tell(&text)
+        self.print(&text)
     }
 
-    fn giving_up(&self) -> PollFd<'_> {
+    fn cancellation(&self) -> PollFd<'_> {
         PollFd::new(&self.signals, PollFlags::IN)
     }
 }
 
 impl ForegroundTerminal {
-    /// Tells what was found of files that run later.
-    fn find(&self, finding: &Finding) -> io::Result<()> {
+    /// Prints a finding about autostart files.
+    fn print_finding(&self, finding: &Finding) -> io::Result<()> {
         let text = match finding {
             Finding::Quarantined { path, moved_to, when } => {
                 format!("`{path}` was moved to `{moved_to}`: it would have run {when}")
             }
             Finding::Restored { path, keys } => {
-                format!("`{}` in `{path}` was put back: git would have run what it says", keys.join("`, `"))
+                format!(
+                    "`{}` in `{path}` was restored: git would have run the commands in it",
+                    keys.join("`, `")
+                )
             }
             Finding::Left { path, when, change: ChangeKind::New, .. } => {
                 format!("`{path}` is new and runs {when}")
@@ -140,14 +143,14 @@ impl ForegroundTerminal {
             }
             Finding::Unfinished { reason } => reason.clone(),
         };
-        self.tell(&text)
+        self.print(&text)
     }
 
-    fn tell(&self, text: &str) -> io::Result<()> {
+    fn print(&self, text: &str) -> io::Result<()> {
         writeln!(&self.messages, "{NAME}: {text}")
     }
 
-    /// Starts the command in its sandbox, with an eye on what it can write to.
+    /// Starts the command in its sandbox, and watches the paths that it can write.
     fn start(
         &self,
         ForegroundCommand { spec, autostart }: ForegroundCommand,
@@ -155,13 +158,13 @@ impl ForegroundTerminal {
     ) -> Result<(Bwrap, Mounts, Watcher), SupervisorStartError> {
         let mut watcher = None;
         let given = InheritedDescriptors { streams: take_streams()?, egress, group: None };
-        let (stream, own) = serve_beside()?;
+        let (stream, own) = serve_in_child()?;
         let special = SpecialLink::new(stream, Some(own), spec.unix_sockets)?;
         let (bwrap, mounts) = start(None, &spec, self, given, special, |layout| {
             let watcher = watcher.insert(Watcher::new(spec.state_dir.as_ref())?);
             for (_, found, journal) in watcher.sweep() {
                 journal.into_iter().for_each(FinishedJournal::forget);
-                found.iter().try_for_each(|finding| self.find(finding))?;
+                found.iter().try_for_each(|finding| self.print_finding(finding))?;
             }
             watcher.begin(SANDBOX, autostart)?;
             watcher.hidden(SANDBOX, &layout.plan.hidden().cloned().collect::<Vec<_>>());
@@ -172,7 +175,7 @@ impl ForegroundTerminal {
         Ok((bwrap, mounts, watcher))
     }
 
-    /// Passes signals on, copies streams, and looks at what appears, until the command has ended; returns its exit status.
+    /// Forwards signals, copies streams and checks new files until the command exits, and returns its exit status.
     fn watch(
         &self,
         bwrap: &mut Bwrap,
@@ -195,7 +198,7 @@ impl ForegroundTerminal {
                 return Ok(bwrap.reap());
             }
             if named || watcher.patience().is_some() {
-                watcher.read().iter().try_for_each(|(_, finding)| self.find(finding))?;
+                watcher.read().iter().try_for_each(|(_, finding)| self.print_finding(finding))?;
                 let is_over = |(_, due): &(String, Countermeasure)| matches!(due, Countermeasure::End { .. });
                 if watcher.countermeasures().iter().any(is_over) {
                     return Ok(bwrap.kill());
@@ -208,7 +211,7 @@ impl ForegroundTerminal {
                 watcher.covered(SANDBOX);
             }
             if let Err(error) = streams.copy() {
-                self.tell(&format!("standard input could not be read: {error}"))?;
+                self.print(&format!("failed to read standard input: {error}"))?;
                 return Ok(bwrap.kill());
             }
             while let Some(signal) = self.signals.next()? {
@@ -217,7 +220,7 @@ impl ForegroundTerminal {
         }
     }
 
-    /// The command never ran: because of a signal, or because of the error.
+    /// Reports why the command never ran: a signal or `error`.
     fn failed(&self, error: &SupervisorStartError) -> io::Result<ExitCode> {
         if let Some(signal) = self.signals.next()? {
             return Ok(exit_code(128 + signal.as_raw()));
@@ -228,8 +231,8 @@ impl ForegroundTerminal {
     }
 }
 
-/// Waits until there is a signal, news of `mounts` or `watcher`, or something to copy, or the command has ended; tells whether
-/// it has, and which news there is. Nothing when it has been `quiet`.
+/// Waits for a signal, news from `mounts` or `watcher`, data to copy, or the command's exit. Returns which of them are ready:
+/// exit, mounts, special files, watcher. Returns `None` after `quiet` without any.
 fn wait_for_news(
     signals: BorrowedFd<'_>,
     ended: BorrowedFd<'_>,

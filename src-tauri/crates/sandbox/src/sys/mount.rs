@@ -5,7 +5,7 @@ use std::{
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
 };
 
-/// The attributes of a mount that change.
+/// Mount attributes to change.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Attributes {
     pub(crate) set: u64,
@@ -14,7 +14,7 @@ pub(crate) struct Attributes {
     pub(crate) recursive: bool,
 }
 
-/// Changes the mount that `tree` is the root of, and those below it if asked.
+/// Changes the attributes of the mount whose root is `tree`, recursively if requested.
 pub(crate) fn set_attributes(tree: impl AsFd, change: Attributes) -> io::Result<()> {
     let attributes = libc::mount_attr {
         attr_set: change.set,
@@ -38,7 +38,7 @@ pub(crate) fn set_attributes(tree: impl AsFd, change: Attributes) -> io::Result<
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The user namespace whose privileges govern `namespace`.
+/// Returns the user namespace that owns `namespace`.
 pub(crate) fn owning_user_namespace(namespace: impl AsFd) -> io::Result<OwnedFd> {
     const NS_GET_USERNS: libc::Ioctl = 0xb701;
     // SAFETY: the descriptor is open for the length of the call, and this request takes no argument.
@@ -46,6 +46,6 @@ pub(crate) fn owning_user_namespace(namespace: impl AsFd) -> io::Result<OwnedFd>
     if number < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just made this descriptor for us, close-on-exec, and nobody else knows its number.
+    // SAFETY: the kernel has just created this descriptor for us, close-on-exec, and no other code knows its number.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }

@@ -1,4 +1,4 @@
-//! System calls that the kernel reports instead of carrying them out: seccomp_unotify(2).
+//! System calls that the kernel reports to a supervisor instead of executing: seccomp_unotify(2).
 
 use std::{
     io,
@@ -10,17 +10,17 @@ use std::{
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReportedCall {
     id: u64,
-    /// The thread that made it.
+    /// Id of the calling thread.
     pub(crate) thread: u32,
     pub(crate) arguments: [u64; 6],
 }
 
-/// Has calls of this process, and of all it starts, reported where `program` says so; returns the descriptor to read them from. The
-/// calling process must not have a way to gain privileges.
+/// Installs a filter on this process and its descendants, and returns the descriptor on which `program` reports calls. The
+/// calling process must have `no_new_privs` set.
 pub(crate) fn report_calls(program: &[libc::sock_filter]) -> io::Result<OwnedFd> {
     let only_killed = libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
     match install(program, only_killed) {
-        // Linux before 5.19: a signal repeats the call.
+        // Linux before 5.19 lacks the flag; there, a signal makes the call be reported again.
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => install(program, 0),
         installed => installed,
     }
@@ -29,7 +29,7 @@ pub(crate) fn report_calls(program: &[libc::sock_filter]) -> io::Result<OwnedFd>
 fn install(program: &[libc::sock_filter], flags: libc::c_ulong) -> io::Result<OwnedFd> {
     let length = program.len().try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
     let program = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut() };
-    // SAFETY: the program and its steps outlive the call, which only reads them.
+    // SAFETY: the program and its instructions outlive the call, which only reads them.
     let number = unsafe {
         libc::syscall(
             libc::SYS_seccomp,
@@ -42,14 +42,14 @@ fn install(program: &[libc::sock_filter], flags: libc::c_ulong) -> io::Result<Ow
     if number < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just made this descriptor for us, close-on-exec, and nobody else knows its number.
+    // SAFETY: the kernel has just created this descriptor for us, close-on-exec, and no other code knows its number.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
 impl ReportedCall {
-    /// Takes the next call; waits for one.
+    /// Waits for the next reported call.
     pub(crate) fn next(calls: impl AsFd) -> io::Result<Self> {
-        // SAFETY: all-zero is a valid value, and the one that the kernel asks for.
+        // SAFETY: all-zero is a valid value, and the kernel requires it.
         let mut call: libc::seccomp_notif = unsafe { zeroed() };
         // SAFETY: the descriptor is open for the length of the call, and the kernel fills a structure of this size.
         let taken =
@@ -60,7 +60,7 @@ impl ReportedCall {
         Ok(Self { id: call.id, thread: call.pid, arguments: call.data.args })
     }
 
-    /// Returns true if the thread still waits, so that its number is not another's.
+    /// Returns true if the thread is still waiting, which proves that its id has not been reused.
     pub(crate) fn is_waiting(&self, calls: impl AsFd) -> bool {
         // SAFETY: the descriptor is open for the length of the call, which reads one number.
         let valid = unsafe {
@@ -69,22 +69,22 @@ impl ReportedCall {
         valid == 0
     }
 
-    /// Has the call return zero or fail with an error.
+    /// Makes the call return zero or fail with an error.
     pub(crate) fn answer(&self, calls: impl AsFd, outcome: Result<(), i32>) {
         let error = outcome.err().map_or(0, |error| -error);
         let mut answer = libc::seccomp_notif_resp { id: self.id, val: 0, error, flags: 0 };
-        // SAFETY: the descriptor is open for the length of the call, which reads a structure of this size. It fails when nobody
-        // waits any more.
+        // SAFETY: the descriptor is open for the length of the call, which reads a structure of this size. It fails if the
+        // thread is no longer waiting.
         unsafe {
             libc::ioctl(calls.as_fd().as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer);
         }
     }
 }
 
-/// Connects a socket to an address in the kernel's form; the error is the kernel's number.
+/// Connects a socket to an address in the kernel's format. The error is an errno.
 pub(crate) fn connect(socket: impl AsFd, address: &[u8]) -> Result<(), i32> {
     let length = address.len().try_into().map_err(|_| libc::EINVAL)?;
-    // SAFETY: an address of that length which outlives the call. The kernel copies it.
+    // SAFETY: the address has that length and outlives the call. The kernel copies it.
     let connected = unsafe { libc::connect(socket.as_fd().as_raw_fd(), address.as_ptr().cast(), length) };
     if connected == 0 { Ok(()) } else { Err(io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)) }
 }

@@ -1,7 +1,7 @@
-//! Making processes: what happens between fork and exec, forks that do not exec, and descriptors that came with exec.
+//! Process creation: hooks between fork and exec, forks without exec, and descriptors inherited through exec.
 //!
-//! - INVARIANT: what [`launch`](crate::launch) runs between fork and exec makes system calls only; it neither allocates
-//!   nor locks, since the launching process has other threads. The supervisor has one thread, and may do more.
+//! - INVARIANT: the hooks that [`launch`](crate::launch) runs between fork and exec only make system calls. They neither
+//!   allocate nor lock, because the launching process has other threads. The single-threaded supervisor may do both.
 
 use std::{
     fs::File,
@@ -23,7 +23,7 @@ use rustix::{
     thread::{UnshareFlags, unshare_unsafe},
 };
 
-/// Has the child killed when the thread that spawns it ends; it does not even start if that has happened already.
+/// Kills the child when the thread that spawns it exits. The child does not start if the thread has already exited.
 pub(crate) fn die_with_parent(command: &mut Command) {
     let parent = getpid();
     // SAFETY: the closure makes system calls only: it does not allocate and takes no lock.
@@ -32,17 +32,17 @@ pub(crate) fn die_with_parent(command: &mut Command) {
     }
 }
 
-/// Asks for death with the parent, and fails if the parent is not (or no longer) `parent`.
+/// Requests a kill when the parent dies, and fails if `parent` is not (or no longer) the parent.
 pub(crate) fn bind_to_parent(parent: Pid) -> Result<(), Errno> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH) }
 }
 
-/// Leaves `descriptors` open in the child, under the same numbers.
+/// Passes `descriptors` to the child under the same numbers.
 pub(crate) fn inherit(command: &mut Command, descriptors: &[BorrowedFd<'_>]) {
     let numbers: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
-    // SAFETY: the closure makes system calls only. The numbers are open descriptors of the process that forks: its
-    // table was copied, and whoever calls `spawn` still holds them.
+    // SAFETY: the closure makes system calls only. The numbers are open descriptors of the process that forks: its table
+    // was copied, and the caller of `spawn` still holds them.
     unsafe {
         command.pre_exec(move || {
             for &number in &numbers {
@@ -53,22 +53,22 @@ pub(crate) fn inherit(command: &mut Command, descriptors: &[BorrowedFd<'_>]) {
     }
 }
 
-/// Runs `prepare` in the child before exec. Only for a process with one thread.
+/// Runs `prepare` in the child before exec. Only for single-threaded processes.
 pub(crate) fn prepare(
     command: &mut Command,
     prepare: impl FnMut() -> io::Result<()> + Send + Sync + 'static,
 ) {
-    // SAFETY: the supervisor, the only caller, has one thread, so no lock can be held by another at the fork.
+    // SAFETY: the only caller, the supervisor, is single-threaded, so no other thread can hold a lock at the fork.
     unsafe {
         command.pre_exec(prepare);
     }
 }
 
-/// Runs `work` in a forked child and returns the bytes it made. Only for a process with one thread.
+/// Runs `work` in a forked child and returns the bytes that it produced. Only for single-threaded processes.
 pub(crate) fn in_fork(work: impl FnOnce() -> Vec<u8>) -> io::Result<Vec<u8>> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-    // SAFETY: the supervisor, the only caller, has one thread, so the child is a whole process: no lock can be held by
-    // a thread that is missing in it. It leaves by `_exit`, so no destructor or exit handler runs twice.
+    // SAFETY: the only caller, the supervisor, is single-threaded, so no lock in the child can belong to a missing thread.
+    // The child exits with `_exit`, so no destructor or exit handler runs twice.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
@@ -76,7 +76,7 @@ pub(crate) fn in_fork(work: impl FnOnce() -> Vec<u8>) -> io::Result<Vec<u8>> {
             let said = set_parent_process_death_signal(Some(Signal::KILL))
                 .map_err(io::Error::from)
                 .and_then(|()| File::from(write).write_all(&work()));
-            // SAFETY: ends the calling process and touches no memory.
+            // SAFETY: terminates the calling process and touches no memory.
             unsafe { libc::_exit(i32::from(said.is_err())) }
         }
         child => {
@@ -89,7 +89,7 @@ pub(crate) fn in_fork(work: impl FnOnce() -> Vec<u8>) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Runs `work` in a forked child; its error is the child's. Only for a process with one thread.
+/// Runs `work` in a forked child and returns its result. Only for single-threaded processes.
 pub(crate) fn try_in_fork(work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let said = in_fork(|| {
         let error = work().err().map(|error| (error.raw_os_error(), error.to_string()));
@@ -102,13 +102,13 @@ pub(crate) fn try_in_fork(work: impl FnOnce() -> io::Result<()>) -> io::Result<(
     }
 }
 
-/// A child that is the first process of a pid namespace: with it everything in there ends.
+/// Child that is the init of a pid namespace; its death kills every process in the namespace.
 #[derive(Debug)]
 pub(crate) struct NamespaceInit {
     pid: Pid,
-    /// Its exit status, once it was waited for: then the number may be another's.
+    /// Exit status, once reaped; the process id may be reused from then on.
     ended: Option<i32>,
-    /// Through this it tells why it could not become the program.
+    /// Pipe on which the child reports why exec failed.
     exec: File,
 }
 
@@ -117,15 +117,15 @@ impl NamespaceInit {
         self.pid
     }
 
-    /// Kills it, unless it was waited for.
+    /// Kills the child, unless it has been reaped.
     pub(crate) fn kill(&self) {
         if self.ended.is_none() {
-            // The only failure is that it has ended already.
+            // Ignore the error: it means that the child has exited.
             let _ = kill_process(self.pid, Signal::KILL);
         }
     }
 
-    /// The exit status, 128 + signal where a signal ended it. Waits for the end.
+    /// Waits for exit and returns the exit status, or 128 + the signal number.
     pub(crate) fn wait(&mut self) -> io::Result<i32> {
         if let Some(status) = self.ended {
             return Ok(status);
@@ -141,7 +141,7 @@ impl NamespaceInit {
         Ok(*self.ended.insert(code.unwrap_or(128)))
     }
 
-    /// The reason why it did not become the program, if it did not. Waits until that is known.
+    /// Waits until exec has succeeded or failed, and returns the error if it failed.
     pub(crate) fn exec_error(&self) -> Option<io::Error> {
         let mut said = [0; 4];
         (&self.exec).read_exact(&mut said).ok()?;
@@ -149,12 +149,12 @@ impl NamespaceInit {
     }
 }
 
-/// Has a child run `command` as the first process of a new pid namespace. This process's other children stay in its own, unlike
-/// after `unshare`. Only for a process with one thread.
+/// Runs `command` as the init of a new pid namespace. Unlike `unshare`, this leaves the process's other children in its own
+/// namespace. Only for single-threaded processes.
 pub(crate) fn spawn_namespace_init(command: &mut Command) -> io::Result<NamespaceInit> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-    // SAFETY: without a stack, memory or settings to share it is `fork` with a flag more; as there, the supervisor, the only
-    // caller, has one thread, so that the child is a whole process.
+    // SAFETY: without a shared stack, memory or settings, this is `fork` with one more flag. As there, the only caller, the
+    // supervisor, is single-threaded, so the child has a consistent copy of it.
     let child = unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_NEWPID | libc::SIGCHLD, 0, 0, 0, 0) };
     if child < 0 {
         return Err(io::Error::last_os_error());
@@ -162,29 +162,29 @@ pub(crate) fn spawn_namespace_init(command: &mut Command) -> io::Result<Namespac
     if child == 0 {
         drop(read);
         let error = command.exec().raw_os_error().unwrap_or(libc::EINVAL);
-        // Exec has closed the pipe if it worked.
+        // A successful exec has closed the pipe.
         let _ = File::from(write).write_all(&error.to_le_bytes());
-        // SAFETY: ends the calling process and touches no memory.
+        // SAFETY: terminates the calling process and touches no memory.
         unsafe { libc::_exit(1) }
     }
     let pid = i32::try_from(child).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
     Ok(NamespaceInit { pid, ended: None, exec: read.into() })
 }
 
-/// A forked child that does not outlive this value.
+/// Forked child that is killed when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Forked(Pid);
 
 impl Drop for Forked {
     fn drop(&mut self) {
-        // It may have ended by itself; it is not reaped before this, so the number is still its own.
+        // Ignore the error: the child may have exited. It is reaped only below, so the process id is still its own.
         let _ = kill_process(self.0, Signal::KILL);
         let _ = waitpid(Some(self.0), WaitOptions::empty());
     }
 }
 
-/// Runs `work` in a forked child, beside this process. Of the descriptors it has `kept` and the standard streams: what this
-/// process holds open or locked ends with this process. Only for a process with one thread.
+/// Runs `work` in a forked child. The child keeps only the descriptor `kept` and the standard streams, so this process's
+/// open files and locks are still released when it exits. Only for single-threaded processes.
 pub(crate) fn fork(kept: BorrowedFd<'_>, work: impl FnOnce()) -> io::Result<Forked> {
     // SAFETY: as in `in_fork`.
     match unsafe { libc::fork() } {
@@ -194,29 +194,29 @@ pub(crate) fn fork(kept: BorrowedFd<'_>, work: impl FnOnce()) -> io::Result<Fork
             if alone.is_ok() {
                 work();
             }
-            // SAFETY: ends the calling process and touches no memory.
+            // SAFETY: terminates the calling process and touches no memory.
             unsafe { libc::_exit(i32::from(alone.is_err())) }
         }
         child => Pid::from_raw(child).filter(|_| child > 0).map(Forked).ok_or_else(io::Error::last_os_error),
     }
 }
 
-/// Has a child close `descriptors` for the last time, when this process has ended: those that the kernel takes long to close. Only
-/// for a process with one thread, at its end.
-pub(crate) fn close_beside(descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-    // SAFETY: as in `in_fork`. The child does nothing but leave.
+/// Leaves the last close of `descriptors` to a child after this process exits, because the kernel takes long to close them.
+/// Only for single-threaded processes that are about to exit.
+pub(crate) fn close_in_child(descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    // SAFETY: as in `in_fork`. The child only closes descriptors and exits.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
             let closed = close_all_but(0, descriptors);
-            // SAFETY: ends the calling process and touches no memory.
+            // SAFETY: terminates the calling process and touches no memory.
             unsafe { libc::_exit(i32::from(closed.is_err())) }
         }
         _ => Ok(()),
     }
 }
 
-/// Closes every descriptor from `first` on that is not `kept`, in a forked child that never drops what its parent owns.
+/// Closes every descriptor from `first` on that is not in `kept`, in a forked child that never drops its parent's values.
 fn close_all_but(first: u32, kept: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     let mut kept: Vec<u32> = kept.iter().map(|kept| kept.as_raw_fd().cast_unsigned()).collect();
     kept.sort_unstable();
@@ -230,32 +230,32 @@ fn close_all_but(first: u32, kept: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     close_range(first, u32::MAX, 0)
 }
 
-/// Enters new namespaces.
+/// Moves the process into new namespaces.
 pub(crate) fn unshare(namespaces: UnshareFlags) -> Result<(), Errno> {
     debug_assert!(!namespaces.contains(UnshareFlags::FILES));
-    // SAFETY: no caller asks for a descriptor table of its own, the one flag that safe code could notice.
+    // SAFETY: no caller requests a separate descriptor table, the only flag that could break safe code.
     unsafe { unshare_unsafe(namespaces) }
 }
 
-/// Enters a mount namespace of its own, which later mounts of the host do not come to.
+/// Enters a private mount namespace, which does not receive the host's later mounts.
 pub(crate) fn leave_mount_namespace() -> Result<(), Errno> {
     unshare(UnshareFlags::NEWNS)?;
     mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)
 }
 
-/// Gives up the keys that came with the session, for this process and all it starts.
+/// Gives up the session's keyring for this process and its descendants.
 pub(crate) fn leave_keyring() -> io::Result<()> {
     const JOIN_SESSION_KEYRING: libc::c_int = 1;
-    // SAFETY: without a name it makes a new keyring, and touches no memory.
+    // SAFETY: without a name it creates a new keyring, and touches no memory.
     let made =
         unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, std::ptr::null::<libc::c_char>()) };
     let error = io::Error::last_os_error();
-    // A kernel without keyrings, or a container that is refused them, has no keys to give up.
+    // A kernel without keyrings, or a container that denies them, has no keys to give up.
     let has_none = matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM));
     if made >= 0 || has_none { Ok(()) } else { Err(error) }
 }
 
-/// Takes over a descriptor that came with exec, by the number written on the command line.
+/// Takes ownership of an inherited descriptor, by its number from the command line.
 pub(crate) fn take_descriptor(number: &str) -> io::Result<OwnedFd> {
     let number: RawFd = number.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
     if number <= 2 {
@@ -263,23 +263,23 @@ pub(crate) fn take_descriptor(number: &str) -> io::Result<OwnedFd> {
     }
     // SAFETY: borrowed for this one call, which fails if the number is not open. It must not be inherited further.
     unsafe { fcntl_setfd(BorrowedFd::borrow_raw(number), FdFlags::CLOEXEC)? };
-    // SAFETY: it is open, and the program, whose command line names it once, is at its start: nobody owns it yet.
+    // SAFETY: it is open, and the command line names it once. The program has just started, so nothing owns it yet.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Closes every descriptor from `first` on. Only for a program that has opened none yet, or none any more.
+/// Closes every descriptor from `first` on. Only for a program that owns none of them.
 pub(crate) fn close_from(first: u32) -> Result<(), Errno> {
     close_range(first, u32::MAX, 0)
 }
 
-/// Marks every descriptor from `first` on to be closed by exec.
+/// Marks every descriptor from `first` on as close-on-exec.
 pub(crate) fn close_on_exec_from(first: u32) -> Result<(), Errno> {
     close_range(first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC)
 }
 
 fn close_range(first: u32, last: u32, flags: libc::c_uint) -> Result<(), Errno> {
-    // SAFETY: every caller either changes flags only, or is at a place where nobody owns the descriptors: before this program
-    // has opened any, or in a copy of memory that nothing else runs in, which is left by `_exit`.
+    // SAFETY: every caller either changes flags only, or runs where no code owns the descriptors: before this program has
+    // opened any, or in a forked copy that runs nothing else and exits with `_exit`.
     let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
     if done == 0 {
         Ok(())

@@ -1,5 +1,4 @@
-//! Signals that a person, or what a person started, sends, or the kernel for them: held back here and passed on to the
-//! command.
+//! Signals from the user, a parent process or the kernel, blocked here and forwarded to the command.
 
 use std::{
     fs::File,
@@ -10,35 +9,35 @@ use std::{
 
 use rustix::process::Signal;
 
-/// The signals that are passed on. The last is the kernel's word that a file grew beyond the limit, which ends who writes: that is the
-/// command, where what it says is copied into a file for it.
+/// Signals to forward. The last, `SIGXFSZ`, is sent to the process that exceeds the file size limit; it must reach the
+/// command even if this process writes the file for it.
 const PASSED_ON: [Signal; 7] =
     [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2, Signal::XFSZ];
 
-/// The signals that came in since [`Signals::hold`], to be taken one by one.
+/// Queue of signals received since [`Signals::hold`].
 #[derive(Debug)]
 pub(crate) struct Signals(File);
 
 impl Signals {
-    /// Holds them back from now on. What is ignored already stays so.
+    /// Blocks the signals from now on. Signals that are ignored stay ignored.
     pub(crate) fn hold() -> io::Result<Self> {
         mask(libc::SIG_BLOCK)?;
         let set = set();
-        // SAFETY: makes a new descriptor for a set that is whole.
+        // SAFETY: creates a new descriptor from an initialised set.
         let descriptor =
             unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: it was made just now, and nobody else owns it.
+        // SAFETY: it was created just now, and no other code owns it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(descriptor) }.into()))
     }
 
-    /// The next that came in, if one has.
+    /// Returns the next received signal, if any.
     pub(crate) fn next(&self) -> io::Result<Option<Signal>> {
         let mut told = [0; size_of::<libc::signalfd_siginfo>()];
         match (&self.0).read(&mut told) {
-            // Its number is what comes first.
+            // The first field is the signal number.
             Ok(_) => {
                 Ok(told.first_chunk().and_then(|number| Signal::from_named_raw(i32::from_ne_bytes(*number))))
             }
@@ -54,14 +53,14 @@ impl AsFd for Signals {
     }
 }
 
-/// Holds them back no longer: for a child before exec, which would take the mask along.
-pub(crate) fn let_go() -> io::Result<()> {
+/// Unblocks the signals in a child before exec, which would inherit the mask.
+pub(crate) fn unblock() -> io::Result<()> {
     mask(libc::SIG_UNBLOCK)
 }
 
 fn mask(how: libc::c_int) -> io::Result<()> {
     let set = set();
-    // SAFETY: changes the mask of the calling thread by a set that is whole; nothing is read back.
+    // SAFETY: changes the calling thread's mask to an initialised set; nothing is read back.
     match unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) } {
         0 => Ok(()),
         error => Err(io::Error::from_raw_os_error(error)),
@@ -70,7 +69,7 @@ fn mask(how: libc::c_int) -> io::Result<()> {
 
 fn set() -> libc::sigset_t {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: the first call makes the set whole; the others add numbers that are signals.
+    // SAFETY: the first call initialises the set; the others add valid signal numbers.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         for signal in PASSED_ON {

@@ -1,4 +1,4 @@
-//! Files that are closed when a root becomes writable.
+//! Files that become read-only when a root becomes writable.
 
 use std::{fs, os::unix::fs::symlink, time::Instant};
 
@@ -7,7 +7,7 @@ use ironcurtain_sandbox::autostart::{AutostartRules, Finding, GitConfig};
 use crate::scene::{Scene, all, git, short};
 
 #[test]
-fn what_runs_by_itself_is_closed_and_what_the_person_runs_is_not() {
+fn closes_automatic_files_but_not_ones_the_user_runs() {
     let mut scene = Scene::listed();
     scene.git("root", &["init", "-q"]);
     for path in [
@@ -28,14 +28,14 @@ fn what_runs_by_itself_is_closed_and_what_the_person_runs_is_not() {
 }
 
 #[test]
-fn a_guarded_configuration_is_not_closed_and_a_repository_has_any_name() {
+fn guarded_configuration_stays_writable_in_repositories_of_any_name() {
     let mut scene = Scene::guarded();
     scene.git("root", &["init", "-q", "--bare", "some"]);
     assert_eq!(scene.open(), ["some/hooks"]);
 }
 
 #[test]
-fn where_a_link_leads_is_closed_and_where_a_configuration_has_its_hooks() {
+fn closes_link_targets_and_configured_hooks() {
     let mut scene =
         Scene::new(AutostartRules { git_config: GitConfig::Guarded, ..AutostartRules::default() });
     scene.git("root", &["init", "-q"]);
@@ -49,7 +49,7 @@ fn where_a_link_leads_is_closed_and_where_a_configuration_has_its_hooks() {
 }
 
 #[test]
-fn start_up_files_count_in_the_home_alone() {
+fn startup_files_count_only_in_the_home() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("root").to_str().map(str::to_owned);
     for (home, counts) in [(None, false), (home, true)] {
@@ -67,7 +67,7 @@ fn start_up_files_count_in_the_home_alone() {
 }
 
 #[test]
-fn a_root_that_is_itself_such_a_folder_or_file_is_closed() {
+fn closes_root_that_is_an_autostart_path() {
     let mut scene = Scene::listed();
     scene.git("root", &["init", "-q"]);
     scene.write("root/.idea/a/b", "");
@@ -85,7 +85,7 @@ fn a_root_that_is_itself_such_a_folder_or_file_is_closed() {
 }
 
 #[test]
-fn what_a_package_manager_has_installed_can_be_installed_anew() {
+fn installed_packages_can_be_reinstalled() {
     let mut scene = Scene::listed();
     for path in [".vscode/settings.json", ".idea/x", "package.json", ".mcp.json"] {
         scene.write(&format!("root/node_modules/a/{path}"), r#"{"scripts":{"install":"x"}}"#);
@@ -96,7 +96,7 @@ fn what_a_package_manager_has_installed_can_be_installed_anew() {
 }
 
 #[test]
-fn nothing_is_created_in_the_persons_tree() {
+fn creates_nothing_in_the_users_tree() {
     let mut scene = Scene::guarded();
     scene.git("root", &["init", "-q"]);
     scene.write("root/a.txt", "a");
@@ -113,7 +113,7 @@ fn nothing_is_created_in_the_persons_tree() {
 }
 
 #[test]
-fn a_look_before_the_start_is_bounded_and_says_so() {
+fn initial_walk_is_limited_and_reports_it() {
     let mut scene = Scene::listed();
     for folder in 0..60 {
         for inner in 0..60 {
@@ -128,10 +128,10 @@ fn a_look_before_the_start_is_bounded_and_says_so() {
     assert_eq!(
         told,
         [format!(
-            "unfinished `{root}` has too many names: only the nearest were looked at; all of it is looked at in the end"
+            "unfinished `{root}` has too many names, so only the nearest were checked; all of it is checked when the sandbox exits"
         )]
     );
-    // What was there before stays, also where it was not come to.
+    // Existing files stay, even where the walk did not reach.
     assert_eq!(scene.finish(), []);
     assert_eq!((0..60).filter(|folder| scene.exists(&format!("root/{folder}/sub/.envrc"))).count(), 60);
 }
@@ -139,7 +139,7 @@ fn a_look_before_the_start_is_bounded_and_says_so() {
 #[test]
 fn opening_is_quick() {
     let mut scene = Scene::guarded();
-    // The quickest of some: the machine may do other things meanwhile.
+    // Take the fastest run, because the machine may be busy.
     let empty = (0..3).map(|n| {
         let empty = scene.at(&format!("empty{n}"));
         fs::create_dir(&empty).unwrap();
@@ -155,25 +155,25 @@ fn opening_is_quick() {
     let time = Instant::now();
     scene.open();
     let full = time.elapsed();
-    // Far from what is aimed at, so that a busy machine does not fail it.
+    // Far above the goals, so that a busy machine does not fail the test.
     assert!(empty.as_millis() < 50 && full.as_millis() < 1_000, "{empty:?} {full:?}");
 }
 
 #[test]
-fn what_is_closed_is_not_judged_and_a_replaced_one_is_told_of() {
+fn closed_files_are_not_judged_and_replaced_ones_are_reported() {
     let mut scene = Scene::listed();
     scene.git("root", &["init", "-q"]);
     scene.write("root/.mcp.json", r#"{"mcpServers":{"a":{}}}"#);
     scene.open();
-    // In place, by a program outside.
+    // Written in place by a program outside.
     scene.write("root/.mcp.json", r#"{"mcpServers":{"b":{}}}"#);
     assert_eq!((scene.happened(), scene.watcher.uncovered()), (vec![], vec![]));
-    // By renaming, as git does.
+    // Replaced by renaming, as git does.
     scene.git("root", &["config", "core.pager", "mine"]);
     assert_eq!(scene.happened(), []);
     assert_eq!(scene.watcher.uncovered(), ["s"]);
     assert_eq!(scene.watcher.uncovered(), Vec::<String>::new());
-    // Covered again, so once more.
+    // After it is covered again, a further replacement is reported.
     scene.watcher.covered("s");
     scene.git("root", &["config", "core.editor", "mine"]);
     assert_eq!(scene.happened(), []);
@@ -183,7 +183,7 @@ fn what_is_closed_is_not_judged_and_a_replaced_one_is_told_of() {
 }
 
 #[test]
-fn what_is_written_where_a_cover_was_lost_is_judged_like_a_new_one() {
+fn writes_to_uncovered_files_are_judged_as_new() {
     let mut scene = Scene::listed();
     scene.git("root", &["init", "-q"]);
     scene.write("root/.mcp.json", "{}");
@@ -203,7 +203,7 @@ fn what_is_written_where_a_cover_was_lost_is_judged_like_a_new_one() {
 }
 
 #[test]
-fn a_hidden_file_that_is_replaced_is_told_of() {
+fn replaced_hidden_file_is_reported() {
     let mut scene = Scene::listed();
     scene.write("home/.ssh/id", "secret");
     let hidden = scene.text("home/.ssh/id");
@@ -218,7 +218,7 @@ fn a_hidden_file_that_is_replaced_is_told_of() {
 }
 
 #[test]
-fn one_who_replaces_the_folder_around_a_closed_file_gains_nothing() {
+fn replacing_the_folder_of_a_closed_file_has_no_effect() {
     let mut scene = Scene::listed();
     scene.git("root", &["init", "-q"]);
     scene.write("root/.git/hooks/post-checkout", "mine");

@@ -1,4 +1,4 @@
-//! Keys of a repository's configuration that make git run something are put back; the others stay.
+//! Restoring keys of a repository's configuration that make git run programs.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use ironcurtain_sandbox::autostart::{AutostartRules, Finding, GitConfig};
 use crate::scene::{Scene, finish, repository, short};
 
 #[test]
-fn keys_that_make_git_run_something_are_put_back_and_others_stay() {
+fn restores_only_keys_that_run_programs() {
     let mut scene = Scene::guarded();
     repository(&scene, "root/repo");
     scene.git("root/repo", &["config", "core.editor", "mine"]);
@@ -29,7 +29,7 @@ fn keys_that_make_git_run_something_are_put_back_and_others_stay() {
 }
 
 #[test]
-fn a_new_repository_keeps_its_configuration_but_for_such_keys() {
+fn new_repository_loses_only_keys_that_run_programs() {
     let mut scene = Scene::listed();
     scene.open();
     scene.git("root", &["init", "-q", "--bare", "--template=", "odd"]);
@@ -41,7 +41,7 @@ fn a_new_repository_keeps_its_configuration_but_for_such_keys() {
 }
 
 #[test]
-fn a_configuration_that_git_cannot_read_is_put_back_or_moved_away() {
+fn invalid_configuration_is_restored_or_quarantined() {
     let mut scene = Scene::guarded();
     repository(&scene, "root/repo");
     let before = scene.read("root/repo/.git/config");
@@ -58,7 +58,7 @@ fn a_configuration_that_git_cannot_read_is_put_back_or_moved_away() {
 }
 
 #[test]
-fn a_lock_that_somebody_holds_does_not_keep_a_key_from_being_put_back() {
+fn restores_keys_despite_a_held_lock() {
     let mut scene = Scene::guarded();
     repository(&scene, "root/repo");
     let before = scene.read("root/repo/.git/config");
@@ -72,11 +72,11 @@ fn a_lock_that_somebody_holds_does_not_keep_a_key_from_being_put_back() {
 }
 
 #[test]
-fn a_name_that_stands_in_the_way_of_the_repair_does_not_hold_it_up() {
+fn restores_keys_despite_obstructing_names() {
     let mut scene = Scene::guarded();
     repository(&scene, "root/r");
     scene.open();
-    // Who holds the lock, and what the watcher once called its own, as folders.
+    // Folders with the names of the lock and of an earlier version's draft.
     fs::create_dir(scene.at("root/r/.git/config.lock")).unwrap();
     fs::create_dir(scene.at(&format!("root/r/.git/config.ironcurtain-{}", std::process::id()))).unwrap();
     let config = scene.at("root/r/.git/config");
@@ -88,13 +88,13 @@ fn a_name_that_stands_in_the_way_of_the_repair_does_not_hold_it_up() {
 }
 
 #[test]
-fn keys_of_the_persons_own_stay_in_a_root_too_large_to_know_when_git_merely_looks() {
+fn keys_in_an_unchecked_part_of_a_root_survive_git_status() {
     let mut scene = Scene::guarded();
     scene.too_large();
     repository(&scene, "root/p/q/r/repo");
     let config = scene.at("root/p/q/r/repo/.git/config");
     let own = format!("{}[core]\n\tpager = mine\n", fs::read_to_string(&config).unwrap());
-    // Stamped with a finer clock than others, since somebody looks at the stamps: just before, and yet before.
+    // Reading a timestamp makes the next one finer, so this write is stamped just before the root is opened.
     for _ in 0..20 {
         fs::write(&config, &own).unwrap();
         fs::metadata(&config).unwrap();
@@ -108,7 +108,7 @@ fn keys_of_the_persons_own_stay_in_a_root_too_large_to_know_when_git_merely_look
 }
 
 #[test]
-fn a_key_that_one_sandbox_sets_while_another_is_opened_is_not_what_was_there_before() {
+fn key_set_by_one_sandbox_is_not_part_of_the_baseline_of_another() {
     let mut scene = Scene::guarded();
     repository(&scene, "root/repo");
     scene.open();
@@ -131,7 +131,7 @@ fn a_key_that_one_sandbox_sets_while_another_is_opened_is_not_what_was_there_bef
 }
 
 #[test]
-fn a_configuration_that_the_person_has_named_for_one_is_not_put_back_for_another() {
+fn named_configuration_is_not_restored_for_another_sandbox() {
     let mut scene = Scene::guarded();
     repository(&scene, "root/repo");
     let root = scene.root();
@@ -146,14 +146,14 @@ fn a_configuration_that_the_person_has_named_for_one_is_not_put_back_for_another
     scene.git("root/repo", &["config", "core.pager", "asked-for"]);
     assert_eq!((scene.happened(), finish(&mut scene.watcher, "other")), (vec![], vec![]));
     assert_eq!(scene.git("root/repo", &["config", "core.pager"]), "asked-for\n");
-    // For the other, it is from now on what was there before.
+    // For the other sandbox, it is the baseline from now on.
     scene.git("root/repo", &["config", "core.editor", "evil"]);
     assert_eq!(short(&root, &scene.finish()), ["restored repo/.git/config core.editor"]);
     assert_eq!(scene.git("root/repo", &["config", "core.pager"]), "asked-for\n");
 }
 
 #[test]
-fn a_configuration_from_which_keys_are_taken_out_is_kept_as_it_was() {
+fn repaired_configuration_is_kept_in_quarantine() {
     let mut scene = Scene::guarded();
     repository(&scene, "root/repo");
     scene.open();
@@ -166,7 +166,7 @@ fn a_configuration_from_which_keys_are_taken_out_is_kept_as_it_was() {
 }
 
 #[test]
-fn a_further_configuration_that_the_persons_own_names_counts_like_it() {
+fn included_configuration_counts_like_the_including_one() {
     for is_guarded in [true, false] {
         let mut scene = if is_guarded { Scene::guarded() } else { Scene::listed() };
         repository(&scene, "root/repo");

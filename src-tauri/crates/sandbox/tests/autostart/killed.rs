@@ -1,4 +1,4 @@
-//! A process that is killed at any moment: who starts next finishes for it.
+//! Finishing for a process that was killed at any moment.
 
 use std::{
     fs,
@@ -11,12 +11,12 @@ use ironcurtain_sandbox::autostart::{AutostartRules, Finding, GitConfig, Watcher
 
 use crate::scene::{Scene, short, sweep};
 
-/// The variables with the journal's folder and the watched root of the process that is killed.
+/// Variables with the journal's folder and the watched root of the process to kill.
 const STATE: &str = "AUTOSTART_TEST_STATE";
 const ROOT: &str = "AUTOSTART_TEST_ROOT";
 
 #[test]
-fn what_a_killed_process_has_not_looked_at_is_looked_at_by_the_next() {
+fn next_process_checks_what_a_killed_one_did_not() {
     if let (Ok(state), Ok(root)) = (std::env::var(STATE), std::env::var(ROOT)) {
         watch(&state, &root);
     }
@@ -26,7 +26,7 @@ fn what_a_killed_process_has_not_looked_at_is_looked_at_by_the_next() {
         scene.write("root/.envrc", "mine");
         let before = scene.read("root/.git/config");
         let mut child = watching(&scene);
-        // The sandbox writes while the process is killed, at another moment each time.
+        // The sandbox writes while the process is killed, at a different moment each time.
         scene.write("root/.mcp.json", r#"{"mcpServers":{"evil":{}}}"#);
         let config = format!("{before}[user]\n\tname = Me\n[core]\n\tpager = evil\n");
         scene.write("root/.git/config", &config);
@@ -34,7 +34,7 @@ fn what_a_killed_process_has_not_looked_at_is_looked_at_by_the_next() {
         child.kill().unwrap();
         child.wait().unwrap();
         scene.write("root/.npmrc", "late");
-        // The lock of a git that the killed process was just running.
+        // The lock of a git that the killed process was running.
         for scratch in ["child~0.scratch".to_owned(), format!("child~0.{}.scratch", child.id())] {
             scene.write(&format!("state/autostart/{scratch}.lock"), "");
         }
@@ -54,7 +54,7 @@ fn what_a_killed_process_has_not_looked_at_is_looked_at_by_the_next() {
         assert_eq!(scene.read("root/.envrc"), "mine");
         assert!(!scene.exists("root/.mcp.json"));
         assert_eq!(configs(&scene), ["config"], "at {moment}");
-        // Nothing is left for a second one, and what is alive is left alone.
+        // A second sweep finds nothing, and live processes are ignored.
         assert_eq!(sweep(&mut Watcher::new(&scene.at("state")).unwrap()), []);
         let journals = fs::read_dir(scene.at("state/autostart")).unwrap();
         let journals: Vec<_> =
@@ -64,14 +64,14 @@ fn what_a_killed_process_has_not_looked_at_is_looked_at_by_the_next() {
 }
 
 #[test]
-fn a_repair_that_was_not_made_is_not_told_and_leaves_no_name_in_the_repository() {
-    // Until it was killed while the repair waits, which is not long.
+fn unfinished_repair_is_not_reported_and_leaves_no_files() {
+    // Retry until the process is killed while the repair waits, which is brief.
     let until = Instant::now() + Duration::from_secs(20);
     let (scene, before) = loop {
         let scene = Scene::listed();
         scene.git("root", &["init", "-q"]);
         let mut child = watching(&scene);
-        // Somebody holds git's lock.
+        // Another process holds git's lock.
         scene.write("root/.git/config.lock", "held");
         let before = scene.read("root/.git/config");
         let changed = format!("{before}[core]\n\tpager = evil\n");
@@ -86,15 +86,15 @@ fn a_repair_that_was_not_made_is_not_told_and_leaves_no_name_in_the_repository()
             break (scene, before);
         }
     };
-    // Who set the key takes it out.
+    // The key is removed again by its writer.
     scene.write("root/.git/config", &before);
     assert_eq!(swept(&scene), [("child".to_owned(), vec![])]);
-    // The lock is not ours to break.
+    // The lock is another process's and stays.
     assert_eq!(configs(&scene), ["config", "config.lock"]);
     assert_eq!(scene.read("root/.git/config"), before);
 }
 
-/// The names of the repository's configuration, and of what is made of it.
+/// Returns the names of the repository's configuration and of files made from it.
 fn configs(scene: &Scene) -> Vec<String> {
     let names = fs::read_dir(scene.at("root/.git")).unwrap();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -103,7 +103,7 @@ fn configs(scene: &Scene) -> Vec<String> {
     names
 }
 
-/// The findings of the next start. A program that another test is just starting has the journal's lock for a moment.
+/// Returns the findings of the next start. A program that another test is just starting may hold the journal's lock for a moment.
 fn swept(scene: &Scene) -> Vec<(String, Vec<Finding>)> {
     let until = Instant::now() + Duration::from_secs(5);
     loop {
@@ -115,9 +115,9 @@ fn swept(scene: &Scene) -> Vec<(String, Vec<Finding>)> {
     }
 }
 
-/// A process that has opened the root, and watches it until it is killed.
+/// Starts a process that has opened the root, and watches it until killed.
 fn watching(scene: &Scene) -> Child {
-    let name = "killed::what_a_killed_process_has_not_looked_at_is_looked_at_by_the_next";
+    let name = "killed::next_process_checks_what_a_killed_one_did_not";
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture"])
         .envs([(STATE, scene.text("state")), (ROOT, scene.root())])
@@ -143,7 +143,7 @@ fn watch(state: &str, root: &str) -> ! {
 }
 
 #[test]
-fn another_folder_in_the_place_of_a_root_is_not_looked_at() {
+fn replaced_root_is_not_checked() {
     let scene = Scene::listed();
     let mut other = Watcher::new(&scene.at("state")).unwrap();
     other

@@ -1,11 +1,11 @@
-//! Files that stay, and are listed.
+//! Files that stay and are listed.
 
 use ironcurtain_sandbox::autostart::{AutostartMode, AutostartRules, ChangeKind, Finding};
 
 use crate::scene::{Scene, short};
 
 #[test]
-fn what_was_asked_for_stays_and_is_told_with_what_changed() {
+fn requested_files_stay_and_are_reported_with_their_diff() {
     let mut scene = Scene::listed();
     scene.write("root/Makefile", "all:\n\ttrue\n");
     scene.write("root/justfile", "all:\n");
@@ -30,7 +30,7 @@ fn what_was_asked_for_stays_and_is_told_with_what_changed() {
 }
 
 #[test]
-fn what_is_gone_again_or_as_it_was_is_not_listed() {
+fn removed_and_reverted_files_are_not_listed() {
     let mut scene = Scene::listed();
     scene.write("root/Makefile", "a\n");
     scene.open();
@@ -43,13 +43,13 @@ fn what_is_gone_again_or_as_it_was_is_not_listed() {
 }
 
 #[test]
-fn what_package_managers_write_into_an_environment_is_listed_and_stays() {
+fn environment_files_of_package_managers_are_listed_and_stay() {
     for rules in [AutostartMode::Listed, AutostartMode::Strict] {
         let mut scene = Scene::new(AutostartRules { mode: rules, ..AutostartRules::default() });
         scene.write("root/old/.venv/bin/pytest", "#!/bin/sh\n");
         scene.open();
         let packages = ".venv/lib/python3.12/site-packages";
-        // As `uv sync` does in a new environment, and `pip install` in one that is there.
+        // As `uv sync` does in a new environment, and `pip install` in an existing one.
         for name in ["activate", "python", "pytest", "uvicorn"] {
             scene.write(&format!("root/.venv/bin/{name}"), "#!/bin/sh\n");
         }
@@ -74,7 +74,7 @@ fn what_package_managers_write_into_an_environment_is_listed_and_stays() {
 }
 
 #[test]
-fn a_package_is_listed_when_its_scripts_change() {
+fn package_is_listed_when_its_scripts_change() {
     let mut scene = Scene::listed();
     scene.write("root/package.json", r#"{"scripts":{"a":"b"}}"#);
     scene.write("root/sub/package.json", r#"{"scripts":{"a":"b"}}"#);
@@ -86,7 +86,7 @@ fn a_package_is_listed_when_its_scripts_change() {
 }
 
 #[test]
-fn a_difference_is_cut() {
+fn diff_is_truncated() {
     let mut scene = Scene::listed();
     scene.open();
     scene.write("root/Makefile", &"é\n".repeat(5_000));
@@ -96,7 +96,7 @@ fn a_difference_is_cut() {
 }
 
 #[test]
-fn a_root_that_is_closed_is_looked_at_once_more_and_then_left_alone() {
+fn closed_root_gets_one_final_check() {
     let mut scene = Scene::listed();
     scene.open();
     scene.write("root/.npmrc", "x");
@@ -109,7 +109,7 @@ fn a_root_that_is_closed_is_looked_at_once_more_and_then_left_alone() {
 }
 
 #[test]
-fn findings_have_a_stable_form() {
+fn serialized_findings_are_stable() {
     let left = Finding::Left { path: "/a".into(), when: "w".into(), change: ChangeKind::New, diff: None };
     let text = serde_json::to_string(&left).unwrap();
     assert_eq!(text, r#"{"finding":"left","path":"/a","when":"w","change":"new","diff":null}"#);

@@ -1,15 +1,15 @@
-//! Files that run later, in real folders and repositories, with real git. What a sandbox does is done here by the tests.
+//! Autostart files in real folders and repositories, with real git. The tests act in place of a sandbox.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+mod closed_modes;
 mod closing;
 mod configurations;
 mod killed;
-mod led;
 mod listing;
 mod quarantining;
 mod recreating;
+mod referenced;
 mod repositories;
 mod scene;
-mod shut;

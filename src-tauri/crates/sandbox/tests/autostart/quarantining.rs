@@ -1,4 +1,4 @@
-//! Files that run without being asked.
+//! Files that run automatically.
 
 use std::{
     ffi::OsStr,
@@ -20,7 +20,7 @@ use crate::scene::{Scene, finish, short};
 const SERVERS: &str = r#"{"mcpServers":{"evil":{"command":"evil"}}}"#;
 
 #[test]
-fn settings_of_agents_that_start_programs_are_moved_away_and_others_listed() {
+fn agent_settings_that_start_programs_are_quarantined_and_others_listed() {
     let mut scene = Scene::listed();
     scene.open();
     scene.write("root/.mcp.json", SERVERS);
@@ -38,7 +38,7 @@ fn settings_of_agents_that_start_programs_are_moved_away_and_others_listed() {
 }
 
 #[test]
-fn a_file_that_is_kept_open_is_judged_by_what_is_in_it() {
+fn open_file_is_judged_by_its_content() {
     let mut scene = Scene::listed();
     scene.open();
     let mut file = fs::File::create(scene.at("root/.mcp.json")).unwrap();
@@ -50,7 +50,7 @@ fn a_file_that_is_kept_open_is_judged_by_what_is_in_it() {
 }
 
 #[test]
-fn what_comes_by_another_way_is_found() {
+fn finds_files_moved_linked_and_copied_in() {
     let mut scene = Scene::listed();
     scene.write("root/servers", SERVERS);
     scene.write("outside/.mcp.json", SERVERS);
@@ -70,7 +70,7 @@ fn what_comes_by_another_way_is_found() {
 }
 
 #[test]
-fn new_folders_are_watched_however_deep_and_wherever_they_are_moved() {
+fn watches_deep_and_moved_folders() {
     let mut scene = Scene::listed();
     scene.open();
     fs::create_dir_all(scene.at("root/a/b/c")).unwrap();
@@ -83,7 +83,7 @@ fn new_folders_are_watched_however_deep_and_wherever_they_are_moved() {
 }
 
 #[test]
-fn what_the_person_has_named_stays_and_is_listed() {
+fn named_file_stays_and_is_listed() {
     let mut scene = Scene::listed();
     scene.open();
     let path = scene.text("root/.mcp.json");
@@ -96,7 +96,7 @@ fn what_the_person_has_named_stays_and_is_listed() {
 }
 
 #[test]
-fn a_named_file_that_was_there_may_be_changed() {
+fn named_existing_file_may_be_changed() {
     let mut scene = Scene::listed();
     scene.write("root/.envrc", "a\n");
     scene.open();
@@ -109,7 +109,7 @@ fn a_named_file_that_was_there_may_be_changed() {
 }
 
 #[test]
-fn nothing_is_hidden_by_a_name_that_is_not_text() {
+fn names_that_are_not_utf8_hide_nothing() {
     for is_seen in [true, false] {
         let mut scene = Scene::guarded();
         scene.open();
@@ -134,7 +134,7 @@ fn nothing_is_hidden_by_a_name_that_is_not_text() {
         assert_eq!(short(&root, &found), expected);
         assert!(planted.iter().all(|path| !path.exists()));
         assert!(!fs::read_to_string(folder.join(".git/config")).unwrap().contains("evil"));
-        // The person can still have what is listed moved.
+        // The user can still quarantine a listed file.
         let listed = format!("{root}/bad\u{10ffff}/Makefile");
         assert_eq!(real_path(&listed), folder.join("Makefile"));
         let to = quarantine(&scene.at("state"), &listed).unwrap();
@@ -146,7 +146,7 @@ fn nothing_is_hidden_by_a_name_that_is_not_text() {
 }
 
 #[test]
-fn a_name_that_is_not_text_itself_is_moved_with_its_folder_or_alone() {
+fn name_that_is_not_utf8_is_moved_with_its_folder_or_alone() {
     let mut scene = Scene::guarded();
     scene.git("root", &["init", "-q", "repo"]);
     fs::remove_dir_all(scene.at("root/repo/.git/hooks")).unwrap();
@@ -160,7 +160,7 @@ fn a_name_that_is_not_text_itself_is_moved_with_its_folder_or_alone() {
 }
 
 #[test]
-fn what_is_allowed_is_not_looked_at() {
+fn allowed_files_are_not_checked() {
     let mut scene =
         Scene::new(AutostartRules { allow: vec![".mcp.json".into()], ..AutostartRules::default() });
     scene.open();
@@ -169,7 +169,7 @@ fn what_is_allowed_is_not_looked_at() {
 }
 
 #[test]
-fn start_up_files_of_the_home_are_moved_away() {
+fn startup_files_of_the_home_are_quarantined() {
     let mut scene = Scene::listed();
     let home = scene.root();
     let rules = AutostartRules { home: Some(home.clone()), ..AutostartRules::default() };
@@ -182,7 +182,7 @@ fn start_up_files_of_the_home_are_moved_away() {
 }
 
 #[test]
-fn in_the_strict_mode_all_that_was_always_protected_is_moved_away() {
+fn strict_mode_quarantines_the_strict_list() {
     let mut scene = Scene::strict();
     scene.write("root/.idea/a", "");
     scene.open();
@@ -214,7 +214,7 @@ fn in_the_strict_mode_all_that_was_always_protected_is_moved_away() {
 }
 
 #[test]
-fn one_file_is_moved_once_and_told_to_all_who_could_have_made_it() {
+fn moves_a_file_once_and_reports_to_every_possible_creator() {
     let mut scene = Scene::listed();
     fs::create_dir(scene.at("root/sub")).unwrap();
     scene.open();
@@ -229,7 +229,7 @@ fn one_file_is_moved_once_and_told_to_all_who_could_have_made_it() {
     let told: Vec<String> = scene.watcher.read().into_iter().map(|(name, _)| name).collect();
     assert_eq!(told, ["below", "s"]);
     assert_eq!(fs::read_dir(scene.at("state/quarantine")).unwrap().count(), 1);
-    // Closed for one, it is still watched for the other.
+    // The folder is closed for one sandbox but still watched for the other.
     assert_eq!(finish(&mut scene.watcher, "below"), []);
     scene.write("root/sub/.mcp.json", SERVERS);
     let root = scene.root();
@@ -237,20 +237,20 @@ fn one_file_is_moved_once_and_told_to_all_who_could_have_made_it() {
 }
 
 #[test]
-fn what_is_told_is_bounded_and_all_is_moved_away() {
+fn reports_are_limited_but_every_file_is_quarantined() {
     let mut scene = Scene::listed();
     scene.open();
     for file in 0..1_100 {
         scene.write(&format!("root/{file}/.mcp.json"), SERVERS);
     }
     let found = scene.finish();
-    // One more says that the server is stopped.
+    // The extra one reports that the server is stopped.
     assert_eq!(found.len(), 1_001);
     assert!((0..1_100).all(|file| !scene.exists(&format!("root/{file}/.mcp.json"))));
 }
 
 #[test]
-fn what_is_listed_is_bounded_too() {
+fn listed_files_are_limited_too() {
     let mut scene = Scene::listed();
     scene.open();
     for file in 0..1_200 {
@@ -262,7 +262,7 @@ fn what_is_listed_is_bounded_too() {
 }
 
 #[test]
-fn who_moves_many_folders_at_once_has_nobody_wait_for_all_of_them() {
+fn many_moved_folders_are_checked_in_slices() {
     let mut scene = Scene::listed();
     for folder in 0..200 {
         fs::create_dir_all(scene.at(&format!("outside/{folder}"))).unwrap();
@@ -276,20 +276,20 @@ fn who_moves_many_folders_at_once_has_nobody_wait_for_all_of_them() {
         fs::rename(scene.at(&format!("outside/{folder}")), scene.at(&format!("root/{folder}"))).unwrap();
     }
     let first = scene.watcher.read();
-    assert_eq!(scene.watcher.patience(), Some(Duration::ZERO), "all was looked at, and others waited");
+    assert_eq!(scene.watcher.patience(), Some(Duration::ZERO), "everything was checked in one slice");
     let mut found: Vec<Finding> = first.into_iter().map(|(_, finding)| finding).collect();
     found.extend(scene.now());
     assert_eq!(short(&scene.root(), &found), ["quarantined 199/.mcp.json"]);
 }
 
 #[test]
-fn what_the_queue_has_lost_is_found() {
+fn finds_files_after_dropped_events() {
     let mut scene = Scene::listed();
     scene.write("root/sub/x", "");
     scene.open();
     let most: usize =
         fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap().trim().parse().unwrap();
-    // Two names in turn, since the same event twice is told once; more than fit, since two in a row can still be of one.
+    // Alternate two names, because the kernel merges equal events; use more than fit, because consecutive events may still merge.
     for file in 0..most + most / 4 {
         fs::write(scene.at(["root/a", "root/b"][file % 2]), "").unwrap();
     }
@@ -300,24 +300,23 @@ fn what_the_queue_has_lost_is_found() {
 }
 
 #[test]
-fn a_limit_of_the_kernels_is_told_by_its_name() {
+fn kernel_limit_is_reported_by_name() {
     if !is_inside() {
-        // In a user namespace, so that others have theirs meanwhile.
+        // Use a user namespace, so that other tests keep their limit.
         let limited = "echo 1 >/proc/sys/user/max_inotify_instances && exec \"$0\" \"$@\"";
-        let (test, own) =
-            ("quarantining::a_limit_of_the_kernels_is_told_by_its_name", std::env::current_exe());
+        let (test, own) = ("quarantining::kernel_limit_is_reported_by_name", std::env::current_exe());
         return run_inside_by(test, &[], &["sh", "-c", limited, own.unwrap().to_str().unwrap()]);
     }
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");
     let one = Watcher::new(&state).unwrap();
     let refused = Watcher::new(&state).unwrap_err().to_string();
-    assert!(refused.contains("`fs.inotify.max_user_instances` is reached: raise it"), "{refused}");
+    assert!(refused.contains("limit `fs.inotify.max_user_instances` reached; raise it"), "{refused}");
     drop(one);
 }
 
 #[test]
-fn a_person_can_have_a_file_quarantined() {
+fn user_can_quarantine_a_file() {
     let mut scene = Scene::listed();
     scene.open();
     scene.write("root/Makefile", "all:\n");
@@ -327,14 +326,14 @@ fn a_person_can_have_a_file_quarantined() {
 }
 
 #[test]
-fn what_is_written_through_a_mapping_is_seen_before_long() {
+fn writes_through_a_mapping_are_noticed() {
     let mut scene = Scene::listed();
     scene.open();
     let harmless = format!("{{\"mcpServers\": {{}}}}{}", " ".repeat(100));
     scene.write("root/.mcp.json", &harmless);
     scene.now();
     assert!(scene.exists("root/.mcp.json"));
-    // Closed before it is written, so that the kernel tells of nothing.
+    // Close the file before writing, so that the kernel reports no event.
     let program = "import mmap,sys\nf=open(sys.argv[1],'r+b')\nm=mmap.mmap(f.fileno(),0)\nf.close()\nt=b'{\"mcpServers\": {\"x\": {\"command\": \"evil\"}}}'\nm[0:len(m)]=t+b' '*(len(m)-len(t))\nprint('written',flush=True)\nsys.stdin.read()\n";
     let mut child = std::process::Command::new("python3")
         .args(["-c", program, scene.text("root/.mcp.json").as_str()])
@@ -349,7 +348,7 @@ fn what_is_written_through_a_mapping_is_seen_before_long() {
     let patience = scene.watcher.patience().unwrap();
     let deadline = Instant::now() + patience * 20;
     while scene.exists("root/.mcp.json") {
-        assert!(Instant::now() < deadline, "it is still there");
+        assert!(Instant::now() < deadline, "the file was not quarantined");
         scene.now();
     }
     drop(child.stdin.take());
@@ -357,7 +356,7 @@ fn what_is_written_through_a_mapping_is_seen_before_long() {
 }
 
 #[test]
-fn who_swaps_what_is_moved_to_another_file_system_holds_nothing_up() {
+fn swapping_names_during_a_copy_delays_nothing() {
     let scene = Scene::listed();
     let state = tempfile::tempdir_in("/dev/shm").unwrap();
     scene.write("secret", "secret");
@@ -367,7 +366,7 @@ fn who_swaps_what_is_moved_to_another_file_system_holds_nothing_up() {
         scene.write(&format!("root/{round}/a"), "text");
         mknodat(CWD, at("b"), FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
         symlink(scene.at("secret"), at("c")).unwrap();
-        // Whatever the folder is called, its names change places all the time.
+        // Two names in the folder are swapped continuously.
         let dir = fs::File::open(&path).unwrap();
         let over = AtomicBool::new(false);
         let to = std::thread::scope(|scope| {
@@ -383,14 +382,14 @@ fn who_swaps_what_is_moved_to_another_file_system_holds_nothing_up() {
             std::thread::spawn(move || done.send(quarantine(&place, &path)));
             let to = moved.recv_timeout(Duration::from_secs(20));
             over.store(true, Ordering::Relaxed);
-            to.expect("the move waits for who swaps").unwrap()
+            to.expect("the move did not finish").unwrap()
         });
-        // One that cannot be copied is beside, under a name by which nothing finds it.
+        // A file that cannot be copied stays in its folder under a disarmed name.
         assert!(!Path::new(&path).exists());
         for name in ["a", "b", "c"] {
             let at = Path::new(&to).join(name);
             let is_file = at.symlink_metadata().is_ok_and(|about| about.is_file());
-            assert!(!is_file || fs::read(&at).unwrap() == b"text", "a link was followed");
+            assert!(!is_file || fs::read(&at).unwrap() == b"text", "a symlink was followed");
         }
     }
 }

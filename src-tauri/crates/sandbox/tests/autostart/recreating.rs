@@ -1,4 +1,4 @@
-//! A server that makes a file again each time it is moved away, and one that fills the quarantine.
+//! Servers that keep recreating a quarantined file, or fill quarantine.
 
 use std::{fs, fs::File};
 
@@ -8,7 +8,7 @@ use crate::scene::Scene;
 
 const SERVERS: &str = r#"{"mcpServers":{"evil":{"command":"evil"}}}"#;
 
-/// The names in quarantine, with their bytes.
+/// Returns the number of files in quarantine, and their total size.
 fn kept(scene: &Scene) -> (usize, u64) {
     let slots =
         fs::read_dir(scene.at("state/quarantine")).into_iter().flatten().map(|slot| slot.unwrap().path());
@@ -17,13 +17,13 @@ fn kept(scene: &Scene) -> (usize, u64) {
     (names.len(), names.iter().map(|name| name.metadata().unwrap().len()).sum())
 }
 
-/// The measures that are due.
+/// Returns the pending countermeasures.
 fn due(scene: &mut Scene) -> Vec<Countermeasure> {
     scene.watcher.countermeasures().into_iter().map(|(_, due)| due).collect()
 }
 
 #[test]
-fn a_file_that_comes_back_has_its_root_closed_and_then_the_session_ended() {
+fn recreated_file_closes_its_root_then_ends_the_session() {
     let mut scene = Scene::listed();
     scene.open();
     let (root, path) = (scene.root(), scene.text("root/.mcp.json"));
@@ -35,7 +35,7 @@ fn a_file_that_comes_back_has_its_root_closed_and_then_the_session_ended() {
         assert_eq!(due(&mut scene), if time == 5 { vec![expected] } else { vec![] }, "{time}");
         assert!(!scene.exists("root/.mcp.json"));
     }
-    let reason = format!("`{path}` came back 5 times, so the server can only read `{root}` from now on");
+    let reason = format!("`{path}` was recreated 5 times, so `{root}` is now read-only for the server");
     assert!(told.contains(&Finding::Unfinished { reason }), "{told:?}");
     scene.write("root/.mcp.json", SERVERS);
     scene.happened();
@@ -46,7 +46,7 @@ fn a_file_that_comes_back_has_its_root_closed_and_then_the_session_ended() {
 }
 
 #[test]
-fn hooks_of_changing_names_count_as_one_folder_and_keys_that_come_back_count_too() {
+fn changing_hook_names_count_as_one_folder_and_keys_count_too() {
     let mut scene = Scene::guarded();
     scene.git("root", &["init", "-q"]);
     fs::remove_dir_all(scene.at("root/.git/hooks")).unwrap();
@@ -66,7 +66,7 @@ fn hooks_of_changing_names_count_as_one_folder_and_keys_that_come_back_count_too
 }
 
 #[test]
-fn the_next_process_of_a_session_has_the_same_budget_and_another_session_its_own() {
+fn budget_is_per_session() {
     let mut scene = Scene::listed();
     let root = scene.root();
     let mut again = |name: &str| {
@@ -84,12 +84,12 @@ fn the_next_process_of_a_session_has_the_same_budget_and_another_session_its_own
 }
 
 #[test]
-fn the_quarantine_is_bounded_and_what_it_does_not_take_runs_nothing_where_it_is() {
+fn full_quarantine_disarms_files_in_place() {
     let mut scene = Scene::listed();
     scene.open();
     for file in 0..4 {
         fs::create_dir(scene.at(&format!("root/{file}"))).unwrap();
-        // 100 MiB that take no room.
+        // Sparse files of 100 MiB.
         File::create(scene.at(&format!("root/{file}/.mcp.json"))).unwrap().set_len(100 << 20).unwrap();
     }
     scene.happened();

@@ -1,4 +1,4 @@
-//! Changes by git stay; hooks and what leads git to them do not.
+//! Changes that git makes stay; hooks, and redirects to other hooks, do not.
 
 use std::{fs, process::Command};
 
@@ -9,7 +9,7 @@ use crate::scene::{Scene, repository, short};
 const SERVERS: &str = r#"{"mcpServers":{"evil":{"command":"evil"}}}"#;
 
 #[test]
-fn what_git_does_by_itself_stays() {
+fn changes_by_git_stay() {
     for mut scene in [Scene::guarded(), Scene::strict(), Scene::listed()] {
         repository(&scene, "origin");
         scene.open();
@@ -33,7 +33,7 @@ fn what_git_does_by_itself_stays() {
 }
 
 #[test]
-fn a_submodule_stays_and_its_list_is_listed() {
+fn submodule_stays_and_gitmodules_is_listed() {
     let mut scene = Scene::guarded();
     repository(&scene, "origin");
     repository(&scene, "root/repo");
@@ -49,7 +49,7 @@ fn a_submodule_stays_and_its_list_is_listed() {
 }
 
 #[test]
-fn a_planted_hook_is_gone_when_it_is_seen() {
+fn planted_hook_is_quarantined_at_once() {
     let mut scene = Scene::guarded();
     repository(&scene, "root/repo");
     let origin = scene.root();
@@ -67,7 +67,7 @@ fn a_planted_hook_is_gone_when_it_is_seen() {
 }
 
 #[test]
-fn what_leads_git_out_of_the_root_is_moved_away_and_what_leads_inside_is_looked_at() {
+fn redirects_out_of_the_root_are_quarantined_and_inside_are_checked() {
     let mut scene = Scene::guarded();
     repository(&scene, "elsewhere");
     scene.open();
@@ -91,7 +91,7 @@ fn what_leads_git_out_of_the_root_is_moved_away_and_what_leads_inside_is_looked_
 }
 
 #[test]
-fn husky_stays_and_is_listed_and_gits_key_for_it_is_put_back() {
+fn husky_files_are_listed_and_its_git_key_is_restored() {
     let mut scene = Scene::guarded();
     repository(&scene, "root/repo");
     scene.open();
@@ -108,7 +108,7 @@ fn husky_stays_and_is_listed_and_gits_key_for_it_is_put_back() {
 }
 
 #[test]
-fn hooks_in_a_folder_of_the_configurations_choice_are_hooks() {
+fn hooks_in_a_configured_folder_count() {
     let mut scene = Scene::guarded();
     repository(&scene, "root/repo");
     scene.git("root/repo", &["config", "core.hooksPath", ".githooks"]);
@@ -130,7 +130,7 @@ fn npm_init_is_listed() {
 }
 
 #[test]
-fn what_may_be_the_persons_own_in_a_root_too_large_to_know_is_listed_and_stays() {
+fn files_in_an_unchecked_part_of_a_root_are_listed_and_stay() {
     let mut scene = Scene::guarded();
     scene.too_large();
     repository(&scene, "root/p/q/r/repo");
@@ -139,7 +139,7 @@ fn what_may_be_the_persons_own_in_a_root_too_large_to_know_is_listed_and_stays()
     scene.write("root/p/q/r/.mcp.json", SERVERS);
     repository(&scene, "root/p/q/r/other");
     scene.open();
-    // A line of git's own; what a backup does; another key, which nobody can tell from those before.
+    // A change by git; one as a backup makes; and another key, which cannot be told from earlier ones.
     scene.git("root/p/q/r/repo", &["config", "user.name", "Me"]);
     for linked in ["repo/.git/hooks/pre-commit", ".mcp.json"] {
         let from = scene.at("root/p/q/r").join(linked);
@@ -163,14 +163,14 @@ fn what_may_be_the_persons_own_in_a_root_too_large_to_know_is_listed_and_stays()
 }
 
 #[test]
-fn a_folder_that_is_moved_to_a_repositorys_hooks_counts_as_new_however_old_it_is() {
+fn folder_moved_to_hooks_counts_as_new() {
     let mut scene = Scene::guarded();
     scene.too_large();
     repository(&scene, "root/p/q/r/repo");
     scene.write("root/p/q/r/old/post-commit", "#!/bin/sh\n");
     fs::remove_dir_all(scene.at("root/p/q/r/repo/.git/hooks")).unwrap();
     scene.open();
-    // The folders are seen from the look that a change in them brings.
+    // A change in the folders triggers the check that finds them.
     scene.write("root/p/q/r/repo/a", "x");
     fs::rename(scene.at("root/p/q/r/old"), scene.at("root/p/q/r/repo/.git/hooks")).unwrap();
     scene.finish();
@@ -178,7 +178,7 @@ fn a_folder_that_is_moved_to_a_repositorys_hooks_counts_as_new_however_old_it_is
 }
 
 #[test]
-fn nothing_is_hidden_in_a_folder_that_looks_like_a_repository() {
+fn fake_repository_hides_nothing() {
     let planted = [
         "src/app/.git/hooks/pre-commit",
         "src/app/.mcp.json",
@@ -190,7 +190,7 @@ fn nothing_is_hidden_in_a_folder_that_looks_like_a_repository() {
         "whole/.git/objects/lib/.mcp.json",
         "whole/.git/x/.mcp.json",
     ];
-    // Once as events tell of it, and once as the last look alone finds it.
+    // Run once with events, and once with the final check alone.
     for is_seen in [true, false] {
         let mut scene = Scene::guarded();
         fs::create_dir_all(scene.at("root/src/app")).unwrap();
@@ -202,7 +202,7 @@ fn nothing_is_hidden_in_a_folder_that_looks_like_a_repository() {
         }
         if is_seen {
             assert_eq!(scene.happened(), []);
-            // Another folder at the path is looked at anew.
+            // A new folder at the path is checked again.
             fs::rename(scene.at("root/src"), scene.at("root/t")).unwrap();
             fs::rename(scene.at("root/t"), scene.at("root/src")).unwrap();
             assert_eq!(scene.happened(), []);
@@ -224,9 +224,9 @@ fn nothing_is_hidden_in_a_folder_that_looks_like_a_repository() {
 }
 
 #[test]
-fn what_git_stores_is_not_looked_at_and_counts_for_nothing() {
+fn object_stores_are_not_checked_or_counted() {
     let mut scene = Scene::guarded();
-    // More than the names that are looked at before a root becomes writable.
+    // More names than the initial walk reads.
     for number in 0..21 {
         let bare = format!("root/{number}");
         scene.git("root", &["init", "-q", "--bare", "--template=", &number.to_string()]);

@@ -1,4 +1,4 @@
-//! A folder of a person's, a watcher, and a sandbox that can write to the folder.
+//! A user's folder, a watcher, and a sandbox that can write to the folder.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// The sandbox is called `s`; its root is still to be opened.
+    /// Creates the scene with a sandbox called `s`; its root is not open yet.
     pub(crate) fn new(rules: AutostartRules) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("root")).unwrap();
@@ -57,7 +57,7 @@ impl Scene {
         fs::write(self.at(path), text).unwrap();
     }
 
-    /// Makes the root one in which what lies deeper than three folders is not come to before it is opened.
+    /// Fills the root so that the initial walk does not reach deeper than three folders.
     pub(crate) fn too_large(&self) {
         for number in 0..5_100 {
             fs::create_dir_all(self.at(&format!("root/many/{number}"))).unwrap();
@@ -72,22 +72,22 @@ impl Scene {
         self.at(path).symlink_metadata().is_ok()
     }
 
-    /// Opens the root; returns what is to be closed, below the root.
+    /// Opens the root, and returns the paths to close, relative to the root.
     pub(crate) fn open(&mut self) -> Vec<String> {
         let root = self.root();
         let closed = self.watcher.open("s", &root).unwrap();
         closed.into_iter().map(|path| path.replacen(&format!("{root}/"), "", 1)).collect()
     }
 
-    /// Waits until something has happened, and returns what is found.
+    /// Waits for an event, and returns the findings.
     pub(crate) fn happened(&mut self) -> Vec<Finding> {
         let patience = Timespec { tv_sec: 5, tv_nsec: 0 };
         let ready = poll(&mut [PollFd::new(&self.watcher.as_fd(), PollFlags::IN)], Some(&patience)).unwrap();
-        assert_eq!(ready, 1, "nothing has happened");
+        assert_eq!(ready, 1, "no event arrived");
         self.now()
     }
 
-    /// Reads the findings that are due now.
+    /// Returns the findings that are available now.
     pub(crate) fn now(&mut self) -> Vec<Finding> {
         let mut found = self.watcher.read();
         while self.watcher.patience() == Some(Duration::ZERO) {
@@ -101,20 +101,20 @@ impl Scene {
         finish(&mut self.watcher, "s")
     }
 
-    /// Runs git in a folder, without anybody's configuration.
+    /// Runs git in a folder, without user configuration.
     pub(crate) fn git(&self, folder: &str, arguments: &[&str]) -> String {
         git(&self.at(folder), arguments)
     }
 }
 
-/// Ends a sandbox, with all that was found on record.
+/// Finishes a sandbox, and forgets its journal.
 pub(crate) fn finish(watcher: &mut Watcher, name: &str) -> Vec<Finding> {
     let (found, journal) = watcher.finish(name);
     journal.unwrap().forget();
     found
 }
 
-/// Finishes for killed processes, with all that was found on record.
+/// Finishes for killed processes, and forgets their journals.
 pub(crate) fn sweep(watcher: &mut Watcher) -> Vec<(String, Vec<Finding>)> {
     let swept = watcher.sweep().into_iter().map(|(name, found, journal)| {
         journal.unwrap().forget();
@@ -138,7 +138,7 @@ pub(crate) fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Makes a repository with one commit.
+/// Creates a repository with one commit.
 pub(crate) fn repository(scene: &Scene, path: &str) {
     fs::create_dir_all(scene.at(path)).unwrap();
     scene.git(path, &["init", "-q", "-b", "main"]);
@@ -147,7 +147,7 @@ pub(crate) fn repository(scene: &Scene, path: &str) {
     scene.git(path, &["commit", "-qm", "a"]);
 }
 
-/// The findings in short, below the root: `quarantined PATH`, `restored PATH KEYS`, `new PATH`, `changed PATH`.
+/// Formats findings relative to the root: `quarantined PATH`, `restored PATH KEYS`, `new PATH`, `changed PATH`.
 pub(crate) fn short(root: &str, findings: &[Finding]) -> Vec<String> {
     let below = |path: &str| path.replacen(&format!("{root}/"), "", 1);
     let short = findings.iter().map(|finding| match finding {
@@ -162,7 +162,7 @@ pub(crate) fn short(root: &str, findings: &[Finding]) -> Vec<String> {
     short
 }
 
-/// Every name below a folder with its content.
+/// Returns every name below a folder, with its content.
 pub(crate) fn all(folder: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {

@@ -1,22 +1,22 @@
-//! The commands that are run, and the differences that are meant.
+//! The compared commands, and the intended differences.
 
-/// One command under some settings.
+/// Command with its settings.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    /// Keys, `section/key`, and their values; `PORT` is the port of a server on the host.
+    /// Keys, `section/key`, and their values; `PORT` is replaced with the port of a server on the host.
     pub(crate) settings: &'static [(&'static str, &'static str)],
     pub(crate) arguments: &'static [&'static str],
     pub(crate) expected: Expected,
 }
 
-/// The comparison of the two, as it has to come out.
+/// Expected result of the comparison.
 pub(crate) enum Expected {
     Same,
-    /// Status and first line of each.
+    /// Status and first line of each program.
     Differs {
         ours: &'static str,
         theirs: &'static str,
-        #[expect(dead_code, reason = "for whoever reads the table")]
+        #[expect(dead_code, reason = "documents the difference")]
         because: &'static str,
     },
 }
@@ -44,8 +44,8 @@ pub(crate) const CASES: &[Case] = &[
     same("status", NONE, &["-c", "exit 3"]),
     same("status of a signal", NONE, &["-c", "kill -TERM $$"]),
     same("status of a kill", NONE, &["-c", "kill -KILL $$"]),
-    same("no such program in a line", NONE, &["-c", "no-such-program"]),
-    same("no such program", NONE, &["no-such-program", "x"]),
+    same("missing program in a line", NONE, &["-c", "no-such-program"]),
+    same("missing program", NONE, &["no-such-program", "x"]),
     same("quoting in a line", NONE, &["-c", r#"printf '%s|' "a  b" $((1+1)) 'it'\''s' $HOME*"#]),
     same("words", NONE, &["printf", "%s|", "a  b", "$HOME", "*", "'", "`id`"]),
     same("who", NONE, &["-c", "id -u; id -g; umask"]),
@@ -192,7 +192,7 @@ pub(crate) const CASES: &[Case] = &[
         "the environment",
         NONE,
         &["-c", "echo secret=$SECRET"],
-        ["0 secret=", "0 secret=s", "variables are tokens more often than not; `--pass-env` names them"],
+        ["0 secret=", "0 secret=s", "variables often hold tokens; `--pass-env` passes them on"],
     ),
     differs(
         "keys of the home",
@@ -204,48 +204,48 @@ pub(crate) const CASES: &[Case] = &[
         "more start-up files",
         NONE,
         &["-c", "echo x >.envrc || echo no"],
-        ["0 no", "0", "the list is longer here"],
+        ["0 no", "0", "our list is longer"],
     ),
     differs(
         "rights of a file",
         NONE,
         &["-c", "chmod u+s file 2>/dev/null || echo no"],
-        ["0 no", "0", "a program with other rights may be left for somebody to run"],
+        ["0 no", "0", "a setuid program could be left behind"],
     ),
     differs(
         "open files",
         NONE,
         &["-c", "test $(ulimit -Hn) -le 4096 && echo few || echo many"],
-        ["0 few", "0 many", "limits hold unless `--no-limits` is said"],
+        ["0 few", "0 many", "limits apply without `--no-limits`"],
     ),
     differs(
-        "a key that is not known",
+        "an unknown key",
         &[("network/allowedDomain", "[]")],
         &["-c", "echo ran"],
-        ["125", "0 ran", "a mistake in a rule is a rule that does not hold"],
+        ["125", "0 ran", "a misspelled rule would not apply"],
     ),
     differs(
-        "a key that is missing",
+        "a missing key",
         &[("filesystem", r#"{"denyRead":[],"allowWrite":[]}"#)],
         &["-c", "echo ran"],
-        ["125", "1", "our own errors have a status that no command has"],
+        ["125", "1", "our errors have a distinct status"],
     ),
     differs(
         "a weaker sandbox",
         &[("enableWeakerNestedSandbox", "true")],
         &["-c", "echo ran"],
-        ["125", "0 ran", "there is none"],
+        ["125", "0 ran", "not supported"],
     ),
     differs(
         "deny writing to a pattern",
         &[("filesystem/denyWrite", r#"["*.env"]"#)],
         &["-c", "echo x >.env || echo no"],
-        ["0 no", "0", "a pattern in `denyWrite` is carried out, not passed over"],
+        ["0 no", "0", "a pattern in `denyWrite` is applied, not ignored"],
     ),
     differs(
         "a pattern for the whole disk",
         &[("filesystem/denyRead", r#"["/**/*.pem"]"#)],
         &["-c", "echo ran"],
-        ["125", "0 ran", "it would hide nothing"],
+        ["125", "0 ran", "it would have no effect"],
     ),
 ];

@@ -1,9 +1,9 @@
-//! System calls that are refused, and their neighbours that are not.
+//! Refused system calls, and similar ones that are permitted.
 
 use crate::harness::{Place, Probe};
 
 #[test]
-fn dangerous_calls_are_refused_by_name() {
+fn dangerous_calls_are_refused() {
     let place = Place::new();
     let mut probe = place.probe();
     let refused = "socket-unix socketpair-datagram socketpair-raw socketpair-tipc socket-netlink socket-packet socket-vsock socket-alg ptrace process-vm-readv \
@@ -19,7 +19,7 @@ fn dangerous_calls_are_refused_by_name() {
 }
 
 #[test]
-fn their_harmless_neighbours_work() {
+fn similar_harmless_calls_work() {
     let place = Place::new();
     let mut probe = place.probe();
     for call in [
@@ -38,7 +38,7 @@ fn their_harmless_neighbours_work() {
 }
 
 #[test]
-fn no_file_can_be_left_that_gives_rights() {
+fn setuid_files_cannot_be_created() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     let mut probe = place.probe();
@@ -56,7 +56,7 @@ fn no_file_can_be_left_that_gives_rights() {
 }
 
 #[test]
-fn no_privilege_and_no_new_one() {
+fn process_has_and_gains_no_privileges() {
     let place = Place::new();
     let mut probe = place.probe();
     let status = probe.say("read /proc/self/status");
@@ -70,7 +70,7 @@ fn no_privilege_and_no_new_one() {
 }
 
 #[test]
-fn no_page_of_a_file_is_handed_on_and_nobody_is_held_up_at_one() {
+fn file_pages_and_leases_are_refused() {
     let place = Place::new();
     let mut probe = Probe::start(&place.spec(&["python3", "-c", PAGES]));
     assert_eq!(probe.end().status, Some(0));
@@ -81,7 +81,7 @@ fn no_page_of_a_file_is_handed_on_and_nobody_is_held_up_at_one() {
     assert_eq!(said.lines().collect::<Vec<_>>(), [refused.as_slice(), &others].concat());
 }
 
-/// Each call, and what programs do instead.
+/// Each call, and the fallback that programs use.
 const PAGES: &str = "
 import ctypes, errno, fcntl, os, shutil, socket
 libc = ctypes.CDLL(None, use_errno=True)
@@ -123,7 +123,7 @@ outcome('locked', lambda: fcntl.flock(file, fcntl.LOCK_EX))
 ";
 
 #[test]
-fn a_foreign_architecture_is_killed() {
+fn foreign_architecture_is_killed() {
     let place = Place::new();
     let mut probe = Probe::start(&place.spec(&["python3", "-c", INT80]));
     // 31 is SIGSYS.

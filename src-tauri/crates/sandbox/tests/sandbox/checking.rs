@@ -1,4 +1,4 @@
-//! The program tells a person whether this machine can sandbox.
+//! `--check`, which reports whether this machine can create sandboxes.
 
 use std::process::{Command, Output};
 
@@ -6,15 +6,15 @@ use ironcurtain_sandbox::{Availability, check};
 
 use crate::harness::{Place, supervisor};
 
-/// Tells of a machine whose temporary folder cannot be used: the trial needs none, so it leaves nothing there.
-fn told(place: &Place, options: &[&str]) -> Output {
+/// Runs the check with an unusable temporary folder: the trial must not need one.
+fn run_check(place: &Place, options: &[&str]) -> Output {
     let mut command = Command::new(supervisor());
     command.arg("--check").args(options).env("IRONCURTAIN_HOME", place.path("ours"));
     command.env("TMPDIR", place.path("missing")).output().unwrap()
 }
 
 #[test]
-fn the_machine_is_tried() {
+fn check_launches_a_trial() {
     let place = Place::new();
     let found = check(&supervisor(), &place.path("state"), true);
     assert!(found.usable, "{found:?}");
@@ -23,29 +23,29 @@ fn the_machine_is_tried() {
 }
 
 #[test]
-fn the_program_says_the_same_in_words_and_as_json() {
+fn text_and_json_reports_agree() {
     let place = Place::new();
-    let words = told(&place, &["--allow-root"]);
+    let words = run_check(&place, &["--allow-root"]);
     assert!(words.status.success());
-    assert!(String::from_utf8(words.stdout).unwrap().starts_with("This machine can sandbox.\n"));
-    let json = told(&place, &["--json", "--allow-root"]);
+    assert!(String::from_utf8(words.stdout).unwrap().starts_with("This machine can create sandboxes.\n"));
+    let json = run_check(&place, &["--json", "--allow-root"]);
     let found = check(&supervisor(), &place.path("state"), true);
     assert_eq!(serde_json::from_slice::<Availability>(&json.stdout).unwrap(), found);
-    let wrong = told(&place, &["--yaml"]);
+    let wrong = run_check(&place, &["--yaml"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert!(String::from_utf8(wrong.stderr).unwrap().starts_with("usage: ironcurtain-sandbox --check"));
 }
 
 #[test]
-fn root_is_told_that_it_is_not_allowed() {
-    let found = told(&Place::new(), &[]);
+fn root_is_reported_as_refused() {
+    let found = run_check(&Place::new(), &[]);
     let said = String::from_utf8(found.stdout).unwrap();
     if rustix::process::getuid().is_root() {
         assert_eq!(found.status.code(), Some(1));
-        assert!(said.contains("missing: the sandbox does not run as root"), "{said}");
+        assert!(said.contains("missing: refusing to run the sandbox as root"), "{said}");
     } else {
         assert_eq!(found.status.code(), Some(0));
-        let limits = said.strip_prefix("This machine can sandbox.\nlimits\n").unwrap();
+        let limits = said.strip_prefix("This machine can create sandboxes.\nlimits\n").unwrap();
         let what: Vec<&str> =
             limits.lines().filter_map(|line| Some(line.split_once(':')?.0.trim())).collect();
         assert_eq!(what, ["memory", "processor time", "processes"]);
@@ -53,12 +53,16 @@ fn root_is_told_that_it_is_not_allowed() {
 }
 
 #[test]
-fn tried_again_it_uses_the_folder_of_the_first_trial() {
+fn second_check_reuses_the_trial_folder() {
     let place = Place::new();
     for _ in 0..2 {
-        assert!(told(&place, &["--allow-root"]).status.success());
+        assert!(run_check(&place, &["--allow-root"]).status.success());
         let left = std::fs::read_dir(place.path("ours/state/sandboxes/trial")).unwrap();
         assert_eq!(left.count(), 0);
     }
-    assert_eq!(std::fs::read_dir(place.dir.path()).unwrap().count(), 2, "the session's and ours");
+    assert_eq!(
+        std::fs::read_dir(place.dir.path()).unwrap().count(),
+        2,
+        "expected the session's folder and ours"
+    );
 }

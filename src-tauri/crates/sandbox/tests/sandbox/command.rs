@@ -1,4 +1,4 @@
-//! The program as a command, in place of `srt`: settings in, the command's own streams and status out.
+//! The program as a command in place of `srt`: reads settings, and passes on the command's streams and status.
 
 mod credentials;
 mod files;
@@ -18,13 +18,13 @@ use serde_json::{Value, json};
 
 use crate::harness::{Place, supervisor};
 
-/// A home, a directory to work in, and settings.
+/// A home, a working directory, and settings.
 struct Desk {
     place: Place,
     settings: Value,
 }
 
-/// The outcome of a command.
+/// Outcome of a command.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     status: Option<i32>,
@@ -33,7 +33,7 @@ struct Outcome {
 }
 
 impl Desk {
-    /// Writes to the working directory are allowed, and nothing else is.
+    /// Creates settings that allow writing to the working directory only.
     fn new() -> Self {
         let place = Place::new();
         for dir in ["home", "work"] {
@@ -46,7 +46,7 @@ impl Desk {
         Self { place, settings }
     }
 
-    /// The same with more in the settings; `at` is a path of keys with slashes.
+    /// Adds a setting; `at` is a path of keys separated by slashes.
     fn with(mut self, at: &str, value: Value) -> Self {
         self.set(at, value);
         self
@@ -63,11 +63,11 @@ impl Desk {
         self.place.path(name)
     }
 
-    /// The program with these arguments, in the working directory; the settings are written down.
+    /// Returns the program with these arguments in the working directory, and writes the settings.
     fn command(&self, arguments: &[&str]) -> Command {
         let settings = self.path("settings.json");
         let text = self.settings.to_string();
-        // Others may be reading it.
+        // Do not rewrite the file while another process may be reading it.
         if fs::read_to_string(&settings).ok().as_ref() != Some(&text) {
             fs::write(&settings, text).unwrap();
         }
@@ -77,7 +77,7 @@ impl Desk {
         command
     }
 
-    /// Nothing of the tests' own environment.
+    /// Clears the environment of the tests.
     fn alone(&self, command: &mut Command) {
         command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", self.path("home")).stdin(Stdio::null());
     }
@@ -86,33 +86,33 @@ impl Desk {
         Outcome::of(&self.command(arguments).output().unwrap())
     }
 
-    /// A line for the shell.
+    /// Runs a shell line.
     fn line(&self, line: &str) -> Outcome {
         self.run(&["-c", line])
     }
 
-    /// A line that is to succeed, and what it says.
+    /// Runs a line that must succeed, and returns its output.
     fn says(&self, line: &str) -> String {
         let outcome = self.line(line);
         assert_eq!((outcome.status, outcome.complained.as_str()), (Some(0), ""), "{line}: {outcome:?}");
         outcome.said
     }
 
-    /// A line that is to fail, and its complaint.
+    /// Runs a line that must fail, and returns its error output.
     fn fails(&self, line: &str) -> String {
         let outcome = self.line(line);
         assert!(!matches!(outcome.status, Some(0 | 125)), "{line}: {outcome:?}");
         outcome.complained
     }
 
-    /// That the settings run nothing, and why.
+    /// Checks that the settings are refused, and returns the reason.
     fn refuses(&self) -> String {
         let outcome = self.line("echo ran");
         assert_eq!((outcome.status, outcome.said.as_str()), (Some(125), ""), "{outcome:?}");
         outcome.complained
     }
 
-    /// A line that is running, its streams piped.
+    /// Starts a line with piped streams.
     fn start(&self, line: &str) -> Child {
         self.command(&["-c", line]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
     }
@@ -125,7 +125,7 @@ impl Outcome {
     }
 }
 
-/// Feeds a running command, and waits for it.
+/// Writes input to a running command, and waits for it.
 fn feed(mut child: Child, input: &str) -> Outcome {
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     Outcome::of(&child.wait_with_output().unwrap())

@@ -1,4 +1,4 @@
-//! Paths come and go while the server runs.
+//! Adding and removing paths while the server runs.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use crate::harness::{PATIENCE, Place};
 
 #[test]
-fn a_path_is_there_only_while_it_is_granted() {
+fn path_is_visible_only_while_granted() {
     let place = Place::new();
     let file = place.file("a/b/file");
     let dir = place.path("a/b");
@@ -34,7 +34,7 @@ fn a_path_is_there_only_while_it_is_granted() {
 }
 
 #[test]
-fn read_only_refuses_writing_and_read_write_does_not() {
+fn read_only_refuses_writes_and_read_write_permits_them() {
     let place = Place::new();
     let (kept, open) = (place.file("kept/file"), place.file("open/file"));
     let mut probe = place.probe();
@@ -50,7 +50,7 @@ fn read_only_refuses_writing_and_read_write_does_not() {
 }
 
 #[test]
-fn a_directory_in_the_place_of_a_file_is_not_what_was_granted() {
+fn directory_is_refused_where_a_file_was_granted() {
     let place = Place::new();
     let (file, inner) = (place.file("docs/a"), place.file("docs/dir/inner"));
     let dir = place.path("docs/dir");
@@ -66,7 +66,7 @@ fn a_directory_in_the_place_of_a_file_is_not_what_was_granted() {
 }
 
 #[test]
-fn a_file_and_a_folder_that_change_places_are_never_taken_for_one_another() {
+fn swapped_file_and_folder_are_never_confused() {
     const ROUNDS: usize = 50;
     let place = Place::new();
     let (file, inner) = (place.file("docs/a"), place.file("docs/dir/inner"));
@@ -106,13 +106,13 @@ fn a_file_and_a_folder_that_change_places_are_never_taken_for_one_another() {
 }
 
 #[test]
-fn what_the_server_puts_in_the_way_in_its_own_tmp_is_told_from_what_is_granted() {
+fn obstacles_in_private_tmp_are_distinguished_from_grants() {
     let place = Place::below(Path::new("/tmp"));
     let (file, dir) = (place.file("docs/a"), place.path("docs/dir"));
     let inner = place.file("docs/dir/inner");
     let mut probe = place.probe();
     assert_eq!(probe.say(&format!("mkdir {}", place.path("docs"))), "ok");
-    // A folder where a file is granted, and the reverse.
+    // A folder in place of a granted file, and the reverse.
     assert_eq!(probe.say(&format!("mkdir {file}")), "ok");
     assert_eq!(probe.say(&format!("write {dir} own")), "ok");
     for path in [&file, &dir] {
@@ -125,7 +125,7 @@ fn what_the_server_puts_in_the_way_in_its_own_tmp_is_told_from_what_is_granted()
 }
 
 #[test]
-fn one_file_is_granted_without_its_directory() {
+fn file_is_granted_without_its_directory() {
     let place = Place::new();
     let (wanted, other) = (place.file("dir/wanted"), place.file("dir/other"));
     let mut probe = place.probe();
@@ -142,7 +142,7 @@ fn one_file_is_granted_without_its_directory() {
 }
 
 #[test]
-fn a_deeper_grant_keeps_its_own_access_whichever_comes_first() {
+fn deeper_grant_keeps_its_access_in_any_order() {
     let place = Place::new();
     let (outer, inner) = (place.file("outer/file"), place.file("outer/deep/inner/file"));
     let (outer_dir, inner_dir) = (place.path("outer"), place.path("outer/deep/inner"));
@@ -166,7 +166,7 @@ fn a_deeper_grant_keeps_its_own_access_whichever_comes_first() {
 }
 
 #[test]
-fn taking_the_deeper_grant_leaves_the_wider_one() {
+fn removing_the_deeper_grant_leaves_the_wider_one() {
     let place = Place::new();
     let (inner, inner_dir) = (place.file("outer/inner/file"), place.path("outer/inner"));
     let mut probe = place.probe();
@@ -179,7 +179,7 @@ fn taking_the_deeper_grant_leaves_the_wider_one() {
 }
 
 #[test]
-fn a_held_file_of_a_deeper_grant_does_not_count_against_the_wider_one() {
+fn held_file_of_a_deeper_grant_does_not_affect_the_wider_one() {
     let place = Place::new();
     let inner = place.file("outer/inner/file");
     place.file("outer/file");
@@ -194,7 +194,7 @@ fn a_held_file_of_a_deeper_grant_does_not_count_against_the_wider_one() {
 }
 
 #[test]
-fn the_session_directory_stays_writable_under_a_wider_grant() {
+fn session_directory_stays_writable_under_a_wider_grant() {
     let place = Place::new();
     let file = place.path("session/file");
     let other = place.file("other");
@@ -209,7 +209,7 @@ fn the_session_directory_stays_writable_under_a_wider_grant() {
 }
 
 #[test]
-fn access_can_be_widened_in_place_and_narrowed_by_its_own_request_alone() {
+fn add_widens_access_but_only_narrow_narrows_it() {
     let place = Place::new();
     let (file, inner) = (place.file("dir/file"), place.file("dir/inner/file"));
     let dir = place.path("dir");
@@ -226,7 +226,7 @@ fn access_can_be_widened_in_place_and_narrowed_by_its_own_request_alone() {
 }
 
 #[test]
-fn a_path_that_was_replaced_on_the_host_is_mounted_anew() {
+fn replaced_path_is_mounted_again() {
     let place = Place::new();
     let file = place.file("file");
     let mut probe = place.probe();
@@ -252,7 +252,7 @@ fn a_path_that_was_replaced_on_the_host_is_mounted_anew() {
 }
 
 #[test]
-fn a_symlink_put_in_the_way_is_refused() {
+fn symlink_in_the_path_is_refused() {
     let place = Place::new();
     let secret = place.file("secret/file");
     place.file("dir/file");
@@ -268,7 +268,7 @@ fn a_symlink_put_in_the_way_is_refused() {
 }
 
 #[test]
-fn each_refusal_has_its_own_reason() {
+fn each_refusal_has_its_reason() {
     let place = Place::new();
     let file = place.file("dir/file");
     let socket = std::os::unix::net::UnixListener::bind(place.path("dir/socket")).unwrap();
@@ -292,12 +292,12 @@ fn each_refusal_has_its_own_reason() {
 }
 
 #[test]
-fn nothing_is_left_in_the_hosts_tree_of_a_grant() {
+fn grants_leave_nothing_in_the_hosts_tree() {
     let place = Place::new();
     fs::create_dir_all(place.path("dir")).unwrap();
     let mut probe = place.probe();
     probe.add(&place.path("dir"), ReadWrite);
-    // Made on the host after the tree was mounted, on a file system the sandbox's copy of the tree does not have.
+    // Created after the tree was mounted, on a file system that the sandbox's copy of the tree does not have.
     let file = place.file("other/file");
     fs::rename(place.path("other"), place.path("dir/sub")).unwrap();
     drop(file);
@@ -309,7 +309,7 @@ fn nothing_is_left_in_the_hosts_tree_of_a_grant() {
 }
 
 #[test]
-fn a_grant_below_the_hosts_tmp_goes_into_the_private_one() {
+fn grant_below_host_tmp_is_mounted_in_private_tmp() {
     let place = Place::below(Path::new("/tmp"));
     let file = place.file("dir/file");
     let dir = place.path("dir");
@@ -322,13 +322,13 @@ fn a_grant_below_the_hosts_tmp_goes_into_the_private_one() {
     assert_eq!(probe.say(&format!("exists {dir}")), "err ENOENT");
     assert!(!Path::new("/tmp/own").exists());
 
-    // The server owns its `/tmp`, and may put things in the way there: of its own grants only.
+    // The server owns its `/tmp` and may obstruct only its own grants there.
     assert_eq!(probe.say(&format!("symlink /usr {dir}")), "ok");
     assert_eq!(probe.refused(&dir, ReadOnly), MountRefusal::NoMountPoint);
 }
 
 #[test]
-fn a_grant_whose_directory_the_server_renames_is_still_taken_away() {
+fn grant_in_a_renamed_directory_is_still_removed() {
     let place = Place::new();
     let inner = place.file("outer/dir/inner/file");
     let mut probe = place.probe();
@@ -342,7 +342,7 @@ fn a_grant_whose_directory_the_server_renames_is_still_taken_away() {
 }
 
 #[test]
-fn grants_of_the_spec_are_there_when_the_server_starts() {
+fn grants_of_the_spec_exist_when_the_server_starts() {
     let place = Place::new();
     let (a, b) = (place.file("a/file"), place.file("b/file"));
     let mut spec = place.probe_spec();

@@ -1,4 +1,4 @@
-//! A place on the host, and a probe in a sandbox that answers what it can do.
+//! A place on the host, and a probe in a sandbox that reports what it can do.
 
 use std::{
     env,
@@ -17,19 +17,19 @@ use ironcurtain_sandbox::{
 use ironcurtain_testkit::{programs::built, wait};
 use tempfile::TempDir;
 
-/// Longer than anything under test takes; only a failure waits so long.
+/// Timeout that only a failure reaches.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The variable with the folder of the programs under test, when the suite was copied somewhere else.
+/// Variable with the folder of the tested programs, for a copy of the suite.
 pub(crate) const PROGRAMS: &str = "SANDBOX_TEST_PROGRAMS";
 
-/// A directory of the host with a session sandbox directory in it.
+/// Directory of the host with a session directory in it.
 pub(crate) struct Place {
     pub(crate) dir: TempDir,
 }
 
 impl Place {
-    /// Not below `/tmp`, which is private and writable in the sandbox; a checkout may well be there.
+    /// Creates a place outside `/tmp`, which is private in the sandbox. A checkout may be there.
     pub(crate) fn new() -> Self {
         Self::below(&programs().map_or_else(|| PathBuf::from("/var/tmp"), |dir| dir.join("tmp")))
     }
@@ -44,7 +44,7 @@ impl Place {
         self.dir.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// A file with its own name as content; its directories are made.
+    /// Creates a file with its name as content, and its parent directories.
     pub(crate) fn file(&self, name: &str) -> String {
         let path = self.path(name);
         fs::create_dir_all(Path::new(&path).parent().unwrap()).unwrap();
@@ -75,13 +75,13 @@ impl Place {
         self.spec(&[&probe()])
     }
 
-    /// A probe in its sandbox.
+    /// Starts a probe in its sandbox.
     pub(crate) fn probe(&self) -> Probe {
         Probe::start(&self.probe_spec())
     }
 }
 
-/// A sandbox with a probe in it.
+/// Sandbox with a probe.
 pub(crate) struct Probe {
     pub(crate) control: ControlClient,
     pub(crate) stdin: Option<File>,
@@ -93,14 +93,14 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// A sandbox that has started.
+    /// Launches a sandbox, and waits until it has started.
     pub(crate) fn start(spec: &Spec) -> Self {
         let mut probe = Self::launch(spec);
         assert_eq!(probe.control.event().unwrap(), SandboxEvent::Started);
         probe
     }
 
-    /// A sandbox whose first event has not been read.
+    /// Launches a sandbox, without reading its first event.
     pub(crate) fn launch(spec: &Spec) -> Self {
         let (end, ended) = mpsc::channel();
         let launched = launch(spec, &supervisor(), move |how| _ = end.send(how)).unwrap();
@@ -115,14 +115,14 @@ impl Probe {
         }
     }
 
-    /// Asks the probe.
+    /// Sends a request to the probe, and returns its answer.
     pub(crate) fn say(&mut self, line: &str) -> String {
         writeln!(self.stdin.as_ref().unwrap(), "{line}").unwrap();
         let mut answer = String::new();
         if self.stdout.read_line(&mut answer).unwrap() == 0 {
             let mut complaints = String::new();
             self.stderr.read_to_string(&mut complaints).unwrap();
-            panic!("the probe is gone: {complaints}");
+            panic!("the probe has exited: {complaints}");
         }
         answer.trim_end().to_owned()
     }
@@ -136,8 +136,7 @@ impl Probe {
         self.control.ask(ControlOp::Add(Mount::new(path, access))).unwrap()
     }
 
-    /// Adds a path that must be refused, and says why it was.
-    /// Asks for a mount; the error is the refusal.
+    /// Requests a mount; the error is the refusal.
     pub(crate) fn asked(&mut self, mount: Mount) -> Result<(), MountRefusal> {
         match self.control.ask(ControlOp::Add(mount)).unwrap() {
             ControlAnswer::Added => Ok(()),
@@ -180,23 +179,23 @@ impl Probe {
         mounts
     }
 
-    /// The outcome of the supervisor; waits for it.
+    /// Waits for the supervisor's exit.
     pub(crate) fn end(&self) -> SandboxExit {
         self.ended.recv_timeout(PATIENCE).unwrap()
     }
 }
 
-/// The program under test.
+/// Returns the tested program.
 pub(crate) fn supervisor() -> PathBuf {
     programs().unwrap_or_else(built).join("ironcurtain-sandbox")
 }
 
-/// The program that tries things out.
+/// Returns the program that runs in the sandbox.
 pub(crate) fn probe() -> String {
     example("sandbox-probe").to_str().unwrap().to_owned()
 }
 
-/// The program that launches and waits.
+/// Returns the program that launches a sandbox and waits.
 pub(crate) fn launcher() -> PathBuf {
     example("sandbox-launch")
 }
@@ -211,13 +210,13 @@ pub(crate) fn programs() -> Option<PathBuf> {
     env::var_os(PROGRAMS).map(PathBuf::from)
 }
 
-/// Waits for something that is about to be so.
+/// Waits until a condition is true.
 #[track_caller]
 pub(crate) fn eventually(what: &str, is_so: impl FnMut() -> bool) {
     wait::eventually(what, PATIENCE, is_so);
 }
 
-/// The processes with `marker` in their environment or arguments, zombies not counted.
+/// Returns the processes with `marker` in their environment or arguments, except zombies.
 pub(crate) fn processes_with(marker: &str) -> Vec<(u32, String)> {
     let pids =
         fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());

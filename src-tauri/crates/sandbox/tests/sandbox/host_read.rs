@@ -1,4 +1,4 @@
-//! The host's tree, read-only, with parts hidden and parts writable.
+//! The host-read view: the host's tree read-only, with hidden and writable parts.
 
 use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
 
@@ -35,7 +35,7 @@ fn start(place: &Place, lists: &Lists<'_>) -> Probe {
 }
 
 #[test]
-fn the_host_is_read_and_only_what_is_named_is_written() {
+fn host_is_readable_and_only_named_paths_are_writable() {
     let place = Place::new();
     let (plain, open, closed) = (place.file("plain"), place.file("open/file"), place.file("open/shut/file"));
     let lists = Lists { allow_write: &["open", "not-there"], deny_write: &["open/shut"], ..Lists::default() };
@@ -58,7 +58,7 @@ fn the_host_is_read_and_only_what_is_named_is_written() {
 }
 
 #[test]
-fn what_is_denied_is_closed_by_every_path_that_leads_there() {
+fn denied_path_is_closed_under_every_alias() {
     let place = Place::new();
     let (secret, token) = (place.file("home/secret/deep/file"), place.file("home/token"));
     let beside = place.file("home/beside");
@@ -84,7 +84,7 @@ fn what_is_denied_is_closed_by_every_path_that_leads_there() {
 }
 
 #[test]
-fn the_deepest_path_decides_what_is_shown() {
+fn deepest_path_wins() {
     let place = Place::new();
     let names = ["a/file", "a/open/file", "a/open/shut/file", "a/open/shut/mine/file", "a/other/file"];
     let files = names.map(|name| place.file(name));
@@ -110,7 +110,7 @@ fn the_deepest_path_decides_what_is_shown() {
 }
 
 #[test]
-fn at_the_same_path_what_denies_wins() {
+fn denial_wins_at_the_same_path() {
     let place = Place::new();
     let file = place.file("a/file");
     let lists = Lists { deny_read: &["a"], allow_read: &["a"], allow_write: &["a"], ..Lists::default() };
@@ -123,7 +123,7 @@ fn at_the_same_path_what_denies_wins() {
 }
 
 #[test]
-fn a_symlink_in_what_is_to_be_opened_is_refused_by_name() {
+fn symlink_in_an_allowed_path_is_refused() {
     let place = Place::new();
     place.file("secret/file");
     symlink(place.path("secret"), place.path("link")).unwrap();
@@ -134,14 +134,13 @@ fn a_symlink_in_what_is_to_be_opened_is_refused_by_name() {
         let mut probe = Probe::launch(&spec(&place, &lists));
         let SandboxEvent::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
         let (link, real) = (place.path("link"), place.path("secret"));
-        let expected =
-            format!("`{link}` leads through a symlink to `{real}`: name that, if it is what is meant");
+        let expected = format!("`{link}` contains a symlink to `{real}`; use that path instead");
         assert_eq!(reason, expected);
     }
 }
 
 #[test]
-fn grants_come_and_go_over_the_same_path_and_reveal_nothing_denied() {
+fn repeated_grants_reveal_nothing_denied() {
     let place = Place::new();
     let (file, secret) = (place.file("dir/file"), place.file("dir/secret/file"));
     let kept = place.file("dir/kept/file");
@@ -170,7 +169,7 @@ fn grants_come_and_go_over_the_same_path_and_reveal_nothing_denied() {
 }
 
 #[test]
-fn a_grant_in_a_hidden_directory_has_its_place_when_it_is_there_from_the_start() {
+fn initial_grant_in_a_hidden_directory_is_mounted() {
     let place = Place::new();
     let (file, beside) = (place.file("home/docs/file"), place.file("home/beside"));
     let mut spec = spec(&place, &Lists { deny_read: &["home"], ..Lists::default() });
@@ -184,7 +183,7 @@ fn a_grant_in_a_hidden_directory_has_its_place_when_it_is_there_from_the_start()
 }
 
 #[test]
-fn sockets_and_secrets_of_the_desktop_session_are_not_there() {
+fn desktop_session_is_hidden() {
     let place = Place::new();
     let mut probe = start(&place, &Lists::default());
     if Path::new("/run/user").exists() {
@@ -197,7 +196,7 @@ fn sockets_and_secrets_of_the_desktop_session_are_not_there() {
     assert_eq!(probe.say(&format!("list {}", place.path("state"))), "err EACCES");
     let pids = probe.say("list /proc").split(' ').filter(|name| name.parse::<u32>().is_ok()).count();
     assert_eq!(pids, 2);
-    // Of the host's `/tmp` there is nothing, but for the way to a program that was built there.
+    // The host's `/tmp` is empty except for the path to a program built there.
     let program = crate::harness::probe();
     let way = program.strip_prefix("/tmp/").and_then(|below| below.split('/').next());
     let expected = way.map_or("ok".to_owned(), |way| format!("ok {way}"));
@@ -206,9 +205,9 @@ fn sockets_and_secrets_of_the_desktop_session_are_not_there() {
 }
 
 #[test]
-fn another_mount_of_the_same_directory_does_not_reveal_it() {
+fn another_mount_of_a_denied_directory_is_hidden() {
     if !is_inside() {
-        return run_inside("host_read::another_mount_of_the_same_directory_does_not_reveal_it", &["--mount"]);
+        return run_inside("host_read::another_mount_of_a_denied_directory_is_hidden", &["--mount"]);
     }
     let place = Place::new();
     for name in ["home/secret/deep/file", "home/beside", "whole/x", "part/x"] {

@@ -1,4 +1,4 @@
-//! The sandbox as it really is: bubblewrap, namespaces and mounts, seen by a program that runs in it.
+//! Real sandboxes with bubblewrap, namespaces and mounts, examined by a program that runs inside.
 
 #![expect(
     clippy::unwrap_used,
@@ -12,15 +12,15 @@ mod harness;
 mod calls;
 mod checking;
 mod command;
-mod ends;
 mod grants;
 mod host_read;
 mod masks;
 mod network;
+mod removal;
 mod runtimes;
 mod special;
-mod standing;
-mod taking_back;
+mod standing_grants;
+mod termination;
 mod unix_sockets;
 mod user;
 mod view;

@@ -1,4 +1,4 @@
-//! Hidden and closed files stay so, also when programs outside put something else in their place.
+//! Hidden and closed files stay masked, even when programs outside replace them.
 
 use std::fs;
 
@@ -9,22 +9,22 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::harness::{Place, Probe, eventually, probe};
 
-/// A name, a change from outside in a folder that is granted for writing, and the file that is closed or hidden after it.
+/// Name, change from outside in a folder granted for writing, and the file that is masked afterwards.
 type Change = (&'static str, fn(&Place), &'static str);
 
-/// The files that are closed in [`repository`].
+/// Files closed in [`repository`].
 const CLOSED: [&str; 4] = ["repo/.git/config", "repo/.git/hooks", "repo/.envrc", "repo/a/b/.envrc"];
 
-/// Changes that the kernel's table of mounts tells of.
+/// Changes that the kernel's mount table reports.
 const REPLACED: &[Change] = &[
     ("a file renamed over it", |place| replace(place, "repo/.git/config"), "repo/.git/config"),
     ("a file further below", |place| replace(place, "repo/a/b/.envrc"), "repo/a/b/.envrc"),
 ];
 
-/// Changes that it does not tell of, or not in the end, so that the launcher asks for a look.
+/// Changes that it does not report completely, so that the launcher requests a check.
 const RENAMED: &[Change] = &[
     (
-        "removed, and made again",
+        "removed and recreated",
         |place| {
             fs::remove_file(place.path("repo/.envrc")).unwrap();
             place.file("repo/.envrc");
@@ -32,7 +32,7 @@ const RENAMED: &[Change] = &[
         "repo/.envrc",
     ),
     (
-        "a directory removed, and made again",
+        "a directory removed and recreated",
         |place| {
             fs::remove_dir_all(place.path("repo/.git/hooks")).unwrap();
             place.file("repo/.git/hooks/pre-commit");
@@ -41,7 +41,7 @@ const RENAMED: &[Change] = &[
     ),
     ("an exchange", |place| exchange(place, "repo/.git/config", "repo/other"), "repo/.git/config"),
     (
-        "renamed away, and made again",
+        "renamed away and recreated",
         |place| {
             rename(place, "repo/.envrc", "repo/.envrc~");
             place.file("repo/.envrc");
@@ -59,7 +59,7 @@ const RENAMED: &[Change] = &[
 ];
 
 #[test]
-fn what_is_closed_is_not_written_and_what_lies_beside_it_is() {
+fn closed_files_are_read_only_and_others_writable() {
     let place = repository();
     let mut probe = place.probe();
     grant(&mut probe, &place);
@@ -69,13 +69,13 @@ fn what_is_closed_is_not_written_and_what_lies_beside_it_is() {
     for open in ["repo/.git/HEAD", "repo/.gitattributes", "repo/a/.envrc"] {
         assert_eq!(probe.say(&format!("write {} x", place.path(open))), "ok", "{open}");
     }
-    // The folder whose name says what is in it stays where it is.
+    // A folder whose name gives its content a meaning stays in place.
     let (git, elsewhere) = (place.path("repo/.git"), place.path("repo/elsewhere"));
     assert_eq!(probe.say(&format!("rename {git} {elsewhere}")), "err EBUSY");
 }
 
 #[test]
-fn nothing_is_made_in_what_is_granted() {
+fn masks_create_nothing_in_granted_folders() {
     let place = repository();
     fs::create_dir(place.path("empty")).unwrap();
     let before = names(&place, "repo");
@@ -91,7 +91,7 @@ fn nothing_is_made_in_what_is_granted() {
 }
 
 #[test]
-fn a_closed_file_is_granted_where_an_answer_named_it() {
+fn named_closed_file_is_writable() {
     let place = repository();
     let envrc = place.path("repo/.envrc");
     let mut probe = place.probe();
@@ -102,13 +102,13 @@ fn a_closed_file_is_granted_where_an_answer_named_it() {
     assert_eq!(probe.asked(Mount { named: true, ..mount }), Ok(()));
     assert_eq!(probe.say(&format!("write {envrc} named")), "ok");
     assert_eq!(fs::read_to_string(&envrc).unwrap(), "named");
-    // Taken back, it is closed again.
+    // After removal, it is closed again.
     probe.remove(&envrc);
     assert_eq!(probe.say(&format!("open-write {envrc}")), "err EROFS");
 }
 
 #[test]
-fn what_is_kept_stays_where_it_is_with_the_folders_on_the_way() {
+fn kept_paths_and_their_folders_cannot_be_moved() {
     let place = repository();
     let mut probe = place.probe();
     let kept = place.path("repo/a/b");
@@ -126,7 +126,7 @@ fn what_is_kept_stays_where_it_is_with_the_folders_on_the_way() {
 }
 
 #[test]
-fn what_is_closed_is_closed_again_when_a_program_outside_replaced_it() {
+fn replaced_closed_file_is_closed_again() {
     for (what, change, path) in REPLACED {
         let place = repository();
         let mut probe = place.probe();
@@ -134,16 +134,16 @@ fn what_is_closed_is_closed_again_when_a_program_outside_replaced_it() {
         change(&place);
         eventually(what, || probe.say(&format!("open-write {}", place.path(path))) == "err EROFS");
         assert_eq!(probe.say(&format!("write {} x", place.path("repo/.git/HEAD"))), "ok", "{what}");
-        let told = told(&mut probe);
+        let events = events(&mut probe);
         assert!(
-            matches!(told.as_slice(), [SandboxEvent::Uncovered { hidden: false, .. }]),
-            "{what}: {told:?}"
+            matches!(events.as_slice(), [SandboxEvent::Uncovered { hidden: false, .. }]),
+            "{what}: {events:?}"
         );
     }
 }
 
 #[test]
-fn what_was_renamed_away_and_made_anew_is_closed_when_the_launcher_asks() {
+fn recreated_file_is_closed_on_check() {
     for (what, change, path) in RENAMED {
         let place = repository();
         let mut probe = place.probe();
@@ -151,16 +151,16 @@ fn what_was_renamed_away_and_made_anew_is_closed_when_the_launcher_asks() {
         change(&place);
         assert_eq!(probe.control.ask(ControlOp::Check).unwrap(), ControlAnswer::Checked);
         assert_eq!(probe.say(&format!("open-write {}", place.path(path))), "err EROFS", "{what}");
-        let told = told(&mut probe);
+        let events = events(&mut probe);
         assert!(
-            matches!(told.as_slice(), [SandboxEvent::Uncovered { hidden: false, .. }]),
-            "{what}: {told:?}"
+            matches!(events.as_slice(), [SandboxEvent::Uncovered { hidden: false, .. }]),
+            "{what}: {events:?}"
         );
     }
 }
 
 #[test]
-fn what_is_hidden_is_hidden_again_when_a_program_outside_replaced_it() {
+fn replaced_hidden_file_is_hidden_again() {
     let changes: [Change; 4] = [
         ("a file", |place| replace(place, "home/.netrc"), "home/.netrc"),
         (
@@ -195,16 +195,16 @@ fn what_is_hidden_is_hidden_again_when_a_program_outside_replaced_it() {
         assert_eq!(probe.control.ask(ControlOp::Check).unwrap(), ControlAnswer::Checked);
         assert_eq!(probe.say(&format!("read {}", place.path(path))), "err EACCES", "{what}");
         assert_eq!(probe.say(&format!("read {}", place.path("home/plain"))), "ok home/plain", "{what}");
-        let told = told(&mut probe);
+        let events = events(&mut probe);
         assert!(
-            matches!(told.as_slice(), [SandboxEvent::Uncovered { hidden: true, .. }]),
-            "{what}: {told:?}"
+            matches!(events.as_slice(), [SandboxEvent::Uncovered { hidden: true, .. }]),
+            "{what}: {events:?}"
         );
     }
 }
 
 #[test]
-fn an_ordinary_file_is_replaced_and_the_sandbox_sees_the_new_one() {
+fn replaced_ordinary_file_is_visible() {
     let place = home();
     let mut probe = Probe::start(&host_read(&place));
     place.file("other");
@@ -213,7 +213,7 @@ fn an_ordinary_file_is_replaced_and_the_sandbox_sees_the_new_one() {
         assert_eq!(probe.say(&format!("read {}", place.path(name))), "ok other");
         place.file("other");
     }
-    // What is written as it is, and what lies in a closed folder, is closed still.
+    // Files written in place, or in a closed folder, are still closed.
     fs::write(place.path("home/project/.vscode/tasks.json"), "new").unwrap();
     replace(&place, "home/project/.vscode/tasks.json");
     fs::write(place.path("home/project/.envrc"), "new").unwrap();
@@ -221,11 +221,11 @@ fn an_ordinary_file_is_replaced_and_the_sandbox_sees_the_new_one() {
     let tasks = place.path("home/project/.vscode/tasks.json");
     assert_eq!(probe.say(&format!("read {tasks}")), "ok new home/project/.vscode/tasks.json");
     assert_eq!(probe.say(&format!("open-write {tasks}")), "err EROFS");
-    assert_eq!(told(&mut probe), []);
+    assert_eq!(events(&mut probe), []);
 }
 
 #[test]
-fn a_folder_that_the_server_renames_takes_its_closed_files_along() {
+fn closed_files_move_with_a_renamed_folder() {
     let place = repository();
     let mut probe = place.probe();
     grant(&mut probe, &place);
@@ -233,19 +233,19 @@ fn a_folder_that_the_server_renames_takes_its_closed_files_along() {
     let moved = place.path("repo/z/b/.envrc");
     assert_eq!(probe.say(&format!("open-write {moved}")), "err EROFS");
     assert_eq!(probe.say(&format!("mkdir {}", place.path("repo/a"))), "ok");
-    // One that it is granted besides, and taken back, is no loss either.
+    // Granting and removing an inner folder loses no mask either.
     let inner = Mount::new(place.path("repo/z/b"), MountAccess::ReadWrite).closing(vec![moved.clone()]);
     assert_eq!(probe.asked(inner), Ok(()));
     assert_eq!(probe.say(&format!("open-write {moved}")), "err EROFS");
     probe.remove(&place.path("repo/z/b"));
     assert_eq!(probe.say(&format!("open-write {moved}")), "err EROFS");
-    assert_eq!(told(&mut probe), []);
+    assert_eq!(events(&mut probe), []);
     replace(&place, "repo/z/b/.envrc");
     eventually("closed again", || probe.say(&format!("open-write {moved}")) == "err EROFS");
-    assert_eq!(told(&mut probe), [SandboxEvent::Uncovered { path: moved, hidden: false }]);
+    assert_eq!(events(&mut probe), [SandboxEvent::Uncovered { path: moved, hidden: false }]);
 }
 
-/// A repository with files that start programs, here and below.
+/// Creates a repository with files that start programs, at several depths.
 fn repository() -> Place {
     let place = Place::new();
     for name in [
@@ -266,7 +266,7 @@ fn grant(probe: &mut Probe, place: &Place) {
     assert_eq!(probe.asked(Mount::new(place.path("repo"), MountAccess::ReadWrite).closing(closed)), Ok(()));
 }
 
-/// A home with credentials, and a folder in it that can be written.
+/// Creates a home with credentials and a writable folder.
 fn home() -> Place {
     let place = Place::new();
     for name in ["home/.netrc", "home/.ssh/id", "home/.config/gcloud/token", "home/plain"] {
@@ -294,7 +294,7 @@ fn host_read(place: &Place) -> Spec {
     spec
 }
 
-/// As git, npm and most editors save.
+/// Replaces a file by renaming, as git, npm and most editors do.
 fn replace(place: &Place, name: &str) {
     let beside = format!("{name}.lock");
     fs::write(place.path(&beside), format!("new {name}")).unwrap();
@@ -309,12 +309,12 @@ fn exchange(place: &Place, one: &str, other: &str) {
     renameat_with(CWD, place.path(one), CWD, place.path(other), RenameFlags::EXCHANGE).unwrap();
 }
 
-/// The events since the start; ends the sandbox.
-fn told(probe: &mut Probe) -> Vec<SandboxEvent> {
+/// Terminates the sandbox, and returns its events since the start.
+fn events(probe: &mut Probe) -> Vec<SandboxEvent> {
     let answer = probe.control.ask(ControlOp::List).unwrap();
     assert!(matches!(answer, ControlAnswer::Mounts { .. }), "{answer:?}");
-    let told = probe.control.told().into_iter();
-    told.filter(|event| !matches!(event, SandboxEvent::Limited { .. })).collect()
+    let events = probe.control.queued_events().into_iter();
+    events.filter(|event| !matches!(event, SandboxEvent::Limited { .. })).collect()
 }
 
 fn names(place: &Place, dir: &str) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! The one way to the network there can be.
+//! The sandbox's only network access.
 
 use std::{
     io::{Read, Write},
@@ -10,7 +10,7 @@ use ironcurtain_sandbox::{NetworkAccess, PROXY_PORT, SandboxEvent, launch};
 use crate::harness::{Place, Probe, supervisor};
 
 #[test]
-fn a_proxied_sandbox_reaches_its_launcher_and_nobody_else() {
+fn proxied_sandbox_reaches_only_its_launcher() {
     let place = Place::new();
     let host = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut spec = place.probe_spec();
@@ -27,7 +27,7 @@ fn a_proxied_sandbox_reaches_its_launcher_and_nobody_else() {
     });
     assert_eq!(probe.say(&format!("ask 127.0.0.1:{PROXY_PORT} word")), "ok answered");
     assert_eq!(&answering.join().unwrap(), b"word");
-    // The listener ended with the thread.
+    // The listener was closed with the thread.
     assert_eq!(probe.say(&format!("connect 127.0.0.1:{PROXY_PORT}")), "err ECONNREFUSED");
     assert_eq!(probe.say(&format!("connect {}", host.local_addr().unwrap())), "err ECONNREFUSED");
     assert_eq!(probe.say("connect 192.0.2.1:80"), "err ENETUNREACH");
@@ -35,7 +35,7 @@ fn a_proxied_sandbox_reaches_its_launcher_and_nobody_else() {
 }
 
 #[test]
-fn a_sandbox_without_network_hands_out_nothing() {
+fn sandbox_without_network_has_no_listener() {
     let place = Place::new();
     let mut probe = place.probe();
     assert!(probe.egress.is_none());
@@ -43,7 +43,7 @@ fn a_sandbox_without_network_hands_out_nothing() {
 }
 
 #[test]
-fn a_sandbox_that_fails_ends_the_wait_for_its_listener() {
+fn failing_sandbox_ends_the_wait_for_its_listener() {
     let place = Place::new();
     let mut spec = place.spec(&["no-such-program"]);
     spec.network = NetworkAccess::Proxied;

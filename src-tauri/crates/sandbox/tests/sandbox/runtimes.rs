@@ -1,4 +1,4 @@
-//! The programs that servers are written in start, and do their everyday work.
+//! Language runtimes that servers use start and work.
 
 use std::io::Read;
 
@@ -30,7 +30,7 @@ print(os.path.expanduser('~'), subprocess.check_output(['echo', 'child']).decode
 }
 
 #[test]
-fn the_shell_and_its_tools_start() {
+fn shell_and_tools_start() {
     assert_eq!(
         output(&["sh", "-c", "printf 'b\\na\\n' | sort | tr '\\n' ' '; id -un >user; wc -l <user"]),
         "a b 1\n"

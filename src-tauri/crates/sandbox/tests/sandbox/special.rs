@@ -1,4 +1,4 @@
-//! The user's named pipes and sockets in folders that a sandbox is shown.
+//! The user's named pipes and sockets in folders that a sandbox shows.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -16,7 +16,7 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::harness::{Place, Probe, eventually};
 
-/// A pipe that a program of the user's has open, with something in it.
+/// Pipe with data in it that a program of the user's has open.
 struct UserPipe {
     path: String,
     ends: File,
@@ -34,7 +34,7 @@ impl UserPipe {
         Self { path, ends }
     }
 
-    /// Everything that is in it now.
+    /// Reads the data that is in it now.
     fn content(&mut self) -> String {
         let mut bytes = [0; 256];
         let length = self.ends.read(&mut bytes).unwrap_or_default();
@@ -42,19 +42,19 @@ impl UserPipe {
     }
 }
 
-/// The refusal of what is masked. Root passes the mode of the mask, and finds an empty file that is read-only.
+/// Returns whether an answer is the refusal of a masked file. Root ignores the mask's mode, and sees an empty read-only file.
 fn masked(said: &str, reads: bool) -> bool {
     let as_root = if reads { "ok " } else { "err EROFS" };
     said == "err EACCES" || is_root() && said.trim_end() == as_root.trim_end()
 }
 
 #[test]
-fn a_pipe_of_the_users_is_neither_written_to_nor_emptied() {
+fn users_pipe_is_neither_written_nor_drained() {
     for access in [ReadOnly, ReadWrite] {
         let place = Place::new();
         let file = place.file("dir/deep/file");
         let mut pipe = UserPipe::new(&place, "dir/deep/pipe");
-        // Granted from the start, and later.
+        // Granted at the start, and later.
         for at_start in [true, false] {
             let mut spec = place.probe_spec();
             if at_start {
@@ -76,7 +76,7 @@ fn a_pipe_of_the_users_is_neither_written_to_nor_emptied() {
 }
 
 #[test]
-fn a_pipe_that_appears_later_is_masked() {
+fn new_pipe_is_masked() {
     let place = Place::new();
     let file = place.file("dir/file");
     fs::create_dir(place.path("dir/sub")).unwrap();
@@ -97,13 +97,13 @@ fn a_pipe_that_appears_later_is_masked() {
     fs::rename(&other.path, place.path("elsewhere/folder/pipe")).unwrap();
     fs::rename(place.path("elsewhere/folder"), place.path("dir/folder")).unwrap();
     is_masked(&place.path("dir/folder/pipe"));
-    // One that replaces another, and one that is renamed.
+    // A pipe that replaces another, and one that is renamed.
     fs::rename(UserPipe::new(&place, "elsewhere/new").path, place.path("dir/sub/made")).unwrap();
     is_masked(&place.path("dir/sub/made"));
     fs::rename(place.path("dir/sub/made"), place.path("dir/sub/renamed")).unwrap();
     is_masked(&place.path("dir/sub/renamed"));
     assert_eq!(probe.say(&format!("read {file}")), "ok dir/file");
-    // A file that takes the place of a pipe is read.
+    // A file that replaces a pipe is readable.
     fs::remove_file(place.path("dir/linked")).unwrap();
     fs::write(place.path("dir/linked"), "a file").unwrap();
     eventually("the file is shown", || {
@@ -112,7 +112,7 @@ fn a_pipe_that_appears_later_is_masked() {
 }
 
 #[test]
-fn a_mask_stays_when_the_access_changes_and_with_another_grant_around_it() {
+fn mask_survives_access_changes_and_wider_grants() {
     let place = Place::new();
     place.file("dir/sub/file");
     let mut pipe = UserPipe::new(&place, "dir/sub/pipe");
@@ -138,7 +138,7 @@ fn a_mask_stays_when_the_access_changes_and_with_another_grant_around_it() {
 }
 
 #[test]
-fn pipes_of_its_own_work() {
+fn own_pipes_work() {
     let place = Place::new();
     let mut probe = place.probe();
     for path in [place.path("session/own"), "/tmp/own".into(), "/dev/shm/own".into()] {
@@ -148,7 +148,7 @@ fn pipes_of_its_own_work() {
 }
 
 #[test]
-fn a_program_folder_shows_no_pipe() {
+fn program_folder_masks_pipes() {
     let place = Place::new();
     let file = place.file("program/file");
     let mut pipe = UserPipe::new(&place, "program/pipe");
@@ -163,7 +163,7 @@ fn a_program_folder_shows_no_pipe() {
 }
 
 #[test]
-fn a_grant_of_a_pipe_or_a_socket_itself_is_refused_by_its_kind() {
+fn granting_a_pipe_or_socket_is_refused() {
     let place = Place::new();
     place.file("dir/file");
     let pipe = UserPipe::new(&place, "dir/pipe");
@@ -171,16 +171,16 @@ fn a_grant_of_a_pipe_or_a_socket_itself_is_refused_by_its_kind() {
     let mut probe = place.probe();
     for (path, kind) in [(pipe.path, "a named pipe"), (place.path("dir/socket"), "a socket")] {
         let ControlAnswer::Refused { code, message } = probe.try_add(&path, ReadOnly) else {
-            panic!("it was mounted")
+            panic!("the path was mounted")
         };
-        let expected = format!("`{path}` is {kind}; only regular files and folders can be allowed");
+        let expected = format!("`{path}` is {kind}; only regular files and folders can be granted");
         assert_eq!((code, message), (MountRefusal::Kind, expected));
     }
     probe.add(&place.path("dir/file"), ReadOnly);
 }
 
 #[test]
-fn a_folder_with_more_pipes_than_are_masked_is_refused_with_what_to_do() {
+fn folder_with_too_many_pipes_is_refused_with_advice() {
     let place = Place::new();
     let dir = place.path("dir");
     fs::create_dir_all(place.path("dir/fine")).unwrap();
@@ -190,7 +190,7 @@ fn a_folder_with_more_pipes_than_are_masked_is_refused_with_what_to_do() {
     }
     let mut probe = place.probe();
     let ControlAnswer::Refused { code, message } = probe.try_add(&dir, ReadOnly) else {
-        panic!("it was mounted")
+        panic!("the path was mounted")
     };
     let expected = format!(
         "`{dir}` has more than 512 named pipes and sockets, too many to mask; allow a smaller folder inside it"
@@ -200,7 +200,7 @@ fn a_folder_with_more_pipes_than_are_masked_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn a_pipe_in_the_home_is_masked_where_the_whole_host_is_shown() {
+fn pipe_in_the_home_is_masked_in_the_host_read_view() {
     let place = Place::new();
     let file = place.file("home/file");
     let mut pipe = UserPipe::new(&place, "home/deep-pipe");

@@ -1,4 +1,4 @@
-//! A sandbox that may have unix sockets of its own reaches none of the user's.
+//! A sandbox with its own unix sockets cannot connect to the user's.
 
 use std::{io::Read, os::unix::net::UnixListener};
 
@@ -6,7 +6,7 @@ use ironcurtain_sandbox::{Mount, MountAccess::ReadOnly, Spec, UnixSockets, View}
 
 use crate::harness::{Place, Probe};
 
-/// A listener of the user's.
+/// Listener of the user.
 struct UserSocket(UnixListener);
 
 impl UserSocket {
@@ -21,7 +21,7 @@ impl UserSocket {
     }
 }
 
-/// The lines that a script in the sandbox prints.
+/// Returns the lines that a script in the sandbox prints.
 fn said(spec: &Spec) -> Vec<String> {
     let mut probe = Probe::start(spec);
     let mut said = String::new();
@@ -69,7 +69,7 @@ def listen(path, kind=socket.SOCK_STREAM):
 ";
 
 #[test]
-fn a_socket_of_the_users_is_not_connected_to() {
+fn users_sockets_are_unreachable() {
     for host_read in [false, true] {
         let place = Place::new();
         std::fs::create_dir(place.path("dir")).unwrap();
@@ -85,7 +85,7 @@ outcome('a datagram socket', lambda: socket.socket(socket.AF_UNIX, socket.SOCK_D
 outcome('a pair of them', lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
 outcome('nothing there', lambda: connect('/tmp/nothing'))
 ";
-        // A mask is a file, to which nobody connects.
+        // A mask is a regular file, which refuses connections.
         let refusal = if host_read { "EACCES" } else { "ECONNREFUSED" };
         let mut expected: Vec<String> = ["by its path", "by a link", "by a relative path", "from a thread"]
             .iter()
@@ -100,7 +100,7 @@ outcome('nothing there', lambda: connect('/tmp/nothing'))
 }
 
 #[test]
-fn sockets_of_its_own_and_the_internets_work() {
+fn own_and_internet_sockets_work() {
     let place = Place::new();
     std::fs::create_dir(place.path("dir")).unwrap();
     let attempts = "
@@ -156,7 +156,7 @@ outcome('no socket', no_socket)
 }
 
 #[test]
-fn an_address_that_is_changed_meanwhile_leads_nowhere_else() {
+fn address_changed_during_the_call_has_no_effect() {
     let place = Place::new();
     std::fs::create_dir(place.path("dir")).unwrap();
     let user = UserSocket::at(&place.path("dir/user"));

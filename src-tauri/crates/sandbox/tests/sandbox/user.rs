@@ -1,4 +1,4 @@
-//! The same, as an ordinary user: when the suite is run by root, it runs itself again without that.
+//! Runs the suite again as an ordinary user when root runs it.
 
 use std::{
     fs,
@@ -11,13 +11,13 @@ use ironcurtain_sandbox::PROXY_PROGRAM;
 
 use crate::harness::{PROGRAMS, launcher, probe, supervisor};
 
-/// No such user need exist.
+/// Arbitrary user id; no such user need exist.
 const USER: u32 = 64_321;
 
 #[test]
-fn everything_holds_for_an_ordinary_user_too() {
+fn tests_pass_as_an_ordinary_user() {
     if !rustix::process::getuid().is_root() {
-        // Then every other test of this suite has just shown it.
+        // The other tests have already run as an ordinary user.
         return;
     }
     let copies = tempfile::Builder::new().prefix("sb").tempdir_in("/var/tmp").unwrap();
@@ -35,11 +35,11 @@ fn everything_holds_for_an_ordinary_user_too() {
     let run = Command::new("setpriv")
         .args(["--reuid", &id, "--regid", &id, "--clear-groups", "--"])
         .arg(copies.path().join(own.file_name().unwrap()))
-        .args(["--skip", "everything_holds_for_an_ordinary_user_too"])
+        .args(["--skip", "tests_pass_as_an_ordinary_user"])
         .env(PROGRAMS, copies.path())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&run.stdout);
     assert!(run.status.success(), "{said}\n{}", String::from_utf8_lossy(&run.stderr));
-    assert!(said.contains("killing_the_launching_process_at_any_instant_leaves_nothing ... ok"), "{said}");
+    assert!(said.contains("killing_the_launcher_at_any_time_leaves_nothing ... ok"), "{said}");
 }

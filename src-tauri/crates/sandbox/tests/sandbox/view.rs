@@ -1,4 +1,4 @@
-//! The surroundings that a server finds when it starts.
+//! The environment that a server starts in.
 
 use std::{
     fs::{self, File},
@@ -12,7 +12,7 @@ use ironcurtain_sandbox::{ResourceLimits, SandboxEvent};
 use crate::harness::{Place, Probe};
 
 #[test]
-fn the_environment_is_what_was_listed() {
+fn environment_is_as_listed() {
     let place = Place::new();
     let mut spec = place.probe_spec();
     spec.env.insert("TOKEN".into(), "a secret = x".into());
@@ -32,7 +32,7 @@ fn the_environment_is_what_was_listed() {
 }
 
 #[test]
-fn only_the_standard_descriptors_are_open() {
+fn only_standard_descriptors_are_open() {
     let place = Place::new();
     let secret = File::open(place.file("secret")).unwrap();
     rustix::io::fcntl_setfd(&secret, rustix::io::FdFlags::empty()).unwrap();
@@ -42,7 +42,7 @@ fn only_the_standard_descriptors_are_open() {
 }
 
 #[test]
-fn there_is_no_network_but_its_own_loopback() {
+fn network_is_only_its_own_loopback() {
     let place = Place::new();
     let host = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut probe = place.probe();
@@ -54,11 +54,11 @@ fn there_is_no_network_but_its_own_loopback() {
 }
 
 #[test]
-fn the_tree_is_small_and_closed() {
+fn tree_is_minimal_and_read_only() {
     let place = Place::new();
     let mut probe = place.probe();
     let gone = ["/root", "/var/log", "/sys", "/mnt", "/etc/shadow", "/etc/machine-id", "/boot"];
-    // The program itself is shown, wherever it was built.
+    // The program itself is visible, wherever it was built.
     for gone in gone.into_iter().filter(|gone| !crate::harness::probe().starts_with(gone)) {
         assert_eq!(probe.say(&format!("exists {gone}")), "err ENOENT", "{gone}");
     }
@@ -79,7 +79,7 @@ fn the_tree_is_small_and_closed() {
 }
 
 #[test]
-fn only_its_own_processes_are_there() {
+fn only_its_own_processes_are_visible() {
     let place = Place::new();
     let mut probe = place.probe();
     let names = probe.say("list /proc");
@@ -88,7 +88,7 @@ fn only_its_own_processes_are_there() {
 }
 
 #[test]
-fn the_kernels_own_files_cannot_be_written_even_by_root() {
+fn kernel_files_are_read_only_even_for_root() {
     let place = Place::new();
     let mut probe = place.probe();
     let root = rustix::process::getuid().is_root();
@@ -123,7 +123,7 @@ fn limits_hold() {
     assert_eq!(probe.say("limit file-size"), "ok 8 8");
     assert_eq!(probe.say("limit core"), "ok 0 0");
     assert_eq!(probe.say("sleepers 5"), "ok");
-    // The kernel exempts its own root from this one limit.
+    // The kernel exempts root from this limit only.
     let more = if rustix::process::getuid().is_root() { "ok" } else { "err EAGAIN" };
     assert_eq!(probe.say("sleepers 20"), more);
 
@@ -135,7 +135,7 @@ fn limits_hold() {
 }
 
 #[test]
-fn root_is_refused_unless_it_is_allowed() {
+fn root_is_refused_unless_allowed() {
     let place = Place::new();
     let mut spec = place.probe_spec();
     spec.allow_root = false;
@@ -144,7 +144,7 @@ fn root_is_refused_unless_it_is_allowed() {
         let SandboxEvent::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
         assert_eq!(
             reason,
-            "the sandbox does not run as root: run as an ordinary user, or allow it with `--allow-root`"
+            "refusing to run the sandbox as root; run as an ordinary user, or pass `--allow-root`"
         );
         assert_eq!(probe.end().status, Some(125));
         let mut said = String::new();

@@ -1,8 +1,8 @@
-//! One entry of a list of paths.
+//! One entry of a path list.
 
 use serde::{Deserialize, Deserializer, de};
 
-/// A path as it is written: a pattern where it has the marks of one, or a path whatever it has.
+/// A path as written: a pattern if it has pattern characters, unless marked literal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(with = "WrittenPath"))]
 pub struct PathEntry {

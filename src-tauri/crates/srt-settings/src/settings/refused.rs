@@ -1,24 +1,23 @@
-//! The settings of `srt` that are not carried out here, and why.
+//! Settings of `srt` that are not supported here, and the reasons.
 
 use std::path::Path;
 
 use super::{CredentialMode, SrtSettingsFile};
 
 const OWN_PROXY: &str =
-    "the only way out of this sandbox is its own proxy, which judges by `network.allowedDomains`";
-const NO_TLS: &str = "TLS is never opened here: what is encrypted passes as it is, to the host it names";
+    "the only way out of this sandbox is its own proxy, which enforces `network.allowedDomains`";
+const NO_TLS: &str = "TLS is never decrypted; encrypted data passes unchanged to the host it names";
 const NO_MASK: &str =
-    "credentials are not masked here: write the mode `deny`, and the command does not see it at all";
-const WHOLE: &str = "there is no weaker sandbox: where it cannot be made whole, it is not made";
-const NESTED: &str = "a command with namespaces of its own can take away what protects files from it";
-const NO_AGENT: &str = "nothing is put into Java programs: name the proxy in `JAVA_TOOL_OPTIONS`, and pass that with `--pass-env`";
-const OWN_WORDS: &str = "a refusal names the entry of `network.deniedDomains`, in words of its own";
+    "masking credentials is not supported; use the mode `deny` to hide them from the command";
+const WHOLE: &str = "weaker sandboxes are not supported; without full isolation the command does not start";
+const NESTED: &str = "a command with its own namespaces can remove the protection of files";
+const NO_AGENT: &str = "Java programs are not instrumented; set the proxy in `JAVA_TOOL_OPTIONS`, and pass that with `--pass-env`";
+const OWN_WORDS: &str = "refusals name the entry of `network.deniedDomains`, and their text is fixed";
 
 impl SrtSettingsFile {
-    /// The first key that asks for something there is not, and why.
+    /// Returns the first unsupported key and the reason.
     ///
-    /// A key that is left alone here is carried out, or changes nothing on Linux; which of the two is in
-    /// `docs/security.md`.
+    /// Keys not listed here are implemented or have no effect on Linux; `docs/reference/sandbox-command.md` says which.
     pub(super) fn not_here(&self, bwrap: Option<&Path>) -> Option<(String, String)> {
         let (network, credentials) = (&self.network, &self.credentials);
         let whole = [
@@ -56,15 +55,16 @@ impl SrtSettingsFile {
         depth.map(|_| ("mandatoryDenySearchDepth".to_owned(), "it is a number from 1 to 10"))
     }
 
-    /// Another bubblewrap than the one that is used.
+    /// Refuses a `bwrap` path other than the one in use.
     fn other_bwrap(&self, used: Option<&Path>) -> Option<(String, String)> {
         let wanted = self.bwrap_path.as_ref()?;
         let real = |path: &Path| path.canonicalize().ok();
         if used.and_then(real).is_some_and(|used| Some(used) == real(wanted.as_ref())) {
             return None;
         }
-        let here = used.map_or("none is here".to_owned(), |used| format!("here it is `{}`", used.display()));
-        let why = format!("bubblewrap is taken from where the system installs it; {here}");
+        let here =
+            used.map_or("and none is installed".to_owned(), |used| format!("which is `{}`", used.display()));
+        let why = format!("only the system's bubblewrap is used, {here}");
         Some(("bwrapPath".to_owned(), why))
     }
 }

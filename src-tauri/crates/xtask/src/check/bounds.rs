@@ -1,7 +1,7 @@
-//! A bound that a page names is the one that the code has.
+//! Checks that each limit in the documentation equals the one in the code.
 //!
-//! - `bounds.txt` says which line of code each is. A size or a time in a page that is in no line of it is refused, so that
-//!   no figure stands in the documentation alone. What was measured stands in `docs/benchmarks.md`.
+//! - `bounds.txt` names the line of code of each limit. A size or time on a page without such a line is an error, so no
+//!   figure exists in the documentation alone. Measurements belong in `docs/reference/benchmarks.md`.
 
 use crate::parts;
 use anyhow::{Context, bail};
@@ -9,14 +9,21 @@ use std::path::Path;
 
 const BOUNDS: &str = include_str!("bounds.txt");
 
-/// The pages in which every size and time has a line of code. `docs/policy.md` has measurements of its own, with their day.
-const WHOLE: [&str; 4] = ["README.md", "docs/design-decisions.md", "docs/limitations.md", "docs/security.md"];
+/// Pages on which every size and time needs a line of code.
+const WHOLE: [&str; 6] = [
+    "README.md",
+    "docs/explanation/design-decisions.md",
+    "docs/explanation/security.md",
+    "docs/reference/files.md",
+    "docs/reference/limits.md",
+    "docs/reference/policy.md",
+];
 
-/// The words behind a number that make it a size or a time.
+/// Units that make a number a size or a time.
 const UNITS: [&str; 12] =
     ["ms", "s", "second", "seconds", "minute", "minutes", "hours", "KiB", "MiB", "GiB", "MB", "GB"];
 
-/// One line of the list.
+/// Line of the list.
 struct Bound<'a> {
     page: &'a str,
     words: &'a str,
@@ -24,12 +31,12 @@ struct Bound<'a> {
     code: &'a str,
 }
 
-/// Holds the pages against the code.
+/// Checks the pages against the code.
 pub(crate) fn check() -> anyhow::Result<()> {
     let (root, bounds) = (parts::root(), list(BOUNDS)?);
     let page = |name: &str| {
         let text =
-            std::fs::read_to_string(root.join(name)).with_context(|| format!("`{name}` cannot be read"))?;
+            std::fs::read_to_string(root.join(name)).with_context(|| format!("failed to read `{name}`"))?;
         anyhow::Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
     };
     let mut problems = Vec::new();
@@ -40,7 +47,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
         let of_page = bounds.iter().filter(|bound| bound.page == name);
         let unknown = unknown(&page(name)?, of_page);
         problems.extend(unknown.into_iter().map(|figure| {
-            format!("{name}: `{figure}` stands in no line of `check/bounds.txt`: name its line of code there")
+            format!("{name}: `{figure}` is not in `check/bounds.txt`; add its line of code there")
         }));
     }
     if !problems.is_empty() {
@@ -54,7 +61,7 @@ fn list(text: &str) -> anyhow::Result<Vec<Bound<'_>>> {
     let bound = |line| {
         let parts = str::split(line, " | ").collect::<Vec<_>>();
         let [page, words, file, code] = parts.as_slice() else {
-            bail!("`bounds.txt`: not four parts: {line}")
+            bail!("`bounds.txt`: expected four parts, found `{line}`")
         };
         Ok(Bound { page, words, file, code })
     };
@@ -65,15 +72,15 @@ fn look(bound: &Bound<'_>, page: &str, crates: &Path) -> Vec<String> {
     let Bound { words, file, code, .. } = bound;
     let mut problems = Vec::new();
     if !page.contains(words) {
-        problems.push(format!("{}: it no longer says `{words}`, which is `{code}` in {file}", bound.page));
+        problems.push(format!("{}: the page no longer says `{words}`, for `{code}` in {file}", bound.page));
     }
     if !std::fs::read_to_string(crates.join(file)).unwrap_or_default().contains(code) {
-        problems.push(format!("{file}: it no longer has `{code}`, of which {} says `{words}`", bound.page));
+        problems.push(format!("{file}: the code no longer has `{code}`, for `{words}` in {}", bound.page));
     }
     problems
 }
 
-/// The sizes and times of a page that no line covers.
+/// Returns the sizes and times of a page that no line covers.
 fn unknown<'a>(page: &str, bounds: impl Iterator<Item = &'a Bound<'a>>) -> Vec<String> {
     let rest = bounds.fold(page.to_owned(), |rest, bound| rest.replace(bound.words, ""));
     let words = rest.split(' ').map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
@@ -89,23 +96,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_is_what_the_code_has_and_a_page_says() {
+    fn page_and_code_must_have_the_bound() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.rs"), "const MOST: usize = 12;\n").unwrap();
         let of = |line: &str| look(&list(line).unwrap()[0], "the first 12 lines", folder.path());
         assert_eq!(of("p.md | first 12 lines | a.rs | const MOST: usize = 12;"), [""; 0]);
         assert_eq!(
             of("p.md | first 12 lines | a.rs | const MOST: usize = 13;"),
-            ["a.rs: it no longer has `const MOST: usize = 13;`, of which p.md says `first 12 lines`"]
+            ["a.rs: the code no longer has `const MOST: usize = 13;`, for `first 12 lines` in p.md"]
         );
         assert_eq!(
             of("p.md | first 13 lines | a.rs | const MOST: usize = 12;"),
-            ["p.md: it no longer says `first 13 lines`, which is `const MOST: usize = 12;` in a.rs"]
+            ["p.md: the page no longer says `first 13 lines`, for `const MOST: usize = 12;` in a.rs"]
         );
     }
 
     #[test]
-    fn a_size_or_a_time_that_no_line_has_is_named() {
+    fn reports_unlisted_sizes_and_times() {
         let bounds = list("p.md | within 5 seconds | a.rs | x").unwrap();
         assert_eq!(unknown("done within 5 seconds, of 16 MiB.", bounds.iter()), ["16 MiB"]);
         assert_eq!(unknown("done within 5 seconds, by 16 servers", bounds.iter()), [""; 0]);

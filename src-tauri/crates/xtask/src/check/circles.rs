@@ -1,21 +1,21 @@
-//! Modules that lie beside each other import each other in one direction only.
+//! Checks that sibling modules do not import each other in a circle.
 //!
-//! - A module counts with everything inside it. It and its own parts are one thing: a part may name its parent's types.
-//! - So a circle of files that does not stay within one parent and its parts is a circle of modules somewhere.
+//! - A module includes everything inside it: a child may name its parent's types.
+//! - So a circle of files that is not within one parent and its children is a circle of modules somewhere.
 
 use super::tree::{Arrow, Tree};
 use anyhow::bail;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Modules with the same parent, each of which imports the others by way of each other.
+/// Sibling modules that each import the others, directly or indirectly.
 #[derive(Debug, PartialEq, Eq)]
 struct Circle {
     name: String,
-    /// The imports between them.
+    /// Imports between them.
     seen: Vec<String>,
 }
 
-/// Fails where there is a circle, and names every import in it.
+/// Fails if there is a circle, and lists its imports.
 pub(crate) fn check(trees: &[Tree]) -> anyhow::Result<()> {
     let circles = trees.iter().flat_map(|tree| circles(&tree.name, &tree.arrows()));
     let shown =
@@ -27,7 +27,7 @@ pub(crate) fn check(trees: &[Tree]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The circles among the children of every module of a crate.
+/// Returns the circles among the children of every module of a crate.
 fn circles(crate_name: &str, arrows: &[Arrow]) -> Vec<Circle> {
     let mut by_parent: BTreeMap<&[String], Siblings> = BTreeMap::new();
     for arrow in arrows {
@@ -52,16 +52,16 @@ fn circles(crate_name: &str, arrows: &[Arrow]) -> Vec<Circle> {
     circles
 }
 
-/// The imports among the children of one module: from, to, and where it is seen first.
+/// Imports among the children of one module: from, to, and the first location.
 type Siblings<'a> = BTreeMap<&'a str, BTreeMap<&'a str, &'a str>>;
 
-/// The nearest module around both ends of an arrow, and its children in which they lie; none if one lies in the other.
+/// Returns the nearest common parent of an import's ends, and its children that contain them. `None` if one end contains the other.
 pub(super) fn siblings(arrow: &Arrow) -> Option<(&[String], &str, &str)> {
     let common = arrow.from.iter().zip(&arrow.to).take_while(|(from, to)| from == to).count();
     Some((arrow.from.get(..common)?, arrow.from.get(common)?, arrow.to.get(common)?))
 }
 
-/// The sets of names that reach each other.
+/// Returns the sets of names that reach each other.
 fn strongly_connected<'a>(level: &Siblings<'a>) -> Vec<BTreeSet<&'a str>> {
     let reach: BTreeMap<_, _> = level.keys().map(|from| (*from, reached(from, level))).collect();
     let reaches = |from: &str, to: &str| reach.get(from).is_some_and(|reached| reached.contains(to));
@@ -91,13 +91,13 @@ mod tests {
 
     const NONE: [&str; 0] = [];
 
-    /// The circles of a crate of these files.
+    /// Returns the circles of a crate with these files.
     fn of(files: &[(&str, &str)]) -> Vec<String> {
         circles("small", &small(files).arrows()).into_iter().map(|circle| circle.name).collect()
     }
 
     #[test]
-    fn two_files_that_import_each_other_are_a_circle_and_one_way_is_none() {
+    fn mutual_imports_are_a_circle() {
         let lib = ("lib.rs", "mod a; mod b;");
         let there = ("a.rs", "use crate::b::B; pub struct A(B);");
         assert_eq!(of(&[lib, there, ("b.rs", "pub struct B;")]), NONE);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_through_parts_of_modules_is_seen_and_named_by_where_it_is() {
+    fn finds_circles_through_submodules() {
         let files = [
             ("lib.rs", "mod a; mod b;"),
             ("a.rs", "mod c; mod d; pub use c::C; pub struct A;"),
@@ -117,7 +117,7 @@ mod tests {
             ("a/d.rs", "use crate::b::B; pub struct D(B);"),
             ("b.rs", "pub struct B;"),
         ];
-        assert_eq!(of(&files), NONE, "a part may name what is its parent's");
+        assert_eq!(of(&files), NONE, "a child may name its parent's types");
         let mut circle = files;
         circle[4] = ("b.rs", "use crate::a::C; pub struct B(C);");
         let found = circles("small", &small(&circle).arrows());
@@ -126,10 +126,6 @@ mod tests {
         let seen: Vec<_> = one.seen.iter().map(|seen| seen.rsplit('/').next().unwrap()).collect();
         assert_eq!(seen, ["d.rs:1", "b.rs:1"]);
         circle[3] = ("a/d.rs", "use super::C; pub struct D;");
-        assert_eq!(
-            of(&circle),
-            ["small::a::{c, d}"],
-            "what a parent passes on is the child's that defines it"
-        );
+        assert_eq!(of(&circle), ["small::a::{c, d}"], "a re-export belongs to the child that defines it");
     }
 }

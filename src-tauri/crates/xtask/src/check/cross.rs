@@ -1,8 +1,8 @@
-//! `cargo xtask check --cross`: our code as the compilers for macOS and Windows see it.
+//! `cargo xtask check --cross`: checks that the code compiles for macOS and Windows.
 //!
-//! - Types only: nothing is linked and nothing runs. What C there is among dependencies is not compiled, so that no toolchain of
-//!   those systems is needed: a compiler of ours makes empty files.
-//! - Every crate is checked for macOS. For Windows it is those that need nothing of Unix, by name ([`FOR_WINDOWS`]).
+//! - Checks types only: nothing is linked or run. C code of dependencies is not compiled, so no toolchain of those systems is
+//!   needed: a fake compiler creates empty files.
+//! - Every crate is checked for macOS. For Windows, only crates that do not need Unix ([`FOR_WINDOWS`]).
 
 use crate::process::{self, command};
 use crate::terminal::heading;
@@ -16,9 +16,9 @@ use std::process::Command;
 const MACOS: &str = "aarch64-apple-darwin";
 const WINDOWS: &str = "x86_64-pc-windows-gnu";
 
-/// The packages that are checked for Windows. The others have sockets, files and processes of Unix in them: the record, what git
-/// says, the protocol, the settings of `srt`, the trusted process, and all that is built on it, the app among it.
-const FOR_WINDOWS: [&str; 8] = [
+/// Packages checked for Windows. The others use sockets, files and processes of Unix: the audit log, git facts, the
+/// protocol, the settings of `srt`, the trusted process, and everything built on it, including the app.
+const FOR_WINDOWS: [&str; 7] = [
     "ironcurtain-client-config",
     "ironcurtain-egress",
     "ironcurtain-filesystem",
@@ -26,15 +26,14 @@ const FOR_WINDOWS: [&str; 8] = [
     "ironcurtain-policy",
     "ironcurtain-policy-tools",
     "ironcurtain-sandbox",
-    "ironcurtain-seatbelt",
 ];
 
-/// Makes whatever it is told to make, with nothing in it.
+/// Fake compiler that creates an empty output file.
 const COMPILER: &str =
     "#!/bin/sh\nfor word; do\n    [ \"$last\" = -o ] && : > \"$word\"\n    last=$word\ndone\nexit 0\n";
 const ARCHIVER: &str = "#!/bin/sh\nfor word; do\n    case $word in *.a) : > \"$word\" ;; esac\ndone\n";
 
-/// Checks all of it, after the standard library of each system was installed.
+/// Installs the standard library of each system, and checks everything.
 pub(crate) fn check() -> anyhow::Result<()> {
     let tools = parts::root().join("target/cross");
     fs::create_dir_all(&tools)?;
@@ -45,21 +44,21 @@ pub(crate) fn check() -> anyhow::Result<()> {
     }
     let mut rustup = command("rustup");
     process::run(rustup.args(["target", "add", MACOS, WINDOWS]))
-        .context("the standard libraries of macOS and Windows come from `rustup`")?;
+        .context("failed to install the standard libraries of macOS and Windows with `rustup`")?;
     heading("For macOS")?;
     process::run(with(&tools, MACOS).args(["--workspace", "--exclude", "xtask"]))?;
     heading("For Windows")?;
     process::run(with(&tools, WINDOWS).args(FOR_WINDOWS.iter().flat_map(|package| ["--package", package])))
 }
 
-/// `cargo check` for a system, with tools that make nothing.
+/// Returns `cargo check` for a system, with the fake tools.
 fn with(tools: &Path, target: &str) -> Command {
     let mut check = cargo::command(&["check", "--target", target]);
     let suffix = target.replace('-', "_");
     for (variable, tool) in [("CC", "compiler"), ("CXX", "compiler"), ("AR", "archiver")] {
         check.env(format!("{variable}_{suffix}"), tools.join(tool));
     }
-    // Else the system's own tools are asked for them.
+    // Without these, build scripts ask the system's own tools.
     check.env("SDKROOT", tools).env("MACOSX_DEPLOYMENT_TARGET", "11.0");
     check
 }

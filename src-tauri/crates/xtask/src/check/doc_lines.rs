@@ -1,20 +1,20 @@
-//! A line of documentation begins with the thing: "The grants that ...", and not "What ...".
+//! Checks that documentation starts with its subject or a verb: "Returns the grants", not "What ...".
 //!
-//! - The help of the command line speaks to the person, and is left alone.
+//! - The command line's help is exempt.
 
 use crate::{parts, process};
 use anyhow::{Context, ensure};
 use std::process::Command;
 
-/// The words that no first line begins with.
+/// Words that no first line may start with.
 const REFUSED: [&str; 4] = ["What", "Whether", "Where", "How"];
 
-/// Looks at every Rust file.
+/// Checks every Rust file.
 pub(crate) fn check() -> anyhow::Result<()> {
     let root = parts::root();
     let mut list = Command::new("git");
     list.current_dir(&root).args(["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"]);
-    let files = process::answer(&mut list).context("`git` does not list the files")?;
+    let files = process::answer(&mut list).context("failed to list the files with `git`")?;
     let mut found = Vec::new();
     for file in files.lines() {
         let text = std::fs::read_to_string(root.join(file)).unwrap_or_default();
@@ -23,11 +23,11 @@ pub(crate) fn check() -> anyhow::Result<()> {
             found.extend(refused.map(|(number, word)| format!("{file}:{number}: `{word}`")));
         }
     }
-    ensure!(found.is_empty(), "first lines that do not begin with the thing:\n{}", found.join("\n"));
+    ensure!(found.is_empty(), "first lines that do not start with a subject or verb:\n{}", found.join("\n"));
     Ok(())
 }
 
-/// The first word of each block of documentation, with its line.
+/// Returns the first word of each documentation block, with its line number.
 fn first_words(text: &str) -> Vec<(usize, &str)> {
     let mut words = Vec::new();
     let mut inside = false;
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_first_line_of_a_block_counts() {
+    fn only_first_line_of_a_block_counts() {
         let text = "//! Head.\n//!\n//! How more.\nfn a() {}\n\n    /// What it does\n    /// Where it goes\n    b();\n/// The c.\n";
         assert_eq!(first_words(text), [(1, "Head."), (3, "How"), (6, "What"), (9, "The")]);
     }

@@ -1,9 +1,9 @@
-//! The documentation says of the checkout only what is there.
+//! Checks that the documentation matches the checkout.
 //!
-//! - A link leads to a file, and its anchor to a heading. A test that is named exists, and so does a figure that is counted.
-//! - A command that a person is told to type is one that we have: `cargo xtask` is read here, `ironcurtain` by its own tests.
-//! - A file or folder of the checkout that is named in backticks exists.
-//! - Measured figures stand in `docs/benchmarks.md` alone.
+//! - A link leads to a file, and its anchor to a heading. A named test exists, and so does a named metric.
+//! - Commands for the user exist: `cargo xtask` commands are parsed here, `ironcurtain` commands by its own tests.
+//! - A file or folder of the checkout named in backticks exists.
+//! - Measurements appear in `docs/reference/benchmarks.md` only.
 //! - Each picture is shown by a page, and all of them are small. Each page of `docs` is in the book.
 
 use crate::desktop::{MOST_BYTES, PICTURES};
@@ -13,35 +13,35 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-/// The page that figures come from, which is written by `cargo xtask bench --write`.
-const FIGURES: &str = "docs/benchmarks.md";
+/// Page for measurements, written by `cargo xtask bench --write`.
+const FIGURES: &str = "docs/reference/benchmarks.md";
 
-/// The code that names the figures of `ironcurtain metrics`.
+/// Code that defines the names of `ironcurtain metrics`.
 const METRICS: &str = "src-tauri/crates/daemon/src/metrics.rs";
 
-/// The page that tells of what is no more.
+/// Page that may name removed things.
 const HISTORY: &str = "CHANGELOG.md";
 
-/// The pages of the book, in order.
+/// Pages of the book, in order.
 const BOOK: &str = "docs/SUMMARY.md";
 
-/// The page that is for newcomers, and the lines it may have.
+/// Page for newcomers, and its maximum number of lines.
 const SHORT: (&str, usize) = ("README.md", 150);
 
-/// Looks at every page.
+/// Checks every page.
 pub(crate) fn check() -> anyhow::Result<()> {
     let root = parts::root();
     let list = |pattern: &str| {
         let mut list = Command::new("git");
         list.current_dir(&root).args(["ls-files", "--cached", "--others", "--exclude-standard", pattern]);
-        process::answer(&mut list).context("`git` does not list the files")
+        process::answer(&mut list).context("failed to list the files with `git`")
     };
     let mut names = BTreeSet::new();
     for file in list("*.rs")?.lines() {
         let text = std::fs::read_to_string(root.join(file)).unwrap_or_default();
         names.extend(text.lines().filter_map(function).map(str::to_owned));
     }
-    let metrics = std::fs::read_to_string(root.join(METRICS)).context("the figures cannot be read")?;
+    let metrics = std::fs::read_to_string(root.join(METRICS)).context("failed to read the metrics")?;
     names.extend(metrics.split('"').map(str::to_owned));
     let all = list("*")?;
     let mut problems = Vec::new();
@@ -63,7 +63,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
         }
         problems.extend(found.into_iter().map(|problem| format!("{page}: {problem}")));
     }
-    let book = std::fs::read_to_string(root.join(BOOK)).with_context(|| format!("{BOOK} cannot be read"))?;
+    let book = std::fs::read_to_string(root.join(BOOK)).with_context(|| format!("failed to read {BOOK}"))?;
     problems.extend(left_out(&all, &pages, &book));
     let pictures =
         std::fs::read_dir(root.join(PICTURES))?.filter_map(|picture| picture.ok()?.metadata().ok());
@@ -76,7 +76,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The pictures that no page shows, and the pages of `docs` that the book has not.
+/// Returns the pictures that no page shows, and the pages of `docs` missing in the book.
 fn left_out(all: &str, pages: &str, book: &str) -> Vec<String> {
     let pictures = all.lines().filter(|file| file.starts_with(PICTURES)).filter(|file| {
         let name = file.rsplit('/').next().unwrap_or(file);
@@ -91,14 +91,14 @@ fn left_out(all: &str, pages: &str, book: &str) -> Vec<String> {
     unseen.chain(unread.map(|file| format!("`{file}` is not in {BOOK}"))).collect()
 }
 
-/// The name of the function that this line begins.
+/// Returns the name of the function that starts on this line.
 fn function(line: &str) -> Option<&str> {
     let words =
         line.trim_start().strip_prefix("fn ").or_else(|| line.trim_start().strip_prefix("async fn "))?;
     words.split(|c: char| c != '_' && !c.is_ascii_alphanumeric()).next()
 }
 
-/// The links to files that are not there, and to headings that their page does not have.
+/// Returns the links to missing files, and to missing headings.
 fn links(root: &Path, page: &str, text: &str) -> Vec<String> {
     let folder = root.join(page);
     let folder = folder.parent().unwrap_or(root);
@@ -108,23 +108,23 @@ fn links(root: &Path, page: &str, text: &str) -> Vec<String> {
         let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
         let file = if file.is_empty() { root.join(page) } else { folder.join(file) };
         if !file.exists() {
-            return Some(format!("`{target}` leads to nothing"));
+            return Some(format!("broken link `{target}`"));
         }
         let there = std::fs::read_to_string(&file).unwrap_or_default();
         let found = anchor.is_empty() || there.lines().filter_map(heading).any(|heading| heading == anchor);
-        (!found).then(|| format!("`{target}` leads to a heading that is not there"))
+        (!found).then(|| format!("broken link `{target}`: no such heading"))
     })
     .collect()
 }
 
-/// The anchor of a heading, as it is made where the pages are shown.
+/// Returns the anchor of a heading, as the site creates it.
 fn heading(line: &str) -> Option<String> {
     let title = line.starts_with('#').then(|| line.trim_start_matches('#').trim())?;
     let kept = title.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     Some(kept.collect::<String>().to_lowercase().replace(' ', "-"))
 }
 
-/// The names in backticks that look like a test's or a figure's, and are in no code. A counter ends with `_total` where it is read.
+/// Returns names in backticks that look like a test's or a metric's and are not in the code. Counters have the suffix `_total`.
 fn tests(text: &str, names: &BTreeSet<String>) -> Vec<String> {
     let is_test = |word: &&str| {
         word.matches('_').count() > 2
@@ -132,13 +132,13 @@ fn tests(text: &str, names: &BTreeSet<String>) -> Vec<String> {
     };
     let named = text.split('`').skip(1).step_by(2).filter(is_test);
     let is_there = |name: &&str| names.contains(name.strip_suffix("_total").unwrap_or(name));
-    named.filter(|name| !is_there(name)).map(|name| format!("there is no `{name}`")).collect()
+    named.filter(|name| !is_there(name)).map(|name| format!("`{name}` does not exist")).collect()
 }
 
-/// The folders of the checkout that pages name things in.
+/// Folders of the checkout in which pages name files.
 const FOLDERS: [&str; 5] = ["docs/", "tests/", "ui/", "icons/", "src-tauri/"];
 
-/// The files and folders in backticks that are not in this checkout. `crate/module.rs` may leave out its `src`.
+/// Returns the files and folders in backticks that do not exist. `crate/module.rs` may omit its `src`.
 fn files(text: &str, all: &str) -> Vec<String> {
     let named = text.split('`').skip(1).step_by(2).filter(|word| {
         let plain =
@@ -156,23 +156,23 @@ fn files(text: &str, all: &str) -> Vec<String> {
                 .any(|file| format!("/{file}").ends_with(&inside) || format!("/{file}").contains(&folder))
         })
     };
-    named.filter(|word| !is_there(word)).map(|word| format!("there is no `{word}`")).collect()
+    named.filter(|word| !is_there(word)).map(|word| format!("`{word}` does not exist")).collect()
 }
 
-/// The `cargo xtask` that we would refuse.
+/// Returns the `cargo xtask` commands that would be refused.
 fn commands(text: &str) -> Vec<String> {
-    let lines = text.lines().filter_map(|line| line.strip_prefix("$ "));
+    let lines = text.lines().filter_map(|line| line.trim_start().strip_prefix("$ "));
     let quoted = text.split('`').skip(1).step_by(2);
     let tasks = lines.chain(quoted).filter_map(|command| command.strip_prefix("cargo xtask "));
     let words = |task: &str| {
         task.split_whitespace().take_while(|word| *word != "#").map(str::to_owned).collect::<Vec<_>>()
     };
-    // `[OPTION]` and `a|b` say what may be typed, and are not typed.
+    // `[OPTION]` and `a|b` describe syntax and are not commands.
     let refused = tasks.filter(|task| !task.contains(['|', '[']) && arguments::read(words(task)).is_err());
-    refused.map(|task| format!("`cargo xtask {task}` is no task")).collect()
+    refused.map(|task| format!("unknown task `cargo xtask {task}`")).collect()
 }
 
-/// The words that look like something that was measured.
+/// Returns the words that look like measurements.
 fn figures(text: &str) -> Vec<String> {
     let units = ["us", "µs"];
     let pairs = text.split_whitespace().zip(text.split_whitespace().skip(1));
@@ -181,7 +181,7 @@ fn figures(text: &str) -> Vec<String> {
         units.contains(&unit) && number.chars().next().is_some_and(|c| c.is_ascii_digit())
     });
     measured
-        .map(|(number, unit)| format!("`{number} {unit}` was measured: name it in {FIGURES} only"))
+        .map(|(number, unit)| format!("`{number} {unit}` is a measurement; it belongs in {FIGURES}"))
         .collect()
 }
 
@@ -192,49 +192,49 @@ mod tests {
     const NONE: [&str; 0] = [];
 
     #[test]
-    fn a_link_leads_to_a_file_and_a_heading() {
+    fn links_must_lead_to_files_and_headings() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("b.md"), "# A title, of sorts\n").unwrap();
         let of = |text: &str| links(folder.path(), "a.md", text);
         assert_eq!(of("[b](b.md), [title](b.md#a-title-of-sorts), [away](https://example.com/x)"), NONE);
-        assert_eq!(of("[c](c.md)"), ["`c.md` leads to nothing"]);
-        assert_eq!(of("[b](b.md#another)"), ["`b.md#another` leads to a heading that is not there"]);
+        assert_eq!(of("[c](c.md)"), ["broken link `c.md`"]);
+        assert_eq!(of("[b](b.md#another)"), ["broken link `b.md#another`: no such heading"]);
     }
 
     #[test]
-    fn a_test_that_is_named_exists() {
+    fn named_tests_must_exist() {
         let names = BTreeSet::from([function("    fn once_is_really_once() {").unwrap().to_owned()]);
         assert_eq!(tests("`once_is_really_once`, `some_name` and `cargo`", &names), NONE);
-        assert_eq!(tests("`twice_is_really_once`", &names), ["there is no `twice_is_really_once`"]);
+        assert_eq!(tests("`twice_is_really_once`", &names), ["`twice_is_really_once` does not exist"]);
     }
 
     #[test]
-    fn a_figure_that_is_named_is_counted() {
+    fn named_metrics_must_exist() {
         let names = BTreeSet::from(["server_restarts_of_all".to_owned()]);
         assert_eq!(tests("`server_restarts_of_all_total`", &names), NONE);
         assert_eq!(
             tests("`server_starts_of_all_total`", &names),
-            ["there is no `server_starts_of_all_total`"]
+            ["`server_starts_of_all_total` does not exist"]
         );
     }
 
     #[test]
-    fn a_file_that_is_named_exists() {
+    fn named_files_must_exist() {
         let all = "crates/consent/src/broker.rs\ntests/system/main.rs\n";
         let there = "`consent/src/broker.rs`, `broker.rs`, `consent/broker.rs`, `tests/system/`";
         assert_eq!(files(&format!("{there}, `sessions/ID/x.json`, `/etc/hosts`, `a/b`"), all), NONE);
-        assert_eq!(files("`consent/build.rs`", all), ["there is no `consent/build.rs`"]);
-        assert_eq!(files("`tests/gone`", all), ["there is no `tests/gone`"]);
+        assert_eq!(files("`consent/build.rs`", all), ["`consent/build.rs` does not exist"]);
+        assert_eq!(files("`tests/gone`", all), ["`tests/gone` does not exist"]);
     }
 
     #[test]
-    fn a_task_is_one_that_we_have() {
+    fn named_tasks_must_exist() {
         assert_eq!(commands("$ cargo xtask test --fast   # all\n`cargo xtask run`, `cargo build`"), NONE);
-        assert_eq!(commands("$ cargo xtask tset\n"), ["`cargo xtask tset` is no task"]);
+        assert_eq!(commands("$ cargo xtask tset\n"), ["unknown task `cargo xtask tset`"]);
     }
 
     #[test]
-    fn a_picture_is_shown_and_a_page_is_in_the_book() {
+    fn pictures_must_be_shown_and_pages_listed() {
         let all = "docs/SUMMARY.md\ndocs/guide/a.md\ndocs/pictures/x.png\nREADME.md\n";
         assert_eq!(left_out(all, "![x](../pictures/x.png)", "- [A](guide/a.md)"), NONE);
         let problems = ["no page shows `docs/pictures/x.png`", "`docs/guide/a.md` is not in docs/SUMMARY.md"];
@@ -242,8 +242,11 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_stands_where_it_is_measured() {
+    fn measurements_belong_on_their_page() {
         assert_eq!(figures("within 100 ms, which is a promise"), NONE);
-        assert_eq!(figures("takes 2.2 us."), ["`2.2 us.` was measured: name it in docs/benchmarks.md only"]);
+        assert_eq!(
+            figures("takes 2.2 us."),
+            ["`2.2 us.` is a measurement; it belongs in docs/reference/benchmarks.md"]
+        );
     }
 }

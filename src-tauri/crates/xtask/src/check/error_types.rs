@@ -1,10 +1,10 @@
-//! An error is a type of its own, which whoever gets it can tell from others, and not a text.
+//! Checks that errors are types, which callers can distinguish, and not strings.
 
 use super::tree::{Kind, Tree, Word};
 use crate::parts;
 use anyhow::ensure;
 
-/// Fails where a `Result` has a `String` for its error.
+/// Fails if a `Result` has a `String` as its error.
 pub(crate) fn check(trees: &[Tree]) -> anyhow::Result<()> {
     let root = parts::root();
     let mut found = Vec::new();
@@ -12,11 +12,11 @@ pub(crate) fn check(trees: &[Tree]) -> anyhow::Result<()> {
         let file = file.strip_prefix(&root).unwrap_or(file).display();
         found.extend(look(words).into_iter().map(|line| format!("{file}:{line}")));
     }
-    ensure!(found.is_empty(), "errors that are texts, and must be types:\n{}", found.join("\n"));
+    ensure!(found.is_empty(), "errors that are strings, and must be types:\n{}", found.join("\n"));
     Ok(())
 }
 
-/// The lines in which such a `Result` begins.
+/// Returns the lines in which such a `Result` starts.
 fn look(words: &[Word]) -> Vec<usize> {
     let begins = words.windows(2).enumerate().filter_map(|(at, pair)| match pair {
         [name, open] if name.ident() == Some("Result") && open.is(&Kind::Punct('<')) => Some((at, name.line)),
@@ -28,7 +28,7 @@ fn look(words: &[Word]) -> Vec<usize> {
         .collect()
 }
 
-/// The second of the arguments that begin here is `String`.
+/// Returns true if the second type argument starting here is `String`.
 fn has_text_for_error(words: &[Word]) -> bool {
     let (mut depth, mut commas, mut error) = (1_usize, 0, Vec::new());
     let mut is_arrow = false;
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_that_is_a_text_is_found_wherever_it_stands() {
+    fn finds_string_errors() {
         assert_eq!(lines("fn a() -> Result<(), String> {}"), [1]);
         assert_eq!(lines("\ntype A = std::result::Result<Vec<(u8, u8)>, std::string::String>;"), [2]);
         assert_eq!(lines("struct A {\n a: Result<fn(u8) -> Option<u8>, String>,\n}"), [2]);
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_error_and_what_tests_do_is_left_alone() {
+    fn ignores_other_strings_and_tests() {
         assert_eq!(lines("fn a() -> io::Result<String> {}"), [0; 0]);
         assert_eq!(lines("fn a() -> Result<BTreeMap<String, String>, E> {}"), [0; 0]);
         assert_eq!(lines("fn a() -> Result<String, Box<String>> {}"), [0; 0]);

@@ -1,15 +1,14 @@
-//! Checks that no other tool makes: headers, lengths, words that must not stay, and names of places that are nobody's
-//! business.
+//! Checks file headers, file lengths, forbidden words, and paths of this machine, which no other tool checks.
 
 use crate::{parts, process, terminal};
 use anyhow::{Context, bail};
 use std::process::Command;
 
-/// Lines after which a file is worth a second look, and after which it is refused.
+/// Number of lines from which a file is reported, and from which it is refused.
 const LONG: usize = 400;
 const TOO_LONG: usize = 600;
 
-/// Words that say that something is not done. Put together here, so that this file may have them.
+/// Words that mark unfinished work. They are assembled here, so that this file may contain them.
 const UNFINISHED: [&str; 5] = [
     concat!("to", "do!("),
     concat!("unim", "plemented!("),
@@ -18,23 +17,23 @@ const UNFINISHED: [&str; 5] = [
     concat!("#[ig", "nore"),
 ];
 
-/// Looks at every file that is or could be committed.
+/// Checks every file that is or could be committed.
 pub(crate) fn check() -> anyhow::Result<()> {
     let root = parts::root();
     let mut list = Command::new("git");
     list.current_dir(&root).args(["ls-files", "--cached", "--others", "--exclude-standard"]);
-    let files = process::answer(&mut list).context("`git` does not list the files")?;
+    let files = process::answer(&mut list).context("failed to list the files with `git`")?;
     let places = [Some(root.display().to_string()), std::env::var("HOME").ok().filter(|home| home.len() > 6)];
     let mut problems = Vec::new();
     for file in files.lines() {
-        // What is no text, or was just removed, has nothing to say.
+        // Skip binary files, and files that were just removed.
         let Ok(text) = std::fs::read_to_string(root.join(file)) else { continue };
         problems.extend(look(file, &text).into_iter().map(|problem| format!("{file}: {problem}")));
         for place in places.iter().flatten().filter(|place| text.contains(place.as_str())) {
-            problems.push(format!("{file}: `{place}` is a place on this machine only"));
+            problems.push(format!("{file}: `{place}` is a path of this machine"));
         }
         if file.ends_with(".rs") && (LONG + 1..=TOO_LONG).contains(&text.lines().count()) {
-            terminal::say(&format!("worth a second look: {file} has {} lines", text.lines().count()))?;
+            terminal::say(&format!("long file: {file} has {} lines", text.lines().count()))?;
         }
     }
     if !problems.is_empty() {
@@ -43,32 +42,32 @@ pub(crate) fn check() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The problems of one file.
+/// Returns the problems of one file.
 fn look(file: &str, text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if file.ends_with(".rs") {
         if !text.starts_with("//!") {
-            problems.push("it does not begin with `//!` and what it is for".to_owned());
+            problems.push("missing `//!` line with the purpose of the file".to_owned());
         }
         if text.lines().count() > TOO_LONG {
-            problems.push(format!("it has more than {TOO_LONG} lines"));
+            problems.push(format!("more than {TOO_LONG} lines"));
         }
     }
     if [".rs", ".js", ".toml", ".html", ".css"].iter().any(|ending| file.ends_with(ending)) {
         let words = UNFINISHED.iter().filter(|word| has_word(text, word));
-        problems.extend(words.map(|word| format!("`{word}` must not stay")));
+        problems.extend(words.map(|word| format!("forbidden word `{word}`")));
     }
     if file.ends_with("package-lock.json") && text.contains("\"resolved\"") {
-        problems.push("it names the registry it came from; use `omit-lockfile-registry-resolved`".to_owned());
+        problems.push("names its registry; use `omit-lockfile-registry-resolved`".to_owned());
     }
     if file.ends_with("Cargo.lock") {
         let from_git = text.lines().find(|line| line.starts_with("source = \"git+"));
-        problems.extend(from_git.map(|line| format!("`{line}` is no release")));
+        problems.extend(from_git.map(|line| format!("`{line}` is not a release")));
     }
     problems
 }
 
-/// Returns `true` if the word stands there on its own, not inside a longer one.
+/// Returns true if the text contains the word as a whole word.
 fn has_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         let before = text.get(..at).and_then(|t| t.chars().next_back());
@@ -83,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_order_passes() {
+    fn valid_files_pass() {
         assert_eq!(look("a.rs", "//! A.\nfn main() {}\n"), Vec::<String>::new());
         assert_eq!(look("a.rs", concat!("//! XX", "XX is no word\n")), Vec::<String>::new());
         assert_eq!(look("notes.md", "no header"), Vec::<String>::new());
@@ -91,11 +90,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_is_named() {
-        assert_eq!(look("a.rs", "fn main() {}"), ["it does not begin with `//!` and what it is for"]);
+    fn problems_are_reported() {
+        assert_eq!(look("a.rs", "fn main() {}"), ["missing `//!` line with the purpose of the file"]);
         let unfinished = format!("//! A.\n// {}\n", UNFINISHED[2]);
-        assert_eq!(look("a.rs", &unfinished), [format!("`{}` must not stay", UNFINISHED[2])]);
-        assert_eq!(look("a.rs", &format!("//! A.\n{}", "\n".repeat(600))), ["it has more than 600 lines"]);
+        assert_eq!(look("a.rs", &unfinished), [format!("forbidden word `{}`", UNFINISHED[2])]);
+        assert_eq!(look("a.rs", &format!("//! A.\n{}", "\n".repeat(600))), ["more than 600 lines"]);
         assert_eq!(look("package-lock.json", "{ \"resolved\": 1 }").len(), 1);
         assert_eq!(look("Cargo.lock", "source = \"git+https://example.com\"").len(), 1);
     }

@@ -1,7 +1,7 @@
-//! The source of a crate as a tree of modules, each with the words of its file.
+//! Parses a crate's source into a tree of modules, each with the tokens of its file.
 //!
-//! - Only what is compiled outside tests is in it: an item under `#[cfg(test)]` is left out, and its file with it.
-//! - Modules lie where Cargo looks for them; `#[path]` is not known.
+//! - Contains only code compiled outside tests: items under `#[cfg(test)]`, and their files, are skipped.
+//! - Module files are where Cargo looks for them by default; `#[path]` is not supported.
 
 mod imports;
 mod words;
@@ -13,18 +13,18 @@ use anyhow::{Context, bail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// A module's path from the root of its crate: empty for the root itself.
+/// Path of a module from the root of its crate; empty for the root.
 pub(crate) type ModulePath = Vec<String>;
 
-/// One program or library of the workspace.
+/// Program or library of the workspace.
 #[derive(Debug)]
 pub(crate) struct Tree {
-    /// The package's name, and the program's where a package has several.
+    /// Name of the package, or of the program in a package with several.
     pub(crate) name: String,
     modules: BTreeMap<ModulePath, Module>,
 }
 
-/// A module, which has a file of its own or stands in its parent's.
+/// Module in its own file or in its parent's.
 #[derive(Debug)]
 struct Module {
     file: PathBuf,
@@ -32,33 +32,33 @@ struct Module {
     imports: Vec<imports::Import>,
 }
 
-/// The end of a path: a module, or something that it defines.
+/// Target of a path: a module, or an item in it.
 #[derive(Debug)]
 struct Target {
     module: ModulePath,
-    /// It is the module itself.
+    /// True if the target is the module itself.
     whole: bool,
 }
 
-/// An import: a module that names something of another.
+/// Import: a module that names an item of another.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Arrow {
     pub(crate) from: ModulePath,
     pub(crate) to: ModulePath,
-    /// The first file and line that does so.
+    /// First file and line of the import.
     pub(crate) seen: String,
 }
 
 impl Tree {
-    /// Reads the crate whose root is this file.
+    /// Reads the crate with this root file.
     pub(crate) fn read(name: &str, root: &Path) -> anyhow::Result<Self> {
         let mut tree = Self { name: name.to_owned(), modules: BTreeMap::new() };
-        let folder = root.parent().context("a crate's root lies in a folder")?;
+        let folder = root.parent().context("the crate's root file has no parent folder")?;
         tree.add_file(Vec::new(), root, folder)?;
         Ok(tree)
     }
 
-    /// The modules at the top.
+    /// Returns the top-level modules.
     pub(crate) fn rooms(&self) -> impl Iterator<Item = &str> {
         self.modules.keys().filter_map(|path| match path.as_slice() {
             [room] => Some(room.as_str()),
@@ -66,7 +66,7 @@ impl Tree {
         })
     }
 
-    /// The types that are public wherever their module is, each with its module's path.
+    /// Returns the types that are public regardless of their module, each with the module's path.
     pub(crate) fn public_types(&self) -> impl Iterator<Item = (&str, String)> {
         self.modules.iter().flat_map(|(path, module)| {
             let at: String = path.iter().map(|name| format!("::{name}")).collect();
@@ -74,12 +74,12 @@ impl Tree {
         })
     }
 
-    /// The words of each module, with its file.
+    /// Returns the tokens of each module, with its file.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&Path, &[Word])> {
         self.modules.values().map(|module| (module.file.as_path(), module.words.as_slice()))
     }
 
-    /// The imports between modules of this crate, one for each pair.
+    /// Returns the imports between modules of this crate, one for each pair.
     pub(crate) fn arrows(&self) -> Vec<Arrow> {
         let mut arrows: BTreeMap<(&ModulePath, ModulePath), usize> = BTreeMap::new();
         for (path, module) in &self.modules {
@@ -98,10 +98,10 @@ impl Tree {
         arrows.into_iter().map(arrow).collect()
     }
 
-    /// Adds the module at `path`; its children's files lie in `folder`.
+    /// Adds the module at `path`; the files of its children are in `folder`.
     fn add_file(&mut self, path: ModulePath, file: &Path, folder: &Path) -> anyhow::Result<()> {
         let text =
-            std::fs::read_to_string(file).with_context(|| format!("`{}` cannot be read", file.display()))?;
+            std::fs::read_to_string(file).with_context(|| format!("failed to read `{}`", file.display()))?;
         let words = words::outside_tests(&text).with_context(|| file.display().to_string())?;
         self.add_words(path, file, folder, words)
     }
@@ -132,16 +132,16 @@ impl Tree {
         Ok(())
     }
 
-    /// The modules that a module names something of, and in which line.
+    /// Returns the modules of which a module names an item, with the line.
     ///
-    /// Not those that it only passes on (`pub use child::Thing`): whoever names such a thing there means the module
-    /// that defines it.
+    /// Excludes re-exports (`pub use child::Thing`): a module that names the item through them imports the module that defines
+    /// it.
     fn named_in(&self, path: &[String], module: &Module) -> BTreeSet<(ModulePath, usize)> {
         let mut named = BTreeSet::new();
         for import in &module.imports {
             let passed_on = import.public && !words::has_ident(&module.words, &import.name);
             let target = self.defining(path, &import.path, &mut Vec::new());
-            // What stands in a module that is named whole is used by paths.
+            // Items of a module that is imported as a whole are used through paths.
             let used = target.filter(|target| !passed_on && (!target.whole || import.name == "*"));
             named.extend(used.map(|target| (target.module, import.line)));
         }
@@ -152,7 +152,7 @@ impl Tree {
         named
     }
 
-    /// The module that defines what is called so in this one, if it is of this crate.
+    /// Returns the module of this crate that defines a path as seen from another module.
     fn defining(&self, from: &[String], segments: &[String], asked: &mut Vec<ModulePath>) -> Option<Target> {
         let whole = [from, &["::".to_owned()], segments].concat();
         if asked.contains(&whole) {
@@ -164,7 +164,7 @@ impl Tree {
             "crate" => self.below(Vec::new(), rest, asked),
             "self" => self.below(from.to_vec(), rest, asked),
             "super" => self.below(from.split_last()?.1.to_vec(), rest, asked),
-            // A single word may be a local name; `use` and paths have more.
+            // A single segment may be a local name; `use` and longer paths are unambiguous.
             _ if segments.len() == 1 => None,
             _ => {
                 let child = [from, std::slice::from_ref(first)].concat();
@@ -176,7 +176,7 @@ impl Tree {
         }
     }
 
-    /// The definition of `segments`, seen from the module `at`.
+    /// Resolves `segments` from the module `at`.
     fn below(&self, at: ModulePath, segments: &[String], asked: &mut Vec<ModulePath>) -> Option<Target> {
         let module = self.modules.get(&at)?;
         let Some((first, rest)) = segments.split_first() else {
@@ -203,11 +203,11 @@ impl Tree {
                 return Some(found);
             }
         }
-        // A name that a macro makes, say.
+        // For example, a name that a macro defines.
         Some(Target { module: at, whole: false })
     }
 
-    /// The definition of what a `use` of the module `at` has named so.
+    /// Resolves a name that a `use` in the module `at` introduces.
     fn imported(
         &self,
         at: &[String],
@@ -217,7 +217,7 @@ impl Tree {
     ) -> Option<Target> {
         let import = self.modules.get(at)?.imports.iter().find(|import| import.name == name)?;
         if import.path.first().is_some_and(|first| first == name) {
-            // Of another crate, such as `use serde::{self, ...}`.
+            // From another crate, such as `use serde::{self, ...}`.
             return None;
         }
         self.defining(at, &[import.path.as_slice(), rest].concat(), asked)
@@ -228,7 +228,7 @@ impl Tree {
 pub(crate) mod tests {
     use super::*;
 
-    /// A crate of these files, the first of which is its root.
+    /// Creates a crate from these files, the first of which is its root.
     pub(crate) fn small(files: &[(&str, &str)]) -> Tree {
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in files {
@@ -248,7 +248,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn whoever_names_a_thing_imports_the_module_that_defines_it() {
+    fn naming_an_item_imports_its_defining_module() {
         let files = [
             ("main.rs", "mod a; mod b;\nuse b::Thing;\nfn main() { a::run(Thing) }"),
             (
@@ -263,7 +263,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_a_module_passes_on_and_uses_itself_it_imports() {
+    fn reexport_that_is_used_is_an_import() {
         let used = [
             ("lib.rs", "mod a;"),
             ("a.rs", "mod c; pub use c::C;\npub fn f() -> C { C }"),
@@ -280,7 +280,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_module_without_a_file_is_named() {
+    fn missing_module_file_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("lib.rs");
         std::fs::write(&root, "mod lost;").unwrap();

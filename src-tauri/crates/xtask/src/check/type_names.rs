@@ -1,13 +1,13 @@
-//! A public type has a name of its own in the whole workspace.
+//! Checks that public type names are unique in the workspace.
 
 use super::tree::Tree;
 use anyhow::bail;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The modules that stand in for others on systems that have no sandbox, with the same names.
+/// Modules that replace others on systems without a sandbox, with the same names.
 const STAND_IN: &str = "unsupported";
 
-/// Fails where a name stands twice.
+/// Fails if a name is used twice.
 pub(crate) fn check(trees: &[Tree]) -> anyhow::Result<()> {
     let types = trees
         .iter()
@@ -26,7 +26,7 @@ fn look<'a>(types: impl Iterator<Item = (&'a str, String)>) -> Vec<String> {
     }
     let twice = by_name.into_iter().filter(|(_, at)| at.len() > 1);
     let shown = |(name, at): (&str, BTreeSet<String>)| {
-        format!("`{name}` is the name of types in {}", at.into_iter().collect::<Vec<_>>().join(", "))
+        format!("several types are named `{name}`: in {}", at.into_iter().collect::<Vec<_>>().join(", "))
     };
     twice.map(shown).collect()
 }
@@ -42,18 +42,18 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stands_once() {
+    fn duplicate_names_are_reported() {
         let two = [
             ("lib.rs", "mod a; mod b;"),
             ("a.rs", "pub struct One;"),
             ("b.rs", "#[must_use]\npub enum One {}"),
         ];
-        assert_eq!(of(&two), ["`One` is the name of types in small::a, small::b"]);
+        assert_eq!(of(&two), ["several types are named `One`: in small::a, small::b"]);
         assert_eq!(of(&[two[0], two[1], ("b.rs", "pub enum Other {}")]), [""; 0]);
     }
 
     #[test]
-    fn private_types_those_of_traits_and_stand_ins_do_not_count() {
+    fn private_associated_and_platform_types_do_not_count() {
         let files = [
             ("lib.rs", "mod a; mod b; mod unsupported;"),
             ("a.rs", "pub struct One; struct Two; pub(crate) type Three = u8;"),

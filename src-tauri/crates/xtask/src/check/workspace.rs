@@ -1,4 +1,4 @@
-//! The packages of the workspace, as Cargo knows them.
+//! Packages of the workspace, as reported by Cargo.
 
 use super::tree::Tree;
 use crate::{cargo, process};
@@ -6,26 +6,26 @@ use anyhow::Context;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// One package.
+/// A package.
 #[derive(Debug)]
 pub(crate) struct Package {
     pub(crate) name: String,
-    /// The packages that its programs consist of, by their names.
+    /// Names of the packages that its programs are compiled from.
     pub(crate) dependencies: Vec<String>,
-    /// The roots of its library and its programs, with their names.
+    /// Roots of its library and programs, with their names.
     roots: Vec<(String, PathBuf)>,
 }
 
-/// Asks Cargo for every package.
+/// Lists the packages with Cargo.
 pub(crate) fn packages() -> anyhow::Result<Vec<Package>> {
     let mut command = cargo::command(&["metadata", "--no-deps", "--format-version", "1"]);
     let answer = process::answer(&mut command).context("`cargo metadata` failed")?;
     let metadata: Value = serde_json::from_str(&answer)?;
     let packages = list(&metadata, "packages").map(package).collect::<Option<Vec<_>>>();
-    packages.context("`cargo metadata` says something else than it used to")
+    packages.context("unexpected output of `cargo metadata`")
 }
 
-/// The source of every library and program.
+/// Parses the source of every library and program.
 pub(crate) fn trees(packages: &[Package]) -> anyhow::Result<Vec<Tree>> {
     let roots = packages.iter().flat_map(|package| &package.roots);
     roots.map(|(name, root)| Tree::read(name, root)).collect()
@@ -33,7 +33,7 @@ pub(crate) fn trees(packages: &[Package]) -> anyhow::Result<Vec<Tree>> {
 
 fn package(said: &Value) -> Option<Package> {
     let text = |value: &Value, key: &str| Some(value.get(key)?.as_str()?.to_owned());
-    // A dependency of tests, or of the build, is of a kind.
+    // Dependencies of tests and build scripts have a kind.
     let compiled = list(said, "dependencies").filter(|other| other.get("kind").is_some_and(Value::is_null));
     let program = |target: &&Value| list(target, "kind").any(|kind| kind == "lib" || kind == "bin");
     let targets = list(said, "targets").filter(program);

@@ -1,9 +1,9 @@
-//! The one list of system packages.
+//! The list of system packages.
 
-/// The purpose of a package.
+/// Purpose of a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// Compiling anything.
+    /// Compiling.
     Compile,
     /// Running servers in sandboxes.
     Sandbox,
@@ -11,39 +11,39 @@ pub(crate) enum Purpose {
     App,
     /// Making packages.
     Packages,
-    /// Trying them in a system that has nothing yet.
+    /// Testing the packages in a bare system.
     CleanRoot,
-    /// The tests that need no display.
+    /// Tests that need no display.
     Tests,
-    /// The tests of the app on a display of their own.
+    /// Tests of the app on a private display.
     DisplayTests,
 }
 
-/// A package under its names.
+/// Package with its names in each distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Package {
     /// Debian and Ubuntu.
     pub(crate) apt: &'static str,
-    /// Fedora, where the name is known.
+    /// Fedora, if known.
     pub(crate) dnf: Option<&'static str>,
-    /// Arch, where the name is known.
+    /// Arch, if known.
     pub(crate) pacman: Option<&'static str>,
-    /// Evidence that it is there, without asking a package manager.
+    /// Sign that it is installed, without a package manager.
     pub(crate) proof: Proof,
 }
 
-/// Evidence that a package is there.
+/// Sign that a package is installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Proof {
-    /// A program on the path.
+    /// A program in `PATH`.
     Program(&'static str),
-    /// A module of `pkg-config`; Debian's package manager knows better.
+    /// A module of `pkg-config`; on Debian, the package manager is used instead.
     Module(&'static str),
-    /// Only Debian's package manager; elsewhere it comes with the others.
+    /// Debian's package manager only; elsewhere it is part of the other packages.
     Apt,
 }
 
-/// The packages that these purposes need, in order.
+/// Returns the packages that these purposes need, in order.
 pub(crate) fn wanted(purposes: &[Purpose]) -> impl Iterator<Item = &'static Package> {
     let wanted = |purpose: &Purpose| purposes.contains(purpose);
     LIST.iter().filter(move |(purpose, _)| wanted(purpose)).map(|(_, package)| package)
@@ -78,22 +78,22 @@ const LIST: &[(Purpose, Package)] = &[
     (CleanRoot, debian("debootstrap", Program("debootstrap"))),
     (Tests, named("nodejs", "nodejs", "nodejs", Program("node"))),
     (Tests, named("npm", "nodejs-npm", "npm", Program("npm"))),
-    // The browser that the Playwright server drives.
+    // Browser for the Playwright server.
     (Tests, debian("chromium-headless-shell", Program("chromium-headless-shell"))),
-    // Folders of two users, for tests that are run by one who is not root.
+    // Folders of two users, in tests that do not run as root.
     (Tests, named("uidmap", "shadow-utils", "shadow", Program("newuidmap"))),
-    // The system's own: a sandbox shows nothing of one in a home directory.
+    // The system's Python: a sandbox does not show one in a home directory.
     (Tests, named("python3", "python3", "python", Program("/usr/bin/python3"))),
     (Tests, named("python3-pip", "python3-pip", "python-pip", Program("/usr/bin/pip3"))),
     (Tests, named("git", "git", "git", Program("git"))),
-    // What `srt` needs.
+    // Needed by `srt`.
     (Tests, named("socat", "socat", "socat", Program("socat"))),
     (Tests, named("ripgrep", "ripgrep", "ripgrep", Program("rg"))),
     (Tests, named("util-linux", "util-linux", "util-linux", Program("setpriv"))),
     (Tests, named("iproute2", "iproute", "iproute2", Program("ip"))),
     (Tests, named("openssl", "openssl", "openssl", Program("openssl"))),
     (Tests, named("curl", "curl", "curl", Program("curl"))),
-    // A keyring on a bus of the test's own.
+    // A keyring on a private bus.
     (Tests, debian("dbus", Program("dbus-run-session"))),
     (Tests, debian("gnome-keyring", Program("gnome-keyring-daemon"))),
     (Tests, named("openssh-client", "openssh-clients", "openssh", Program("ssh"))),
@@ -118,7 +118,7 @@ const LIST: &[(Purpose, Package)] = &[
     (DisplayTests, debian("libsecret-tools", Program("secret-tool"))),
     (DisplayTests, debian("webkit2gtk-driver", Program("WebKitWebDriver"))),
     (DisplayTests, debian("xfce4-panel", Program("xfce4-panel"))),
-    // A panel that only embeds icons.
+    // A panel that supports embedded icons only.
     (DisplayTests, debian("tint2", Program("tint2"))),
     (DisplayTests, debian("libglib2.0-bin", Program("gdbus"))),
     (DisplayTests, debian("fonts-dejavu-core", Apt)),

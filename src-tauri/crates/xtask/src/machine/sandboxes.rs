@@ -1,20 +1,20 @@
-//! A check that this machine lets bubblewrap make sandboxes.
+//! Checks that bubblewrap can create sandboxes on this machine.
 
 use anyhow::{Context, bail};
 use std::process::Command;
 
 const UBUNTU: &str = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
 
-/// Makes an empty sandbox; the error says what stands in the way.
+/// Creates an empty sandbox; the error explains what prevents it.
 pub(crate) fn must_work() -> anyhow::Result<()> {
     let options = ["--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"];
-    let tried = Command::new("bwrap").args(options).output().context("bubblewrap could not be started")?;
+    let tried = Command::new("bwrap").args(options).output().context("failed to start bubblewrap")?;
     if tried.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&tried.stderr).trim().to_owned();
     let restricted = std::fs::read_to_string(UBUNTU).is_ok_and(|value| value.trim() == "1");
-    bail!("bubblewrap cannot make a sandbox here: {said}\n{}", advice(restricted))
+    bail!("bubblewrap failed to create a sandbox: {said}\n{}", advice(restricted))
 }
 
 fn advice(restricted_by_apparmor: bool) -> &'static str {

@@ -1,7 +1,7 @@
-//! The .deb in a Debian that has nothing yet: installed with what it depends on, used, and taken out again.
+//! Tests the .deb in a bare Debian: installs it with its dependencies, uses it, and removes it.
 //!
-//! - For root on Debian, with a network; some minutes and 1.5 GB for as long as it takes.
-//! - The demo is not in the package: it is put beside its programs for as long as it runs.
+//! - Needs root on Debian and a network, some minutes, and temporarily 1.5 GB.
+//! - The demo is not part of the package and is copied next to its programs for the test.
 
 use super::{NAME, Packages, quietly};
 use crate::process::{self, command};
@@ -11,11 +11,11 @@ use anyhow::ensure;
 use std::fs;
 use std::path::Path;
 
-/// The Debian that it is tried in.
+/// Debian release for the test.
 const RELEASE: &str = "bookworm";
 
-/// Enters the root, with devices, processes and temporary folders of its own, and runs the rest of the words there. It is the root
-/// of everything then: in one that was only changed to (`chroot`) the kernel makes no user namespaces.
+/// Enters the root with its own devices, processes and temporary folders, and runs the remaining arguments there. Uses
+/// `pivot_root`: in a `chroot`, the kernel refuses to create user namespaces.
 const ENTER: &str = r#"
     cd "$0"; mount --bind . .; cd "$0"
     mount -t proc proc proc; mount --rbind /dev dev; mount -t tmpfs run run; mount -t tmpfs tmp tmp
@@ -23,11 +23,11 @@ const ENTER: &str = r#"
     mkdir -p .old; pivot_root . .old; umount -l /.old; rmdir /.old
     exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root CI=true DEBIAN_FRONTEND=noninteractive "$@""#;
 
-/// Does all of it. `demo` is the demo as it was built.
+/// Runs the whole test. `demo` is the built demo program.
 pub(super) fn prove(packages: &Packages, demo: &Path) -> anyhow::Result<()> {
     let root = parts::root().join("target/clean-root");
     remove(&root)?;
-    heading("A Debian that has nothing yet")?;
+    heading("Creating a bare Debian")?;
     quietly(command("debootstrap").args(["--variant=minbase", RELEASE]).arg(&root))?;
     let done = used(packages, demo, &root);
     remove(&root)?;
@@ -41,7 +41,7 @@ fn used(packages: &Packages, demo: &Path, root: &Path) -> anyhow::Result<()> {
         enter.arg(root).arg(&packages.deb).args(words);
         enter
     };
-    heading("The package in it")?;
+    heading("Installing the package in it")?;
     let install = "apt-get update -q && apt-get install -y -q --no-install-recommends /tmp/package.deb";
     quietly(&mut inside(&["sh", "-ec", install]))?;
     say(&quietly(&mut inside(&[NAME, "--version"]))?)?;
@@ -52,9 +52,9 @@ fn used(packages: &Packages, demo: &Path, root: &Path) -> anyhow::Result<()> {
     fs::remove_dir_all(&examples)?;
     quietly(&mut inside(&["apt-get", "purge", "-y", "-q", NAME]))?;
     let find = ["find", "/", "-xdev", "-iname", "*ironcurtain*"];
-    let left = process::answer(&mut inside(&find)).unwrap_or_else(|| "what cannot be looked for".to_owned());
-    ensure!(left.is_empty(), "taken out again, it leaves: {left}");
-    say("Taken out again, it leaves nothing.")
+    let left = process::answer(&mut inside(&find)).unwrap_or_else(|| "(search failed)".to_owned());
+    ensure!(left.is_empty(), "removing the package leaves: {left}");
+    say("Removing the package leaves nothing behind.")
 }
 
 fn remove(root: &Path) -> anyhow::Result<()> {

@@ -1,23 +1,23 @@
-//! The package for Debian and its kin, by `dpkg-deb`.
+//! Builds the Debian package with `dpkg-deb`.
 
 use super::tree::{mode, write};
 use super::{MAINTAINER, Making, NAME, SUMMARY, ours, quietly, size};
 use std::path::{Path, PathBuf};
 
-/// The packages that ours does not run without.
+/// Required packages.
 const DEPENDS: &str = "bubblewrap, libayatana-appindicator3-1, libc6 (>= 2.34), libdbus-1-3, libgcc-s1, libgtk-3-0, \
                        libwebkit2gtk-4.1-0";
 
-/// Files that Debian's packages have and others have not, with their places.
+/// Files that only Debian packages have, with their destinations.
 const OWN_FILES: [(&str, &str); 2] = [
     ("deb-copyright", "usr/share/doc/ironcurtain/copyright"),
     ("deb-overrides", "usr/share/lintian/overrides/ironcurtain"),
 ];
 
-/// The changes as Debian wants to read them, packed.
+/// Compressed changelog in Debian's format.
 const CHANGES: &str = "usr/share/doc/ironcurtain/changelog.Debian";
 
-/// Makes it from the tree, and leaves the tree as it was.
+/// Builds the package from the tree, and restores the tree.
 pub(super) fn make(making: &Making<'_>, tree: &Path) -> anyhow::Result<PathBuf> {
     let own = making.folder.join("deb");
     quietly(making.tool("cp").arg("-a").arg(tree).arg(&own))?;

@@ -1,4 +1,4 @@
-//! The list of everything that the programs consist of (a software bill of materials, CycloneDX 1.5), from what Cargo knows.
+//! Creates the software bill of materials (CycloneDX 1.5) from Cargo's metadata.
 
 use super::NAME;
 use super::tree::PROGRAMS;
@@ -7,18 +7,18 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The version of the packages.
+/// Returns the version of the packages.
 pub(super) fn version() -> anyhow::Result<String> {
     let metadata = metadata(&["--no-deps"])?;
     let app = list(&metadata, "packages").find(|package| string(package, "name") == parts::APP);
-    Ok(string(app.context("the app is no package of the workspace")?, "version").to_owned())
+    Ok(string(app.context("the app is not a package of the workspace")?, "version").to_owned())
 }
 
-/// The list of this checkout.
+/// Returns the bill of materials of this checkout.
 pub(super) fn text(version: &str, moment: &str) -> anyhow::Result<String> {
     let metadata = metadata(&["--locked", "--filter-platform", "x86_64-unknown-linux-gnu"])?;
     let components = components(&metadata);
-    anyhow::ensure!(components.len() > PROGRAMS.len(), "Cargo says nothing of dependencies");
+    anyhow::ensure!(components.len() > PROGRAMS.len(), "`cargo metadata` lists no dependencies");
     let program = json!({ "type": "application", "name": NAME, "version": version });
     let moment = json!([{ "name": "SOURCE_DATE_EPOCH", "value": moment }]);
     let list = json!({
@@ -37,7 +37,7 @@ fn metadata(arguments: &[&str]) -> anyhow::Result<Value> {
     Ok(serde_json::from_str(&answer)?)
 }
 
-/// The packages that our programs are compiled from, in order.
+/// Returns the packages that our programs are compiled from, in order.
 fn components(metadata: &Value) -> Vec<Value> {
     let by_id = |of: &'static str| -> BTreeMap<&str, &Value> {
         let resolve = metadata.get("resolve").unwrap_or(&Value::Null);
@@ -62,7 +62,7 @@ fn components(metadata: &Value) -> Vec<Value> {
     seen.iter().filter_map(|id| packages.get(id)).map(|package| component(package)).collect()
 }
 
-/// The packages that are compiled into one; those of its tests and of its build are not.
+/// Returns the packages compiled into one, without dependencies of tests and build scripts.
 fn compiled_in(node: &Value) -> impl Iterator<Item = &str> {
     let is_compiled = |dependency: &&Value| {
         list(dependency, "dep_kinds").any(|kind| kind.get("kind").is_some_and(Value::is_null))
@@ -79,7 +79,7 @@ fn component(package: &Value) -> Value {
     if let (Some(fields), Some(license)) =
         (facts.as_object_mut(), package.get("license").and_then(Value::as_str))
     {
-        // As it was once written.
+        // Deprecated separator.
         let license = license.replace('/', " OR ");
         fields.insert("licenses".to_owned(), json!([{ "expression": license }]));
     }

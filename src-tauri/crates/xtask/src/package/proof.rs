@@ -1,4 +1,4 @@
-//! The demands on packages: the same bytes twice, all that belongs to them, and nothing left when they are gone.
+//! Checks packages: reproducible, complete, and removed without leftovers.
 
 use super::tree::PROGRAMS;
 use super::{NAME, Packages, quietly};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files that a package has beside the programs.
+/// Files in a package besides the programs.
 const FILES: [&str; 12] = [
     "/usr/lib/systemd/user/ironcurtain.service",
     "/usr/share/applications/io.github.ironcurtain-desktop.desktop",
@@ -26,7 +26,7 @@ const FILES: [&str; 12] = [
     "/usr/share/zsh/site-functions/_ironcurtain",
 ];
 
-/// Looks at packages that were made twice.
+/// Checks packages that were built twice.
 pub(super) fn look(one: &Packages, two: &Packages) -> anyhow::Result<Totals> {
     let mut totals = Totals::default();
     let facts: [fn(&Packages, &Packages) -> anyhow::Result<()>; 6] =
@@ -40,12 +40,12 @@ pub(super) fn look(one: &Packages, two: &Packages) -> anyhow::Result<Totals> {
 
 fn same(one: &Packages, two: &Packages) -> anyhow::Result<()> {
     for (one, two) in one.files().into_iter().zip(two.files()) {
-        ensure!(fs::read(one)? == fs::read(two)?, "`{}` differs from what was made before", two.display());
+        ensure!(fs::read(one)? == fs::read(two)?, "`{}` differs from the first build", two.display());
     }
     Ok(())
 }
 
-/// Every file is there, root's, and written by nobody else.
+/// Checks that every file exists, belongs to root, and is writable by no other user.
 fn complete(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let deb = quietly(command("dpkg-deb").arg("--contents").arg(&packages.deb))?;
     let rpm = quietly(command("rpm").args(["-qplv"]).arg(&packages.rpm))?;
@@ -62,25 +62,25 @@ fn complete(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let others = rpm.lines().find(|line| !line.contains(" root "));
     ensure!(others.is_none(), "in the .rpm: {others:?}");
     let script = quietly(command("dpkg-deb").arg("--field").arg(&packages.deb).args(["Depends"]))?;
-    ensure!(script.contains("bubblewrap"), "the .deb does without bubblewrap");
+    ensure!(script.contains("bubblewrap"), "the .deb does not depend on bubblewrap");
     Ok(())
 }
 
-/// The list of parts has ours and others', with licences.
+/// Checks that the bill of materials has our packages and dependencies, with licences.
 fn listed(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let list: Value = serde_json::from_str(&fs::read_to_string(&packages.parts)?)?;
     let components = list.get("components").and_then(Value::as_array).context("no components")?;
     for name in ["ironcurtain-daemon", "tokio", "rusqlite", "tauri"] {
         let one = components.iter().find(|one| one.get("name").is_some_and(|found| found == name));
-        let one = one.with_context(|| format!("the list has no `{name}`"))?;
+        let one = one.with_context(|| format!("the bill of materials lacks `{name}`"))?;
         ensure!(one.get("licenses").is_some(), "`{name}` has no licence");
     }
     let tests_only = components.iter().any(|one| one.get("name").is_some_and(|name| name == "proptest"));
-    ensure!(!tests_only, "the list has what only tests need");
+    ensure!(!tests_only, "the bill of materials includes test dependencies");
     Ok(())
 }
 
-/// The maker's own program takes the bundle, and the shim in it runs.
+/// Checks that the bundle format's own tool accepts the bundle, and that the shim in it runs.
 fn bundled(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let folder = packages.bundle.with_file_name("unpacked");
     let program = parts::root().join("target/clients/node_modules/@anthropic-ai/mcpb/dist/cli/cli.js");
@@ -96,12 +96,12 @@ fn bundled(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let version = process::answer(command(&shim.display().to_string()).arg("--version"));
     ensure!(
         version.context("the shim does not run")?.starts_with("ironcurtain-shim"),
-        "another program is in it"
+        "the bundle contains another program"
     );
     Ok(())
 }
 
-/// Installed in a root of its own, where AppArmor knows user namespaces, and taken out again, it leaves nothing.
+/// Installs the .deb in an empty root on a system with AppArmor user namespace rules, and checks that removal leaves nothing.
 fn installed(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let root = packages.deb.with_file_name("root");
     for folder in ["var/lib/dpkg/info", "var/lib/dpkg/updates", "etc/apparmor.d/abi", "usr/bin", "tmp"] {
@@ -112,21 +112,22 @@ fn installed(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let before = files(&root)?;
     dpkg(&root, &["--install"], &packages.deb)?;
     let profile = root.join("etc/apparmor.d/ironcurtain-sandbox");
-    ensure!(profile.is_file(), "installing puts no AppArmor profile in place");
+    ensure!(profile.is_file(), "installing does not add the AppArmor profile");
     let said = quietly(command("readlink").arg("-e").arg(root.join("usr/bin/ironcurtain")))?;
-    let version = process::answer(command(said.trim()).arg("--version")).context("it does not run")?;
-    ensure!(version.starts_with(NAME), "it says `{version}`");
-    // A newer one keeps it.
+    let version =
+        process::answer(command(said.trim()).arg("--version")).context("the program does not run")?;
+    ensure!(version.starts_with(NAME), "unexpected version `{version}`");
+    // An upgrade keeps the profile.
     dpkg(&root, &["--install"], &packages.deb)?;
-    ensure!(profile.is_file(), "an upgrade takes the AppArmor profile away");
+    ensure!(profile.is_file(), "an upgrade removes the AppArmor profile");
     dpkg(&root, &["--purge"], Path::new(NAME))?;
     let left: Vec<PathBuf> = files(&root)?.into_iter().filter(|file| !before.contains(file)).collect();
-    ensure!(left.is_empty(), "it leaves {left:?}");
+    ensure!(left.is_empty(), "removing leaves {left:?}");
     Ok(())
 }
 
-/// The .rpm is put into an empty root and taken out again, and leaves no file. Its scripts are those of the .deb, which were run there:
-/// in an empty root nothing runs them.
+/// Installs the .rpm in an empty root, and checks that removal leaves no file. Its scripts are those of the .deb, which were
+/// run there: nothing in an empty root could run them.
 fn installed_by_rpm(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let root = packages.rpm.with_file_name("rpm-root");
     fs::create_dir_all(&root)?;
@@ -139,15 +140,18 @@ fn installed_by_rpm(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     rpm(&["--install", &package])?;
     let version =
         process::answer(command(&root.join("usr/bin/ironcurtain").display().to_string()).arg("--version"));
-    ensure!(version.context("it does not run")?.starts_with(NAME), "another program is in it");
+    ensure!(
+        version.context("the program does not run")?.starts_with(NAME),
+        "the .rpm contains another program"
+    );
     rpm(&["--erase", NAME])?;
     fs::remove_dir_all(root.join("db"))?;
     let left: Vec<PathBuf> = files(&root)?.into_iter().filter(|path| !path.is_dir()).collect();
-    ensure!(left.is_empty(), "it leaves {left:?}");
+    ensure!(left.is_empty(), "removing leaves {left:?}");
     let scripts = quietly(command("rpm").args(["--query", "--package", "--scripts"]).arg(&packages.rpm))?;
     for name in ["after-install.sh", "after-remove.sh"] {
         let script = super::ours(&format!("src-tauri/linux/{name}"))?;
-        ensure!(scripts.contains(script.trim_end()), "the .rpm has another `{name}`");
+        ensure!(scripts.contains(script.trim_end()), "the .rpm has a different `{name}` script");
     }
     Ok(())
 }
@@ -160,7 +164,7 @@ fn dpkg(root: &Path, doing: &[&str], what: &Path) -> anyhow::Result<()> {
     quietly(dpkg.args(doing).arg(what)).map(drop)
 }
 
-/// All files and folders but those of the package manager itself.
+/// Returns all files and folders except those of the package manager.
 fn files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut all = Vec::new();
     for entry in fs::read_dir(root)? {

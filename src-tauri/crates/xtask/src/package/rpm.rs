@@ -1,15 +1,15 @@
-//! The package for Fedora and its kin, by `rpmbuild`.
+//! Builds the Fedora package with `rpmbuild`.
 
 use super::tree::write;
 use super::{BUGS, MAINTAINER, Making, NAME, SUMMARY, ours, quietly};
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 
-/// The packages that ours does not run without.
+/// Required packages.
 const REQUIRES: [&str; 5] =
     ["bubblewrap", "dbus-libs", "gtk3", "libayatana-appindicator-gtk3", "webkit2gtk4.1"];
 
-/// Definitions by which what is built twice is the same, and nothing of this machine is in it.
+/// Macros that make the build reproducible and independent of this machine.
 const SAME: [&str; 8] = [
     "_buildhost localhost",
     "_build_id_links none",
@@ -21,7 +21,7 @@ const SAME: [&str; 8] = [
     "_rpmfilename %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm",
 ];
 
-/// Makes it from the tree.
+/// Builds the package from the tree.
 pub(super) fn make(making: &Making<'_>, tree: &Path) -> anyhow::Result<PathBuf> {
     let top = making.folder.join("rpm");
     let spec = top.join("ironcurtain.spec");
@@ -52,10 +52,11 @@ pub(super) fn make(making: &Making<'_>, tree: &Path) -> anyhow::Result<PathBuf> 
     quietly(rpmbuild.arg(&spec))?;
     std::fs::remove_dir_all(top)?;
     let mut made = std::fs::read_dir(&making.folder)?.filter_map(|entry| Some(entry.ok()?.path()));
-    made.find(|path| path.extension().is_some_and(|end| end == "rpm")).context("`rpmbuild` made no package")
+    made.find(|path| path.extension().is_some_and(|end| end == "rpm"))
+        .context("`rpmbuild` created no package")
 }
 
-/// The files of the tree, a line for each; folders belong to the distribution, but for ours.
+/// Returns the files of the tree, one per line, without folders that belong to the distribution.
 fn files(tree: &Path, folder: &Path) -> anyhow::Result<String> {
     let mut entries: Vec<PathBuf> =
         std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;

@@ -1,4 +1,4 @@
-//! The tree of files that packages consist of.
+//! Lays out the tree of files for the packages.
 
 use super::{Making, NAME, ours, quietly};
 use crate::{cargo, parts, process};
@@ -16,28 +16,28 @@ pub(super) const PROGRAMS: [&str; 6] = [
     "ironcurtain-shim",
 ];
 
-/// The programs that are started by others, each with a page that says by whom.
+/// Programs that others start, each with the content of its manual page.
 const STARTED: [(&str, &str, &str); 5] = [
     (
         "ironcurtain-desktop",
         "the IronCurtain app",
-        "Started from the menu. Puts the curtain into the panel, asks, and has the window.",
+        "Started from the menu. Shows the panel icon, approval dialogs and the window.",
     ),
     ("ironcurtain-filesystem", "the MCP server for files", "Started by IronCurtain, in a sandbox."),
     (
         "ironcurtain-sandbox",
         "one sandbox",
-        "Started by IronCurtain for each MCP server; with a settings file it is a command of its own (--help).",
+        "Started by IronCurtain for each MCP server. It can also run a command with a settings file (--help).",
     ),
-    ("ironcurtain-sandbox-proxy", "the way to the network of one sandbox", "Started by ironcurtain-sandbox."),
+    ("ironcurtain-sandbox-proxy", "network proxy of one sandbox", "Started by ironcurtain-sandbox."),
     (
         "ironcurtain-shim",
-        "what agent clients start in place of an MCP server",
+        "connects agent clients to IronCurtain",
         "Started by agent clients: `ironcurtain clients connect` writes its entry.",
     ),
 ];
 
-/// Files of the checkout, with their places.
+/// Files of the checkout, with their destinations.
 const FILES: [(&str, &str); 8] = [
     ("src-tauri/linux/ironcurtain.desktop", "usr/share/applications/io.github.ironcurtain-desktop.desktop"),
     ("src-tauri/linux/ironcurtain.service", "usr/lib/systemd/user/ironcurtain.service"),
@@ -49,14 +49,14 @@ const FILES: [(&str, &str); 8] = [
     ("LICENSE", "usr/share/doc/ironcurtain/copyright"),
 ];
 
-/// Each shell, and the place of what makes it complete our commands.
+/// Shells, and the path of each one's completion script.
 const SHELLS: [(&str, &str); 3] = [
     ("bash", "usr/share/bash-completion/completions/ironcurtain"),
     ("zsh", "usr/share/zsh/site-functions/_ironcurtain"),
     ("fish", "usr/share/fish/vendor_completions.d/ironcurtain.fish"),
 ];
 
-/// Lays the tree, and gives its root. `parts` is the list of what the programs consist of.
+/// Creates the tree and returns its root. `parts` is the bill of materials.
 pub(super) fn lay(making: &Making<'_>, parts: &Path) -> anyhow::Result<PathBuf> {
     let root = making.folder.join("tree");
     for program in PROGRAMS {
@@ -95,7 +95,7 @@ pub(super) fn lay(making: &Making<'_>, parts: &Path) -> anyhow::Result<PathBuf> 
     Ok(root)
 }
 
-/// Packs a file as manuals and changelogs are, without a name or a time in it.
+/// Compresses a manual or changelog without a name or timestamp.
 pub(super) fn pack(making: &Making<'_>, file: &Path) -> anyhow::Result<()> {
     quietly(making.tool("gzip").args(["-9", "-n", "-f"]).arg(file)).map(drop)
 }
@@ -118,7 +118,7 @@ pub(super) fn mode(path: &Path, mode: u32) -> anyhow::Result<()> {
     Ok(fs::set_permissions(path, fs::Permissions::from_mode(mode))?)
 }
 
-/// Opens every folder to all, whatever the mask of whoever makes the package.
+/// Makes every folder accessible to all users, regardless of the umask.
 pub(super) fn folders(root: &Path) -> anyhow::Result<()> {
     mode(root, 0o755)?;
     for entry in fs::read_dir(root)? {

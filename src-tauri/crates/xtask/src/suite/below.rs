@@ -18,10 +18,10 @@ const TMP: &str = "/tmp";
 /// Test programs, and the modules in them about mounts, views, homes and protected places.
 const TESTS: [(&str, &[&str]); 2] = [
     ("sandbox", &["grants::", "host_read::", "runtimes::", "special::", "user::", "view::"]),
-    ("system", &["contained::", "place::", "protected::", "sight::", "workspace::"]),
+    ("system", &["containment::", "mount_stability::", "protected::", "visibility::", "workspace::"]),
 ];
 
-/// Returns `true` if the checkout is there in any case.
+/// Returns true if the checkout is below it anyway.
 pub(crate) fn is_here() -> bool {
     parts::root().canonicalize().is_ok_and(|root| root.starts_with(TMP))
 }
@@ -44,13 +44,13 @@ fn modules(program: &str) -> &'static [&'static str] {
     TESTS.iter().find(|(name, _)| *name == program).map_or(&[], |(_, modules)| *modules)
 }
 
-/// A folder below `/tmp` with what was built. Dropped, it is removed.
+/// Folder below `/tmp` with the copies, removed when dropped.
 struct Place(PathBuf);
 
 impl Place {
     fn new() -> anyhow::Result<Self> {
         let made = process::answer(command("mktemp").args(["--directory", "--tmpdir=/tmp"]));
-        let made = made.context("no folder could be made below `/tmp`")?;
+        let made = made.context("failed to create a folder below `/tmp`")?;
         Ok(Self(PathBuf::from(made.trim_end())))
     }
 
@@ -62,7 +62,7 @@ impl Place {
         }
         let mut tests = Vec::new();
         for each in built.iter().filter(|each| is_needed(each)) {
-            let file = each.program.file_name().context("a program without a name")?;
+            let file = each.program.file_name().context("the program's path has no file name")?;
             let folder = match each.program.parent().and_then(Path::file_name) {
                 Some(name) if name == "examples" => target.join("debug/examples"),
                 Some(name) if name == "deps" => target.join("debug/deps"),
@@ -78,18 +78,18 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // What is left of it does no harm.
+        // Ignore the error: leftovers do no harm.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// The programs of all packages but the app, and the tests that start sandboxes.
+/// Returns true for the programs of all packages except the app, and the tests that start sandboxes.
 fn is_needed(built: &Built) -> bool {
     if built.test { !modules(&built.name).is_empty() } else { built.package != parts::root() }
 }
 
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(to.parent().context("a place without a folder")?)?;
+    std::fs::create_dir_all(to.parent().context("the path has no parent folder")?)?;
     process::run(command("cp").args(["--archive", "--reflink=auto", "--"]).args([from, to]))
 }
 
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_and_tests_of_places_are_copied_and_the_app_is_not() {
+    fn copies_sandbox_tests_but_not_the_app() {
         let built = |package: &str, name: &str, test| Built {
             package: parts::root().join(package),
             name: name.to_owned(),

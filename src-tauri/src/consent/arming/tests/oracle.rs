@@ -1,11 +1,12 @@
-//! The conditions of a yes, read from the whole history at once instead of kept from event to event.
+//! Checks the conditions of Allow against the whole history at once, instead of tracking state from
+//! event to event.
 
 use super::super::{By, Event, HOLD, HOVER, InView, REST, TRAVEL};
 
-/// Events with the milliseconds at which they came.
+/// Events with their times in milliseconds.
 type History<'a> = &'a [(u32, Event)];
 
-/// The part of a yes that this history lacks, if `last` at `now` is one.
+/// Returns the missing condition if `last` at `now` must not allow.
 pub(super) fn missing(slow: bool, before: History<'_>, now: u32, last: Event) -> Option<&'static str> {
     let (by, pressed) = match last {
         Event::Action => return unarmed(before, By::Key, now),
@@ -38,7 +39,7 @@ pub(super) fn missing(slow: bool, before: History<'_>, now: u32, last: Event) ->
     unarmed(&before[..pressed], by, began)
 }
 
-/// The part that a press at `began` lacks to count.
+/// Returns the condition that a press at `began` is missing.
 fn unarmed(earlier: History<'_>, by: By, began: u32) -> Option<&'static str> {
     if began < ms(REST) || earlier.iter().any(|(at, event)| disturbs(event) && began - at < ms(REST)) {
         return Some("no rest before the press");
@@ -64,7 +65,7 @@ fn unarmed(earlier: History<'_>, by: By, began: u32) -> Option<&'static str> {
     }
 }
 
-/// The part that the pointer's choice of Allow lacks.
+/// Returns the missing condition of the pointer's choice of Allow.
 fn unpointed(earlier: History<'_>, began: u32) -> Option<&'static str> {
     let left = earlier.iter().rposition(|(_, event)| *event == Event::OffAllow);
     let arrived = left.map_or(0, |at| at + 1);
@@ -83,7 +84,8 @@ fn unpointed(earlier: History<'_>, began: u32) -> Option<&'static str> {
         Some((_, came, _)) if came + ms(HOVER) > began => return Some("not long enough on Allow"),
         Some(_) => {}
     }
-    // Movement counts after the last disturbance, other than a press that counted itself: at once where that was deliberate.
+    // Movement counts after the last disturbance that was not itself a valid press. After a
+    // deliberate one it counts at once.
     let reset = (0..earlier.len()).rev().find(|at| {
         let (moment, event) = earlier[*at];
         let counted = || unarmed(&earlier[..*at], By::Pointer, moment).is_none();
@@ -95,7 +97,7 @@ fn unpointed(earlier: History<'_>, began: u32) -> Option<&'static str> {
         Some(at) => (at + 1, earlier[at].0 + ms(REST)),
     };
     let counts = |at: usize, moment: u32| at >= first && moment >= from;
-    // From the place where it was when its movement began to count, or from any later one.
+    // Measure from the point where movement began to count, or from any later one.
     let start = points.iter().rposition(|(at, moment, _)| !counts(*at, *moment)).unwrap_or(0);
     let measured = points.get(start..).unwrap_or(&[]);
     let goes_far = measured.iter().enumerate().any(|(number, (_, _, from))| {
@@ -106,7 +108,7 @@ fn unpointed(earlier: History<'_>, began: u32) -> Option<&'static str> {
     if goes_far { None } else { Some("no movement on Allow") }
 }
 
-/// The part that a finger's choice of Allow lacks.
+/// Returns the missing condition of a finger's choice of Allow.
 fn untouched(earlier: History<'_>) -> Option<&'static str> {
     let Some(last) = earlier.iter().rposition(|(_, event)| disturbs(event)) else {
         return Some("no first touch");
@@ -119,7 +121,7 @@ fn untouched(earlier: History<'_>) -> Option<&'static str> {
     }
 }
 
-/// Returns whether the disturbance at this place is a deliberate press in the dialog, or follows from one.
+/// Returns whether this disturbance is a deliberate press in the dialog or its consequence.
 fn deliberate(history: History<'_>, at: usize) -> bool {
     let (moment, event) = history[at];
     if event == Event::Inside {
@@ -131,7 +133,7 @@ fn deliberate(history: History<'_>, at: usize) -> bool {
         && disturbance_before(history, at).is_some_and(|at| deliberate(history, at))
 }
 
-/// Returns whether a rest came before this place, or a deliberate press and what follows from it.
+/// Returns whether a rest, or a deliberate press and its consequences, precedes this index.
 fn follows_a_choice(history: History<'_>, at: usize) -> bool {
     let (moment, _) = history[at];
     match disturbance_before(history, at) {
@@ -148,7 +150,8 @@ fn disturbs(event: &Event) -> bool {
     matches!(event, Event::Press | Event::Inside | Event::Changed | Event::Down(_) | Event::Action)
 }
 
-/// The press that a release belongs to: of a key that repeats, the first since it was let go.
+/// Returns the press that a release belongs to: for a repeating key, the first since its last
+/// release.
 fn press_of(before: History<'_>, by: By) -> Option<usize> {
     let from = before.iter().rposition(|(_, event)| match by {
         By::Key => matches!(event, Event::Up(By::Key) | Event::Focused(false)),

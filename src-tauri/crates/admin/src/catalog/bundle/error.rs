@@ -1,76 +1,78 @@
-//! Reasons why a bundle is not added.
+//! Errors of adding a bundle.
 
 use super::unpacked::UnpackError;
 use ironcurtain_config::ConfigError;
 use std::io;
 
-/// Why a bundle is not added.
+/// Failure to add a bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
-    /// It is not unpacked.
+    /// The bundle could not be unpacked.
     #[error(transparent)]
     Unpack(#[from] UnpackError),
-    /// Its folder cannot be named.
-    #[error("the bundle cannot be unpacked: {0}")]
+    /// No folder name could be generated.
+    #[error("failed to unpack the bundle: {0}")]
     Folder(io::Error),
-    /// Its description cannot be read.
-    #[error("the bundle's `manifest.json` is not understood: {0}")]
+    /// The manifest is invalid.
+    #[error("failed to parse the bundle's `manifest.json`: {0}")]
     Manifest(#[from] serde_json::Error),
-    /// It is no file.
-    #[error("the bundle has no `manifest.json`: {0}")]
+    /// The manifest could not be read.
+    #[error("failed to read the bundle's `manifest.json`: {0}")]
     NoManifest(io::Error),
-    /// It is too long to be looked at.
-    #[error("the bundle's `manifest.json` is longer than {} KB, or has more than {} settings", .0 >> 10, .1)]
+    /// The manifest is too large.
+    #[error("the bundle's `manifest.json` is larger than {} KB or has more than {} settings", .0 >> 10, .1)]
     LongManifest(u64, usize),
-    /// The person did not say what it needs.
-    #[error("it needs `--set {name}=...`: {title}{proposal}")]
+    /// A required setting is missing.
+    #[error("the bundle requires `--set {name}=...`: {title}{proposal}")]
     Missing {
-        /// The setting.
+        /// Name of the setting.
         name: String,
-        /// Its meaning, in its maker's words.
+        /// Description of the setting by the bundle's author.
         title: String,
-        /// The maker's own proposal.
+        /// Default suggested by the bundle.
         proposal: String,
     },
-    /// It has no such setting.
-    #[error("the bundle has no setting `{0}`; it has `{1}`")]
+    /// The bundle does not have this setting.
+    #[error("unknown setting `{0}`; the bundle has `{1}`")]
     Unknown(String, String),
-    /// It takes one value.
-    #[error("`{0}` takes one value, and was given {1}")]
+    /// A setting with a single value has several.
+    #[error("expected one value for `{0}`, found {1}")]
     Several(String, usize),
-    /// A folder or file that the person named is none.
-    #[error("`{1}` is no absolute path of a file or folder that is there, as `{0}` has to be")]
+    /// The value of a path setting is not an existing file or folder.
+    #[error("`{0}` must be the absolute path of an existing file or folder, found `{1}`")]
     NoPath(String, String),
-    /// A value is not of the kind that it has to be.
-    #[error("`{value}` is not {kind}, as `{name}` has to be")]
+    /// A value has the wrong type.
+    #[error("`{name}` must be {kind}, found `{value}`")]
     Kind {
-        /// The setting.
+        /// Name of the setting.
         name: String,
-        /// The value.
+        /// Invalid value.
         value: String,
-        /// The kind, in words.
+        /// Expected type, in words.
         kind: String,
     },
-    /// A secret was given where everybody can read it.
+    /// A secret was given on the command line, where other programs can read it.
     #[error(
-        "`{0}` is a secret, which is not for a command line: leave it out here, and keep it with `ironcurtain secrets set {1}`"
+        "`{0}` is a secret and must not be on the command line; leave it out, and store it with `ironcurtain secrets set {1}`"
     )]
     Secret(String, String),
-    /// Its maker names a secret of the person's.
-    #[error("the bundle's maker names `{0}`, a secret that is not this bundle's; nothing was added")]
+    /// The bundle refers to one of the user's secrets.
+    #[error("the bundle refers to `{0}`, which is not one of its own secrets; nothing was added")]
     NotItsSecret(String),
-    /// Another server has a secret of that name.
-    #[error("`{server}` has the secret `{secret}` already; give this one another name")]
+    /// Another server has a secret of the same name.
+    #[error(
+        "the secret `{secret}` already belongs to the server `{server}`; choose another name for this server"
+    )]
     SecretOfAnother {
-        /// The secret.
+        /// Name of the secret.
         secret: String,
-        /// The server that names it.
+        /// Server that uses it.
         server: String,
     },
-    /// The other servers cannot be read.
+    /// The other servers could not be read.
     #[error(transparent)]
     Servers(#[from] ConfigError),
-    /// Something in its command cannot be filled in.
-    #[error("the bundle's command has `{0}`, which is not known")]
+    /// The command contains an unknown placeholder.
+    #[error("unknown placeholder `{0}` in the bundle's command")]
     Placeholder(String),
 }

@@ -1,14 +1,14 @@
-//! The entry of a bundle's server: its command with the words filled in that stand as `${...}`.
+//! Generates the entry of a bundle's server by replacing the `${...}` placeholders in its command.
 
 use super::super::foreign::mentions_secret;
 use super::error::BundleError;
-use super::manifest::StartOf;
+use super::manifest::BundleCommand;
 use ironcurtain_secrets::named;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The things that stand for `${...}` in a bundle's command.
+/// Values for the `${...}` placeholders in a bundle's command.
 pub(super) struct Fill<'a> {
     pub(super) folder: &'a Path,
     pub(super) home: &'a Path,
@@ -16,8 +16,8 @@ pub(super) struct Fill<'a> {
 }
 
 impl Fill<'_> {
-    pub(super) fn entry(&self, start: StartOf) -> Result<Map<String, Value>, BundleError> {
-        let StartOf { command, args, mut env, mut platform_overrides } = start;
+    pub(super) fn entry(&self, start: BundleCommand) -> Result<Map<String, Value>, BundleError> {
+        let BundleCommand { command, args, mut env, mut platform_overrides } = start;
         let here = platform_overrides.remove("linux").unwrap_or_default();
         env.extend(here.env);
         let (command, args) = (here.command.unwrap_or(command), here.args.unwrap_or(args));
@@ -30,7 +30,7 @@ impl Fill<'_> {
         let mut filled = Map::new();
         for (key, template) in env {
             let Some(text) = self.filled(&template)? else { continue };
-            // A value of its own is the person's, or the name of their secret for it.
+            // Only a value that is a whole setting may refer to a secret: it comes from the user or names the bundle's own secret.
             if self.setting(&template).is_none() && named(&text) != Ok(None) {
                 return Err(BundleError::NotItsSecret(text));
             }
@@ -42,7 +42,7 @@ impl Fill<'_> {
         Ok(fields.map(|(key, value)| (key.to_owned(), value)).into_iter().collect())
     }
 
-    /// The arguments that one becomes: each value of a setting that it is, and none where that was left out.
+    /// Returns the arguments for one template: all values of a setting, or none if the setting was left out.
     fn argument(&self, text: &str) -> Result<Vec<String>, BundleError> {
         match self.setting(text) {
             Some(values) => Ok(values.clone()),
@@ -50,13 +50,13 @@ impl Fill<'_> {
         }
     }
 
-    /// The values of the setting that a text is, and nothing beside it.
+    /// Returns the values of a setting if the text consists only of its placeholder.
     fn setting(&self, text: &str) -> Option<&Vec<String>> {
         let key = text.strip_prefix("${user_config.")?.strip_suffix('}')?;
         self.values.get(key)
     }
 
-    /// A text with everything filled in; none where it has a setting in it that was left out.
+    /// Replaces all placeholders in a text. Returns `None` if it contains a setting that was left out.
     fn filled(&self, text: &str) -> Result<Option<String>, BundleError> {
         let (mut done, mut rest) = (String::new(), text);
         while let Some((before, after)) = rest.split_once("${") {
@@ -81,7 +81,7 @@ impl Fill<'_> {
     }
 }
 
-/// Refuses a maker's text with the name of a secret of the user's in it.
+/// Rejects text from the bundle that refers to one of the user's secrets.
 pub(super) fn not_a_secret(text: &str) -> Result<(), BundleError> {
     if mentions_secret(text) { Err(BundleError::NotItsSecret(text.to_owned())) } else { Ok(()) }
 }

@@ -1,7 +1,7 @@
-//! A bundle's description of itself: its maker's words, how it is started, and the settings that the person is to fill in.
+//! Manifest of a bundle: description, start command, and settings for the user to fill in.
 //!
-//! - It has more keys than we need.
-//! - What it proposes for a file or folder is shown, and never taken.
+//! - Ignores unknown keys; manifests have more than are needed here.
+//! - Displays suggested files and folders, but never uses them as defaults.
 
 use super::error::BundleError;
 use serde::Deserialize;
@@ -11,82 +11,82 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// The file of a bundle that describes it.
+/// File name of the manifest.
 pub(super) const FILE: &str = "manifest.json";
 
-/// The longest description, in bytes.
+/// Maximum size of the manifest in bytes.
 const LONGEST: u64 = 1024 * 1024;
 
-/// The most settings.
+/// Maximum number of settings.
 const MOST_SETTINGS: usize = 100;
 
-/// A bundle's description of itself.
+/// Manifest of a bundle.
 #[derive(Debug, Clone, Deserialize)]
 pub struct BundleManifest {
-    /// The name that its server has by itself.
+    /// Default name of the server.
     pub name: String,
-    /// Its name for people.
+    /// Display name.
     #[serde(default)]
     pub display_name: String,
-    /// Its purpose, in its maker's words.
+    /// Description by the author.
     #[serde(default)]
     pub description: String,
-    /// Its maker, in their own words.
+    /// Author, as claimed by the bundle.
     #[serde(default)]
     pub author: BundleAuthor,
-    pub(super) server: ServerOf,
-    /// The settings, by their keys.
+    pub(super) server: BundleServer,
+    /// Settings by key.
     #[serde(default)]
     pub user_config: BTreeMap<String, BundleSetting>,
 }
 
-/// The maker of a bundle.
+/// Author of a bundle.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct BundleAuthor {
-    /// Their name.
+    /// Name of the author.
     #[serde(default)]
     pub name: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct ServerOf {
-    pub(super) mcp_config: StartOf,
+pub(super) struct BundleServer {
+    pub(super) mcp_config: BundleCommand,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct StartOf {
+pub(super) struct BundleCommand {
     pub(super) command: String,
     #[serde(default)]
     pub(super) args: Vec<String>,
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
     #[serde(default)]
-    pub(super) platform_overrides: BTreeMap<String, OverrideOf>,
+    pub(super) platform_overrides: BTreeMap<String, PlatformOverride>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-pub(super) struct OverrideOf {
+pub(super) struct PlatformOverride {
     pub(super) command: Option<String>,
     pub(super) args: Option<Vec<String>>,
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
 }
 
-/// Something that the person is to say.
+/// Setting for the user to fill in.
 #[derive(Debug, Clone, Deserialize)]
 pub struct BundleSetting {
     #[serde(rename = "type")]
     kind: String,
-    /// Its meaning, in a few words of its maker.
+    /// Short description by the author.
     #[serde(default)]
     pub title: String,
-    /// Its meaning, in more of them.
+    /// Longer description by the author.
     #[serde(default)]
     pub description: String,
-    /// It may not be left out.
+    /// True if the setting is mandatory.
     #[serde(default)]
     pub required: bool,
-    /// It may have several values.
+    /// True if the setting may have several values.
     #[serde(default)]
     pub multiple: bool,
     #[serde(default)]
@@ -99,29 +99,29 @@ pub struct BundleSetting {
     max: Option<f64>,
 }
 
-/// The kind of value that a setting has.
+/// Type of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingKind {
     /// Any text.
     Text,
     /// A number.
     Number,
-    /// Yes or no.
+    /// `true` or `false`.
     Toggle,
     /// A folder.
     Folder,
     /// A file.
     File,
-    /// A text for the keyring.
+    /// Text to store as a secret.
     Secret,
 }
 
-/// The person's answers to a bundle's settings.
+/// The user's values for a bundle's settings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BundleAnswers {
-    /// The values that they gave.
+    /// Values by setting.
     pub values: BTreeMap<String, Vec<String>>,
-    /// The secrets that they do without.
+    /// Optional secrets to leave out.
     pub without: BTreeSet<String>,
 }
 
@@ -131,7 +131,7 @@ impl BundleManifest {
         let read =
             File::open(folder.join(FILE)).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
         let length = read.map_err(BundleError::NoManifest)?;
-        // The length of a file fits into 64 bits.
+        // Lossless: `usize` has at most 64 bits.
         if length as u64 > LONGEST {
             return Err(BundleError::LongManifest(LONGEST, MOST_SETTINGS));
         }
@@ -144,7 +144,7 @@ impl BundleManifest {
 }
 
 impl BundleSetting {
-    /// The kind of its value. One that is not known is a text.
+    /// Returns the type of the value. An unknown type is treated as text.
     #[must_use]
     pub fn kind(&self) -> SettingKind {
         match self.kind.as_str() {
@@ -157,13 +157,13 @@ impl BundleSetting {
         }
     }
 
-    /// Returns `true` for a file or folder.
+    /// Returns whether the value is a file or folder.
     #[must_use]
     pub fn is_path(&self) -> bool {
         matches!(self.kind(), SettingKind::Folder | SettingKind::File)
     }
 
-    /// The values that its maker proposes.
+    /// Returns the default values suggested by the bundle.
     #[must_use]
     pub fn proposed(&self) -> Vec<String> {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
@@ -174,7 +174,7 @@ impl BundleSetting {
         }
     }
 
-    /// Its values for a server; none where it may be left out and was.
+    /// Returns the values for a server; `None` if the setting is optional and was left out.
     pub(super) fn values(
         &self,
         key: &str,
@@ -199,7 +199,7 @@ impl BundleSetting {
             };
         }
         let proposed = self.proposed();
-        // A folder is the person's to give.
+        // Only the user may choose a folder.
         if !self.is_path() && !proposed.is_empty() {
             return Ok(Some(proposed));
         }
@@ -208,7 +208,7 @@ impl BundleSetting {
         }
         let proposal = match proposed.as_slice() {
             [] => String::new(),
-            all => format!(" (it proposes `{}`)", all.join("`, `")),
+            all => format!(" (suggested: `{}`)", all.join("`, `")),
         };
         Err(BundleError::Missing { name: key.to_owned(), title: self.title.clone(), proposal })
     }
@@ -231,18 +231,18 @@ impl BundleSetting {
         }
     }
 
-    /// The numbers that it takes, in words.
+    /// Describes the allowed numbers.
     fn range(&self) -> String {
         match (self.min, self.max) {
             (Some(min), Some(max)) => format!("a number from {min} to {max}"),
-            (Some(min), None) => format!("a number from {min} on"),
-            (None, Some(max)) => format!("a number up to {max}"),
+            (Some(min), None) => format!("a number of at least {min}"),
+            (None, Some(max)) => format!("a number of at most {max}"),
             (None, None) => "a number".to_owned(),
         }
     }
 }
 
-/// The name that the keyring has for a setting of a server.
+/// Returns the name of the secret for a setting of a server.
 #[must_use]
 pub fn secret_name(server: &str, key: &str) -> String {
     format!("{server}-{key}")

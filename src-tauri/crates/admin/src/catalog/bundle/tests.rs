@@ -1,4 +1,4 @@
-//! Bundles as makers write them, and as nobody should.
+//! Valid, invalid and hostile bundles.
 
 use super::unpacked::unpack;
 use super::*;
@@ -42,7 +42,7 @@ impl Scene {
         bundle.addition(&self.home, None, &answers(settings, &[])).map_err(|problem| problem.to_string())
     }
 
-    /// The folders of bundles that there are.
+    /// Returns the number of unpacked bundles.
     fn left(&self) -> usize {
         std::fs::read_dir(self.home.data.join("bundles")).map_or(0, Iterator::count)
     }
@@ -69,7 +69,7 @@ fn answers(settings: &[(&str, &str)], without: &[&str]) -> BundleAnswers {
 }
 
 #[test]
-fn a_bundle_becomes_a_server_to_which_the_folder_that_the_person_named_is_proposed() {
+fn bundle_becomes_a_server_that_works_with_the_named_folder() {
     let place = place();
     let notes = place.dir.path().join("my notes");
     std::fs::create_dir(&notes).unwrap();
@@ -88,13 +88,13 @@ fn a_bundle_becomes_a_server_to_which_the_folder_that_the_person_named_is_propos
     assert_eq!((added.name.as_str(), &added.entry), ("notes", &expected));
     assert!(folder.join("server/index.js").is_file());
     drop(bundle);
-    assert_eq!(place.left(), 0, "nothing of it stays that is not added");
+    assert_eq!(place.left(), 0, "the files are removed if the server is not added");
     place.open(NOTES).unwrap().keep();
     assert_eq!(place.left(), 1);
 }
 
 #[test]
-fn each_value_is_of_its_kind_and_several_are_for_what_takes_them() {
+fn values_must_have_the_right_type_and_number() {
     let place = place();
     let text = r#"{ "name": "x", "server": { "mcp_config": { "command": "c", "args": ["${user_config.in}", "-p=${user_config.port}", "${user_config.all}"] } },
         "user_config": { "in": { "type": "directory", "multiple": true }, "port": { "type": "number", "min": 1, "max": 9, "default": 7 },
@@ -106,15 +106,15 @@ fn each_value_is_of_its_kind_and_several_are_for_what_takes_them() {
     cleared.values.insert("all".to_owned(), Vec::new());
     let bundle = place.open(text).unwrap();
     let added = bundle.addition(&place.home, None, &cleared).unwrap();
-    assert_eq!(added.entry["args"], json!(["-p=7"]), "what was cleared is left out");
+    assert_eq!(added.entry["args"], json!(["-p=7"]), "a cleared setting is left out");
     let two = [("in", "/"), ("in", "/tmp"), ("port", "9"), ("all", "true")];
     assert_eq!(args(&two), Ok(json!(["/", "/tmp", "-p=9", "true"])));
     assert_eq!(place.read(text, &two).unwrap().entry["worksWith"], json!(["/", "/tmp"]));
     for (settings, wanted) in [
-        (&[("port", "10")][..], "`10` is not a number from 1 to 9, as `port` has to be"),
-        (&[("port", "much")], "`much` is not a number"),
-        (&[("all", "yes")], "`yes` is not `true` or `false`, as `all` has to be"),
-        (&[("all", "true"), ("all", "false")], "`all` takes one value, and was given 2"),
+        (&[("port", "10")][..], "`port` must be a number from 1 to 9, found `10`"),
+        (&[("port", "much")], "`port` must be a number from 1 to 9, found `much`"),
+        (&[("all", "yes")], "`all` must be `true` or `false`, found `yes`"),
+        (&[("all", "true"), ("all", "false")], "expected one value for `all`, found 2"),
     ] {
         let refused = args(settings).unwrap_err();
         assert!(refused.starts_with(wanted), "{refused}");
@@ -122,7 +122,7 @@ fn each_value_is_of_its_kind_and_several_are_for_what_takes_them() {
 }
 
 #[test]
-fn a_secret_that_may_be_left_out_is_and_no_other_server_s_is_taken() {
+fn optional_secrets_can_be_left_out_and_other_servers_secrets_are_never_used() {
     let place = place();
     let text = r#"{ "name": "notes", "server": { "mcp_config": { "command": "c", "env": { "KEY": "${user_config.key}", "A": "PLAIN" } } },
         "user_config": { "key": { "type": "string", "sensitive": true } } }"#;
@@ -133,16 +133,17 @@ fn a_secret_that_may_be_left_out_is_and_no_other_server_s_is_taken() {
     };
     assert_eq!(env(None, &[]), Ok(json!("keyring:notes-key")));
     assert_eq!(env(None, &["key"]), Ok(Value::Null));
-    assert_eq!(env(None, &["pin"]), Err("the bundle has no setting `pin`; it has `key`".to_owned()));
+    assert_eq!(env(None, &["pin"]), Err("unknown setting `pin`; the bundle has `key`".to_owned()));
     let needed = text.replace("true }", "true, \"required\": true }");
     let needed = place.open(&needed).unwrap();
     let added = needed.addition(&place.home, None, &answers(&[], &["key"])).unwrap();
-    assert_eq!(added.entry["env"]["KEY"], "keyring:notes-key", "what is needed is not left out");
+    assert_eq!(added.entry["env"]["KEY"], "keyring:notes-key", "a required secret is not left out");
 
     std::fs::create_dir_all(&place.home.config).unwrap();
     let servers = r#"{ "other": { "command": "c", "env": { "K": "keyring:notes-key" } } }"#;
     std::fs::write(place.home.config.join("mcp-servers.json"), servers).unwrap();
-    let taken = "`other` has the secret `notes-key` already; give this one another name";
+    let taken =
+        "the secret `notes-key` already belongs to the server `other`; choose another name for this server";
     assert_eq!(env(None, &[]), Err(taken.to_owned()));
     assert_eq!(env(Some("mine"), &[]), Ok(json!("keyring:mine-key")));
     for named in [
@@ -155,33 +156,36 @@ fn a_secret_that_may_be_left_out_is_and_no_other_server_s_is_taken() {
         ),
     ] {
         let refused = place.read(&named, &[]).unwrap_err();
-        let wanted = "the bundle's maker names `keyring:github-token`, a secret that is not this bundle's";
+        let wanted = "the bundle refers to `keyring:github-token`, which is not one of its own secrets";
         assert!(refused.starts_with(wanted), "{refused}");
     }
 }
 
 #[test]
-fn a_folder_that_it_proposes_is_said_and_not_taken() {
+fn suggested_folder_is_displayed_but_not_used() {
     let place = place();
     let refused = place.read(NOTES, &[]).unwrap_err();
-    assert_eq!(refused, "it needs `--set folder=...`: Where notes are (it proposes `${HOME}/Notes`)");
+    assert_eq!(
+        refused,
+        "the bundle requires `--set folder=...`: Where notes are (suggested: `${HOME}/Notes`)"
+    );
     for (settings, wanted) in [
-        (&[("folder", "notes")][..], "`notes` is no absolute path"),
-        (&[("folder", "/nowhere/at/all")], "that is there"),
-        (&[("folder", "/"), ("key", "s3cret")], "keep it with `ironcurtain secrets set notes-key`"),
-        (&[("other", "x")], "has no setting `other`"),
-        (&[("folder", "/"), ("folder", "/tmp")], "`folder` takes one value"),
+        (&[("folder", "notes")][..], "`folder` must be the absolute path"),
+        (&[("folder", "/nowhere/at/all")], "existing file or folder"),
+        (&[("folder", "/"), ("key", "s3cret")], "store it with `ironcurtain secrets set notes-key`"),
+        (&[("other", "x")], "unknown setting `other`"),
+        (&[("folder", "/"), ("folder", "/tmp")], "expected one value for `folder`"),
     ] {
         let refused = place.read(NOTES, settings).unwrap_err();
         assert!(refused.contains(wanted) && !refused.contains("s3cret"), "{refused}");
     }
     let unknown = NOTES.replace("${__dirname}", "${SHELL}");
-    assert!(place.read(&unknown, &[("folder", "/")]).unwrap_err().contains("has `${SHELL}`"));
-    assert_eq!(place.left(), 0, "nothing of it stays");
+    assert!(place.read(&unknown, &[("folder", "/")]).unwrap_err().contains("unknown placeholder `${SHELL}`"));
+    assert_eq!(place.left(), 0, "the files are removed");
 }
 
 #[test]
-fn what_does_not_say_what_it_is_leaves_nothing() {
+fn bundles_with_invalid_manifests_are_removed() {
     let place = place();
     assert!(place.open(NOTES).is_ok());
     let long = NOTES.replace("\"d\"", &format!("\"{}\"", "d".repeat(1 << 20)));
@@ -191,22 +195,22 @@ fn what_does_not_say_what_it_is_leaves_nothing() {
         many.join(", ")
     );
     for (manifest, wanted) in [
-        ("{}", "the bundle's `manifest.json` is not understood: missing field `name`"),
-        ("no", "the bundle's `manifest.json` is not understood"),
-        (long.as_str(), "the bundle's `manifest.json` is longer than 1024 KB, or has more than 100 settings"),
-        (many.as_str(), "the bundle's `manifest.json` is longer than 1024 KB, or has more than 100 settings"),
+        ("{}", "failed to parse the bundle's `manifest.json`: missing field `name`"),
+        ("no", "failed to parse the bundle's `manifest.json`"),
+        (long.as_str(), "the bundle's `manifest.json` is larger than 1024 KB or has more than 100 settings"),
+        (many.as_str(), "the bundle's `manifest.json` is larger than 1024 KB or has more than 100 settings"),
     ] {
         let refused = place.open(manifest).unwrap_err();
         assert!(refused.starts_with(wanted), "{refused}");
     }
     let packed = place.packed(&[("server/index.js", "")]);
     let refused = Bundle::open(&place.home, &packed).unwrap_err().to_string();
-    assert!(refused.starts_with("the bundle has no `manifest.json`"), "{refused}");
+    assert!(refused.starts_with("failed to read the bundle's `manifest.json`"), "{refused}");
     assert_eq!(place.left(), 0);
 }
 
 #[test]
-fn what_this_system_is_told_goes_before() {
+fn platform_overrides_take_precedence() {
     let place = place();
     let text = r#"{ "name": "x", "server": { "mcp_config": { "command": "x.exe", "args": ["a"],
         "platform_overrides": { "linux": { "command": "${__dirname}/x" }, "win32": { "command": "y" } } } } }"#;
@@ -217,7 +221,7 @@ fn what_this_system_is_told_goes_before() {
 }
 
 #[test]
-fn nothing_of_a_bundle_is_written_outside_of_its_folder() {
+fn nothing_is_written_outside_the_bundles_folder() {
     let place = place();
     let folder = place.dir.path().join("out");
     unpack(&place.packed(&[("server/run", "x"), ("manifest.json", "{}")]), &folder).unwrap();
@@ -232,11 +236,11 @@ fn nothing_of_a_bundle_is_written_outside_of_its_folder() {
     writer.add_symlink("server", "/etc", SimpleFileOptions::default()).unwrap();
     writer.finish().unwrap();
     let refused = unpack(&place.dir.path().join("link.mcpb"), &folder).unwrap_err().to_string();
-    assert!(refused.starts_with("`server` in the bundle would lie outside of it, or is a link"), "{refused}");
+    assert!(refused.starts_with("`server` in the bundle is a symlink or outside its folder"), "{refused}");
     assert!(!folder.exists());
     std::fs::write(place.dir.path().join("no.mcpb"), "no").unwrap();
     let refused = unpack(&place.dir.path().join("no.mcpb"), &folder).unwrap_err().to_string();
-    assert!(refused.contains("is no bundle that can be read"), "{refused}");
+    assert!(refused.starts_with("failed to read bundle `"), "{refused}");
     let (large, too_large) = (place.dir.path().join("large.mcpb"), "the bundle is larger than 256 MB packed");
     std::fs::File::create(&large).unwrap().set_len((256 << 20) + 1).unwrap();
     assert!(unpack(&large, &folder).unwrap_err().to_string().starts_with(too_large));

@@ -1,7 +1,7 @@
-//! Unpacking a bundle.
+//! Unpacks a bundle.
 //!
-//! - INVARIANT: nothing is written outside of the folder, and no link is made.
-//! - Nothing of it runs.
+//! - INVARIANT: writes nothing outside the folder, and creates no symlinks.
+//! - Runs none of its code.
 
 use ironcurtain_paths::bounded_read;
 use std::fs::{self, DirBuilder, File, Permissions};
@@ -11,50 +11,50 @@ use std::path::{Path, PathBuf};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-/// The most that a bundle may become, in bytes.
+/// Maximum unpacked size in bytes.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// The most that it may have packed, in bytes: the list of its files is held in memory.
+/// Maximum packed size in bytes; limits the file list, which is held in memory.
 const MOST_PACKED: u64 = 256 << 20;
 
-/// The most files.
+/// Maximum number of files.
 const MOST_FILES: usize = 50_000;
 
-/// Why a bundle is not unpacked.
+/// Failure to unpack a bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
-    /// It cannot be read.
-    #[error("`{file}` is no bundle that can be read: {source}")]
+    /// The file could not be read as a ZIP archive.
+    #[error("failed to read bundle `{file}`: {source}")]
     Read {
-        /// The bundle.
+        /// Path of the bundle.
         file: PathBuf,
-        /// The unpacker's answer.
+        /// Error of the ZIP reader.
         source: ZipError,
     },
-    /// It is not for us to unpack.
-    #[error("`{0}` in the bundle would lie outside of it, or is a link; nothing was added")]
+    /// A file in the bundle is unsafe to unpack.
+    #[error("`{0}` in the bundle is a symlink or outside its folder; nothing was added")]
     Outside(String),
-    /// It is too large.
+    /// The bundle is too large.
     #[error(
         "the bundle is larger than {} MB packed or {} MB unpacked, or has more than {MOST_FILES} files; nothing was added",
         MOST_PACKED >> 20,
         MOST_BYTES >> 20
     )]
     TooLarge,
-    /// The folder cannot be written.
-    #[error("`{path}` cannot be written: {source}")]
+    /// A file could not be written.
+    #[error("failed to write `{path}`: {source}")]
     Write {
-        /// The path.
+        /// Path of the file.
         path: PathBuf,
-        /// The operating system's answer.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
-/// Unpacks a bundle into a folder, in place of what is there.
+/// Unpacks a bundle to a folder, replacing its previous content.
 ///
 /// # Errors
-/// [`UnpackError`]; then the folder is gone.
+/// [`UnpackError`], in which case the folder is removed.
 pub(super) fn unpack(bundle: &Path, folder: &Path) -> Result<(), UnpackError> {
     let read = |source| UnpackError::Read { file: bundle.to_path_buf(), source };
     let file = bounded_read::open(bundle).map_err(|problem| read(problem.into()))?;
@@ -109,7 +109,7 @@ fn make(folder: &Path) -> Result<(), UnpackError> {
     made.map_err(|source| UnpackError::Write { path: folder.to_path_buf(), source })
 }
 
-/// Removes a folder, if it is there.
+/// Removes a folder, if it exists.
 fn remove(folder: &Path) -> Result<(), UnpackError> {
     match fs::remove_dir_all(folder) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {

@@ -1,4 +1,4 @@
-//! The options of `servers add`, and the server that they name.
+//! Options of `servers add`, and the server that they describe.
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -8,65 +8,65 @@ use ironcurtain_secrets::{SecretName, SecretNameError};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// The longest snippet.
+/// Maximum size of a snippet in bytes.
 const LONGEST_SNIPPET: u64 = 64 * 1024;
 
-/// Package runners, which makers tell people to type.
+/// Package runners that servers' documentation uses.
 pub(super) const RUNNERS: [&str; 2] = ["npx", "uvx"];
 
-/// The server to add, and its settings.
+/// Server to add, and its settings.
 #[derive(Debug, Args)]
 pub struct AddOptions {
-    /// The server: an id of `servers catalog`, a package (`npm:NAME`, `pypi:NAME`), an `https://` address, a bundle (`FILE.mcpb`), a
-    /// file with what its makers print for agent clients, or `-` to read that from standard input (then with `--yes` or `--later`).
-    /// What follows `npx` or `uvx` is the server's command.
+    /// Server to add: an id from `servers catalog`, a package (`npm:NAME`, `pypi:NAME`), an `https://` address, a bundle
+    /// (`FILE.mcpb`), a file with the client settings from the server's documentation, or `-` to read such settings from standard
+    /// input (requires `--yes` or `--later`). Everything from `npx` or `uvx` on is the server's command.
     #[arg(required = true)]
     what: Vec<String>,
-    /// Name to give it, instead of its own.
+    /// Name for the server. Default: its own.
     #[arg(long)]
     name: Option<String>,
-    /// Folder its package is installed in, instead of having it installed.
+    /// Folder where its package is already installed.
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
-    /// Values that it must be told.
+    /// Value of a setting that the server requires.
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
-    /// Give it a secret of yours as this variable or header.
+    /// Pass a stored secret as this variable or header.
     #[arg(long = "secret", value_name = "KEY=NAME", value_parser = given_secret)]
     secrets: Vec<(String, SecretName)>,
-    /// Type a token for an address: it is kept as a secret, and sent as `Authorization: Bearer ...`.
+    /// Type a token for an address; it is stored as a secret and sent as `Authorization: Bearer ...`.
     #[arg(long)]
     pub(super) token: bool,
-    /// Secrets of a bundle that it may do without, and is to.
+    /// Leave out an optional secret of a bundle.
     #[arg(long, value_name = "NAME")]
     without: Vec<String>,
-    /// Replace a server of this name.
+    /// Replace an existing server of this name.
     #[arg(long)]
     pub(super) replace: bool,
-    /// Add it without asking, and give it nothing that it wants beyond what its entry opens.
+    /// Add it without asking, and allow nothing beyond what its entry allows.
     #[arg(long)]
     pub(super) yes: bool,
-    /// Only write its entry: nothing is downloaded, started or connected to.
+    /// Only write its entry; download, start and connect to nothing.
     #[arg(long, conflicts_with = "yes")]
     pub(super) later: bool,
-    /// Make the sandboxes although this is root. For containers.
+    /// Create the sandboxes even when running as root, for example in a container.
     #[arg(long)]
     pub(super) allow_root: bool,
 }
 
 impl AddOptions {
-    /// The file of a bundle, where one is named.
+    /// Returns the file of the bundle, if the server is one.
     pub(super) fn bundle_file(&self) -> Option<&Path> {
         let [only] = self.what.as_slice() else { return None };
         Some(Path::new(only)).filter(|file| Bundle::is_named_so(file))
     }
 
-    /// Returns `true` if its package is in a folder that the user named.
+    /// Returns whether the user named a folder where the package is installed.
     pub(super) fn is_installed(&self) -> bool {
         self.from.is_some()
     }
 
-    /// The server that is named.
+    /// Returns the server to add.
     pub(super) fn addition(&self, home: &Home, bundle: Option<&Bundle>) -> anyhow::Result<Addition> {
         if let Some(bundle) = bundle {
             return self.of_bundle(home, bundle);
@@ -77,16 +77,14 @@ impl AddOptions {
             [runner, ..] if RUNNERS.contains(&runner.as_str()) => {
                 return Ok(Addition::command(home, &self.what, &choices)?);
             }
-            [_, unexpected, ..] => bail!("unexpected argument `{unexpected}`; name one server at a time"),
+            [_, unexpected, ..] => bail!("unexpected argument `{unexpected}`; add one server at a time"),
             [] => bail!("no server is named"),
         };
         if self.token && !what.contains("://") {
-            bail!(
-                "`--token` is for a server at an address; give any other one a secret with `--secret KEY=NAME`"
-            );
+            bail!("`--token` requires a server at an address; for other servers, use `--secret KEY=NAME`");
         }
         let is_file = what == "-" || what.ends_with(".json") || what.contains('/') && !what.contains(':');
-        // The name of a package of npm looks like a path, and is none unless there is one.
+        // A scoped npm package name looks like a path; it is one only if that file exists.
         let is_package = what.starts_with('@') && !Path::new(what).exists();
         if is_file && !is_package {
             return Ok(Addition::snippet(home, &snippet(what)?, &choices)?);
@@ -107,8 +105,9 @@ impl AddOptions {
 
     fn choices(&self) -> anyhow::Result<AdditionChoices> {
         let from = self.from.as_ref();
-        let from =
-            from.map(|dir| dir.canonicalize().with_context(|| format!("`{}` cannot be used", dir.display())));
+        let from = from.map(|dir| {
+            dir.canonicalize().with_context(|| format!("failed to open the folder `{}`", dir.display()))
+        });
         Ok(AdditionChoices {
             name: self.name.clone(),
             from: from.transpose()?,
@@ -118,7 +117,7 @@ impl AddOptions {
     }
 }
 
-/// The text of a file, or of standard input.
+/// Reads a file, or standard input for `-`.
 fn snippet(file: &str) -> anyhow::Result<String> {
     let mut text = String::new();
     if file == "-" {
@@ -138,10 +137,10 @@ fn snippet(file: &str) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// A text that sets nothing.
+/// Error of an option that is not `NAME=VALUE`.
 #[derive(Debug, thiserror::Error)]
 pub enum NotASetting {
-    #[error("write it as `NAME=VALUE`")]
+    #[error("expected `NAME=VALUE`")]
     NoValue,
     #[error(transparent)]
     Secret(#[from] SecretNameError),
@@ -152,7 +151,7 @@ fn setting(text: &str) -> Result<(String, String), NotASetting> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Parses the variable or header of a given secret, and the secret's name.
+/// Parses `KEY=NAME`: a variable or header, and the name of the secret to pass in it.
 pub fn given_secret(text: &str) -> Result<(String, SecretName), NotASetting> {
     let (key, name) = setting(text)?;
     Ok((key, SecretName::try_from(name.as_str())?))

@@ -1,4 +1,4 @@
-//! A token for a server at an address, typed by the user.
+//! Token for a server at an address, typed by the user.
 
 use crate::screen::Screen;
 use crate::secrets::TypedSecret;
@@ -7,14 +7,14 @@ use ironcurtain_config::Servers;
 use ironcurtain_config::home::Home;
 use ironcurtain_secrets::SecretName;
 
-/// A token that is kept once its server is added.
+/// Token to store once its server is added.
 pub(super) struct Token {
     name: SecretName,
     typed: TypedSecret,
 }
 
 impl Token {
-    /// Asks for the token, and has the server's entry name it.
+    /// Prompts for the token, and refers to it in the server's entry.
     pub(super) fn typed(home: &Home, adding: &mut Addition, screen: Screen) -> anyhow::Result<Self> {
         let name = SecretName::try_from(format!("{}-token", adding.name).as_str())?;
         let others = Servers::load(home)?;
@@ -22,18 +22,19 @@ impl Token {
             others.iter().find(|server| server.name != adding.name && server.secret_names().contains(&name));
         if let Some(other) = taken {
             anyhow::bail!(
-                "the server `{}` has the secret `{name}`; give this one another name with `--name`",
+                "the secret `{name}` already belongs to the server `{}`; give this server another name with `--name`",
                 other.name
             );
         }
         adding.give("Authorization", &name);
-        let typed = TypedSecret::ask(&format!("The token for `{}`", adding.name), false, screen)?;
-        let typed =
-            typed.ok_or_else(|| anyhow::anyhow!("nothing was added: there is no place to keep the token"))?;
+        let typed = TypedSecret::ask(&format!("Token for `{}`", adding.name), false, screen)?;
+        let typed = typed.ok_or_else(|| {
+            anyhow::anyhow!("nothing was added: there is no keyring or encrypted file to store the token in")
+        })?;
         Ok(Self { name, typed })
     }
 
-    /// Keeps it.
+    /// Stores the token.
     pub(super) fn keep(self) -> anyhow::Result<()> {
         self.typed.keep(&self.name)
     }

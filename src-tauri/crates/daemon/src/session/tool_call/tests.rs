@@ -134,7 +134,7 @@ fn an_argument_that_is_one_thing_to_us_and_another_to_the_server_is_refused() {
     // To the library that reads it, this object is the text in it; the server would be sent the object.
     assert_eq!(
         read(r#"{"$serde_json::private::RawValue":"\"/a\""}"#).unwrap_err(),
-        "`path`: `$serde_json::private::RawValue` is not taken as a name at line 1 column 33"
+        "`path`: `$serde_json::private::RawValue` is not accepted as a name at line 1 column 33"
     );
     let alike = r#"{"RawValue":"\"/a\""}"#;
     assert_eq!(read(alike).unwrap()["path"], serde_json::json!({ "RawValue": "\"/a\"" }));
@@ -150,7 +150,7 @@ fn a_number_that_the_server_could_take_for_another_than_was_judged_is_refused() 
     };
     assert_eq!(
         read("123456789012345678901234567890").unwrap_err(),
-        "`n`: a whole number of 30 digits is more than is read exactly"
+        "`n`: a whole number of 30 digits cannot be read exactly"
     );
     assert!(read("1e400").unwrap_err().starts_with("`n`: number out of range"));
     for number in

@@ -1,8 +1,8 @@
-//! The fewest changes that turn one list of lines into another.
+//! Minimal changes that turn one list of lines into another.
 //!
-//! - Myers' greedy search. Of several shortest ways it takes the one that the reference takes.
-//! - Bounded: after [`CHANGE_LIMIT`] changed lines a search that gives up in time takes over, whose
-//!   result is correct but may be longer, and another of the shortest.
+//! - Myers' greedy search. Of several shortest results it picks the reference's.
+//! - Bounded: after [`CHANGE_LIMIT`] changed lines a search with a deadline takes over, whose result is correct but may be
+//!   longer or a different shortest one.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 const CHANGE_LIMIT: i64 = 1000;
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The kind of change to a line.
+/// Kind of change to a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
     Same,
@@ -21,7 +21,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The sign of the line in a diff.
+    /// Returns the sign of the line in a diff.
     pub(super) fn sign(self) -> char {
         match self {
             Self::Same => ' ',
@@ -31,26 +31,26 @@ impl Kind {
     }
 }
 
-/// The same thing that happens to some lines in a row.
+/// Consecutive lines with the same kind of change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Change {
     pub(super) kind: Kind,
     pub(super) count: usize,
 }
 
-/// The changes from `old` to `new`.
+/// Returns the changes from `old` to `new`.
 pub(super) fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
     Search::new(old, new).run().unwrap_or_else(|| approximate(old, new))
 }
 
-/// The furthest a way has come on its diagonal (lines of old minus lines of new).
+/// Furthest point of a path on its diagonal (lines of old minus lines of new).
 #[derive(Clone, Copy)]
 struct Reach {
     old: i64,
     last: Option<usize>,
 }
 
-/// A change and the one before it on the same way.
+/// A change and the previous one on the same path.
 struct Step {
     change: Change,
     previous: Option<usize>,
@@ -61,7 +61,7 @@ struct Search<'a> {
     new: &'a [&'a str],
     steps: Vec<Step>,
     reached: HashMap<i64, Reach>,
-    /// Beyond these diagonals a way has met the end of a text: nothing more is to be had there.
+    /// Range of useful diagonals: beyond them a path has reached the end of a text.
     diagonals: (i64, i64),
 }
 
@@ -89,7 +89,7 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// One change more, to `diagonal`; the end if that reaches it.
+    /// Extends the paths by one change to `diagonal`; returns the end point if that reaches it.
     fn advance(&mut self, diagonal: i64) -> Option<Reach> {
         let new_length = length(self.new);
         let below = self.reached.remove(&diagonal.saturating_sub(1));
@@ -122,7 +122,7 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// Goes on over lines that are the same; returns where that is in the new text.
+    /// Skips equal lines; returns the position in the new text.
     fn follow(&mut self, reach: &mut Reach, diagonal: i64) -> i64 {
         let at = |lines: &'a [&'a str], position: i64| lines.get(usize::try_from(position).ok()?);
         let mut new = reach.old.saturating_sub(diagonal);
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_and_many_changes_lead_from_one_text_to_the_other() {
+    fn few_and_many_changes_produce_the_new_text() {
         let numbers: Vec<String> = (0..3000).map(|number| number.to_string()).collect();
         let old: Vec<&str> = numbers.iter().map(String::as_str).collect();
         let mut few = old.clone();
@@ -213,7 +213,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_becomes_any_other(old in "[abc]{0,40}", new in "[abc]{0,40}") {
+        fn changes_turn_any_text_into_any_other(old in "[abc]{0,40}", new in "[abc]{0,40}") {
             let old: Vec<&str> = old.split("").collect();
             let new: Vec<&str> = new.split("").collect();
             proptest::prop_assert_eq!(applied(&changes(&old, &new), &old, &new), new);
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(way, [Kind::Same, Kind::Removed, Kind::Added, Kind::Same].map(change));
     }
 
-    /// The lines that the changes make of `old`, taking added lines from `new`.
+    /// Applies the changes to `old`, taking added lines from `new`.
     fn applied<'a>(changes: &[Change], old: &[&'a str], new: &[&'a str]) -> Vec<&'a str> {
         let (mut old_at, mut new_at) = (0, 0);
         let mut result = Vec::new();

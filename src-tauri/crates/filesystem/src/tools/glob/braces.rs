@@ -1,17 +1,17 @@
 //! Braces in patterns: `{one,other}` and `{1..3}`.
 //!
-//! - Bounded in the number of results and in their size; what is over the bound is left out.
+//! - The number and size of the results are limited; the rest is dropped.
 
-/// The most patterns that one pattern stands for.
+/// Maximum number of patterns that one pattern expands to.
 const COUNT_LIMIT: usize = 2000;
 
-/// The most characters that these patterns have together.
+/// Maximum number of characters in these patterns together.
 const SIZE_LIMIT: usize = 256 * 1024;
 
-/// The depth to which braces may nest; what is deeper is taken literally.
+/// Maximum nesting depth; deeper braces are literal.
 const DEPTH_LIMIT: usize = 32;
 
-/// The patterns without braces that a pattern stands for.
+/// Expands a pattern into patterns without braces.
 pub(super) fn expand(pattern: &str) -> Vec<String> {
     let characters: Vec<char> = pattern.chars().collect();
     expand_slice(&characters, 0)
@@ -27,7 +27,7 @@ fn expand_slice(pattern: &[char], depth: usize) -> Vec<String> {
             rest = after;
             continue;
         }
-        // An escaped character stays escaped, and is no brace.
+        // An escaped character stays escaped and never opens a set.
         let taken = if *first == '\\' { 2 } else { 1 };
         let text: String = rest.iter().take(taken).collect();
         results.iter_mut().for_each(|result| result.push_str(&text));
@@ -36,7 +36,7 @@ fn expand_slice(pattern: &[char], depth: usize) -> Vec<String> {
     results
 }
 
-/// The alternatives of a brace set, read from behind its opening brace, and the rest behind the closing one.
+/// Parses a brace set after its opening brace; returns the alternatives and the rest after the closing brace.
 fn set(inside: &[char], depth: usize) -> Option<(Vec<String>, &[char])> {
     let (parts, after) = split(inside)?;
     let deeper = depth.saturating_add(1);
@@ -47,7 +47,7 @@ fn set(inside: &[char], depth: usize) -> Option<(Vec<String>, &[char])> {
     Some((choices, after))
 }
 
-/// The parts between commas up to the closing brace that belongs to this set.
+/// Splits at top-level commas up to the matching closing brace.
 fn split(inside: &[char]) -> Option<(Vec<&[char]>, &[char])> {
     let (mut parts, mut start, mut open, mut escaped) = (Vec::new(), 0_usize, 0_usize, false);
     for (index, character) in inside.iter().enumerate() {
@@ -73,13 +73,13 @@ fn split(inside: &[char]) -> Option<(Vec<&[char]>, &[char])> {
     None
 }
 
-/// Braces around one thing are no set, but there may be sets inside.
+/// Treats braces around a single item as literal; there may be sets inside.
 fn literal(single: &[char], depth: usize) -> Option<Vec<String>> {
     let inner = expand_slice(single, depth);
     (inner.len() > 1).then(|| inner.into_iter().map(|text| format!("{{{text}}}")).collect())
 }
 
-/// `1..3`, `c..a`, `01..10..2`.
+/// Expands `1..3`, `c..a` or `01..10..2`.
 fn sequence(single: &[char]) -> Option<Vec<String>> {
     let text: String = single.iter().collect();
     let mut ends = text.split("..");
@@ -115,7 +115,7 @@ fn numbers(from: i64, to: i64, step: usize) -> impl Iterator<Item = i64> {
     let (low, high) = (from.min(to), from.max(to));
     let rising = (low..=high).step_by(step).take(COUNT_LIMIT).map(move |number| (from <= to, number));
     rising.map(move |(forward, number)| {
-        // Counted from the start, also when counting down.
+        // Steps count from the start, also when counting down.
         if forward { number } else { from.saturating_sub(number.saturating_sub(low)) }
     })
 }

@@ -1,17 +1,17 @@
-//! A pattern for one name: `*`, `?`, `[classes]` and `@(groups|of)` `+(them)`.
+//! A pattern for one name: `*`, `?`, `[classes]`, `@(group|list)` and `+(repeats)`.
 //!
-//! - Matching follows all ways at once, as a set of places in the name. Nested groups still
-//!   multiply, so each match has a budget; a pattern that exceeds it does not match.
+//! - Matching follows all alternatives at once, as a set of positions in the name. Nested groups still multiply, so each
+//!   match has a step limit; a pattern that exceeds it does not match.
 
 use std::cell::Cell;
 
-/// The depth to which groups may nest; what is deeper is taken literally.
+/// Maximum nesting depth; deeper groups are literal.
 const DEPTH_LIMIT: usize = 8;
 
-/// The most steps that one match may take.
+/// Maximum number of steps of one match.
 const STEP_LIMIT: usize = 20_000;
 
-/// Returns `true` if a character belongs to a named set, as `[:digit:]`.
+/// Membership test of a named character set such as `[:digit:]`.
 type Set = fn(char) -> bool;
 
 /// A pattern for one name.
@@ -62,7 +62,7 @@ fn tokens(mut pattern: &[char], depth: usize) -> Vec<Token> {
     tokens
 }
 
-/// `kind(one|other)`, if that is what comes.
+/// Parses `kind(one|other)`, if present.
 fn group(kind: char, rest: &[char], depth: usize) -> Option<(Token, &[char])> {
     if !"?*+@!".contains(kind) {
         return None;
@@ -89,7 +89,7 @@ fn group(kind: char, rest: &[char], depth: usize) -> Option<(Token, &[char])> {
     None
 }
 
-/// `[...]` after its opening bracket, if it closes.
+/// Parses `[...]` after its opening bracket, if it is closed.
 fn class(inside: &[char]) -> Option<(Token, &[char])> {
     let negated = matches!(inside.first(), Some('!' | '^'));
     let mut rest = if negated { inside.get(1..)? } else { inside };
@@ -151,14 +151,14 @@ fn named_set(rest: &[char]) -> Option<(Set, &[char])> {
     })
 }
 
-/// One match of one name.
+/// State of matching one name.
 struct Walk<'a> {
     name: &'a [char],
     steps: Cell<usize>,
 }
 
 impl Walk<'_> {
-    /// The places in the name that the tokens lead to from the given places.
+    /// Returns the positions in the name that the tokens can reach from the given positions.
     fn lead(&self, tokens: &[Token], mut places: Vec<bool>) -> Vec<bool> {
         for token in tokens {
             match self.steps.get().checked_sub(1) {
@@ -202,7 +202,7 @@ impl Walk<'_> {
         ends.fold(vec![false; places.len()], |all, ends| union(&all, &ends))
     }
 
-    /// From each place everywhere onward, except where an alternative leads from there.
+    /// Returns all later positions, except those that an alternative reaches.
     fn but_not(&self, alternatives: &[Vec<Token>], places: &[bool]) -> Vec<bool> {
         let mut all = vec![false; places.len()];
         for (index, _) in places.iter().enumerate().filter(|(_, place)| **place) {

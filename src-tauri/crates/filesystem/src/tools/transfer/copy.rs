@@ -1,4 +1,4 @@
-//! Moves between two file systems or two mounts: copy, make sure, delete.
+//! Moves between file systems or mounts: copy, sync, delete.
 //!
 //! - Modes and modification times are kept; links are copied as links.
 //! - Pipes, sockets and devices are refused before anything is removed.
@@ -13,7 +13,7 @@ use super::Failure;
 use crate::error::ToolError;
 use crate::tools::{Call, list};
 
-/// The greatest depth of a tree.
+/// Maximum depth of a tree.
 const DEPTH_LIMIT: usize = 200;
 
 /// Moves `from/from_name` to `to/to_name`, which must not exist.
@@ -28,13 +28,13 @@ pub(super) fn across(
     let mut copy = Copy { call, made: false };
     if let Err(failure) = copy.entry(from, from_name, to, to_name, path, 0) {
         if copy.made {
-            // What is left of a failed copy is ours; the failure itself is what is told.
+            // The partial copy is ours to remove; the reported error is that of the copy.
             let _ = remove(to, to_name);
         }
         return Err(failure);
     }
     if let Err(error) = remove(from, from_name) {
-        // A single file is still whole where it was, as with a mount of just that file.
+        // A single file is still intact at its source, as with a mount of just that file.
         if !from.symlink_metadata(from_name)?.is_dir() {
             remove(to, to_name)?;
         }
@@ -45,7 +45,7 @@ pub(super) fn across(
 
 struct Copy<'a> {
     call: &'a Call<'a>,
-    /// The destination is of our making.
+    /// Set once this move has created the destination.
     made: bool,
 }
 
@@ -79,7 +79,7 @@ impl Copy<'_> {
         self.file(from, from_name, to, to_name, &metadata)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "two ends, the place for messages, and the depth")]
+    #[expect(clippy::too_many_arguments, reason = "source, destination, path for messages, and depth")]
     fn directory(
         &mut self,
         from: &Dir,
@@ -98,7 +98,7 @@ impl Copy<'_> {
             let name = &entry.file_name;
             self.entry(&source, name, &target, name, &path.join(name), depth.saturating_add(1))?;
         }
-        // Last, since the copied mode may forbid writing.
+        // Set last, because the copied mode may forbid writing.
         target.set_permissions(".", metadata.permissions())?;
         target.try_clone()?.into_std_file().sync_all().or_else(unsupported)?;
         Ok(())
@@ -136,7 +136,7 @@ fn copy_link(_from: &Dir, _from_name: &OsStr, _to: &Dir, _to_name: &OsStr) -> io
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// A directory handle made for looking up paths only cannot be synced.
+/// Ignores the error of syncing a directory handle that was opened for lookups only.
 fn unsupported(error: io::Error) -> io::Result<()> {
     let bad_descriptor = error.raw_os_error() == Some(9);
     let harmless = [io::ErrorKind::InvalidInput, io::ErrorKind::Unsupported];

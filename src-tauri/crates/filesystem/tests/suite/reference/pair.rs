@@ -1,4 +1,4 @@
-//! Two servers on two trees that are alike, and what may differ between their answers.
+//! Two servers on two equal trees, and the normalization of their results.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use crate::client::{Client, directory, ours};
 
-/// Stands for the allowed directory in calls and answers.
+/// Placeholder for the allowed directory in calls and results.
 pub(super) const ROOT: &str = "@ROOT";
 
 const INSTALL: &str = "mkdir -p target/npm && cp tests/package.json tests/package-lock.json tests/.npmrc \
     target/npm/ && npm ci --ignore-scripts --prefix target/npm";
 
-/// Both servers after the handshake, each with a tree of its own.
+/// Both servers after the handshake, each with its own tree.
 pub(super) struct Pair {
     _keep: tempfile::TempDir,
     ours: (Client, PathBuf),
@@ -28,7 +28,7 @@ impl Pair {
             .join("../../../target/npm/node_modules/@modelcontextprotocol/server-filesystem/dist/index.js");
         assert!(script.is_file(), "the reference server is not installed; run: {INSTALL}");
         let (keep, root) = directory();
-        // Names of one length, so that columns stay where they are.
+        // Names of equal length, so that columns stay aligned.
         let roots = [root.join("ours"), root.join("ref.")];
         fs::write(root.join("outside"), "").expect("file");
         for root in &roots {
@@ -38,7 +38,7 @@ impl Pair {
         let mut ours = Client::start(ours().arg(&our_root));
         let mut theirs = Client::start(Command::new("node").arg(script).arg(&their_root));
         for client in [&mut ours, &mut theirs] {
-            client.greet("2025-06-18", &json!({}));
+            client.handshake("2025-06-18", &json!({}));
         }
         Self { _keep: keep, ours: (ours, our_root), theirs: (theirs, their_root) }
     }
@@ -64,7 +64,7 @@ impl Pair {
     }
 }
 
-/// Evens out what may differ anywhere: moments, and the call and path at the end of some errors.
+/// Normalizes what may differ anywhere: times, and the call and path at the end of some errors.
 fn alike(answer: &str) -> String {
     let mut alike: Vec<String> = Vec::new();
     for line in answer.split("\\n") {
@@ -75,7 +75,7 @@ fn alike(answer: &str) -> String {
         });
     }
     let mut alike = alike.join("\\n");
-    // The reference does not name the directory that it could not read as a file.
+    // The reference does not name a directory that it failed to read as a file.
     let directory = "EISDIR: illegal operation on a directory, read";
     if let Some(at) = alike.find(directory) {
         let end = at + directory.len();

@@ -1,9 +1,9 @@
-//! Reads roles under conditions.
+//! Parses conditional roles.
 //!
-//! - A condition is about an argument that a call can have: one about any other would hold always, or never.
-//! - It takes roles away from those of the default, or adds to them. What carries no role by default gets none: a call
-//!   that misses the condition would not be judged by what it names.
-//! - A number in it is one that every program tells from its neighbours: the server must see the condition as we do.
+//! - A condition must refer to an argument of the tool; otherwise it would hold always, or never.
+//! - It removes roles from the default or adds to them. An argument without default roles cannot get any: a call that
+//!   misses the condition would not be judged by that argument.
+//! - Numbers must be read alike by every program, because the server must evaluate the condition as we do.
 
 use super::super::{AcceptedArguments, ArgumentCondition, ArgumentRoles, ConditionalRoles};
 use super::{ARGUMENTS, Reading};
@@ -34,7 +34,7 @@ struct StoredGuard {
 }
 
 impl Reading<'_> {
-    /// An argument with roles under conditions.
+    /// Parses an argument with conditional roles.
     pub(super) fn conditional(
         &self,
         at: JsonLocation<'_>,
@@ -57,7 +57,7 @@ impl Reading<'_> {
         Ok(ArgumentRoles { when: when.collect::<Result<_, _>>()?, default })
     }
 
-    /// Checks that every condition is about an argument that a call can have.
+    /// Checks that every condition refers to an argument of the tool.
     pub(super) fn check_conditions(
         &self,
         arguments: &[(Arc<str>, ArgumentRoles)],
@@ -70,7 +70,7 @@ impl Reading<'_> {
             if let Some((index, guard)) = guards.find(|(_, guard)| !accepted.knows(&guard.argument)) {
                 let at = JsonLocation::Item(&whens, index);
                 let condition = JsonLocation::Field(&at, "condition");
-                let message = format!("a call of the tool has no argument `{}`", guard.argument);
+                let message = format!("the tool has no argument `{}`", guard.argument);
                 return Err(self.error(JsonLocation::Field(&condition, "arg"), message));
             }
         }
@@ -90,7 +90,7 @@ impl Reading<'_> {
             (None, _) => ArgumentCondition::Never,
             (Some((name, wanted)), None) => self.operator(JsonLocation::Field(&at, &name), &name, wanted)?,
             (Some((one, _)), Some((other, _))) => {
-                let message = format!("has `{one}` and `{other}`: write one condition");
+                let message = format!("has `{one}` and `{other}`: write only one condition");
                 return Err(self.error(at, message));
             }
         };
@@ -104,19 +104,19 @@ impl Reading<'_> {
         wanted: Value,
     ) -> Result<ArgumentCondition, LoadError> {
         if let Some(number) = all_of(&wanted).find(|number| is_beside_others(number)) {
-            return Err(self.error(at, format!("some programs take `{number}` for another number")));
+            return Err(self.error(at, format!("some programs read `{number}` as another number")));
         }
         if let ("in", Value::Array(listed)) = (name, &wanted)
             && let Some(index) = listed.iter().position(Value::is_null)
         {
             return Err(self.error(
                 JsonLocation::Item(&at, index),
-                "is null, which nothing equals: `is` may be `absent`",
+                "is null, which never matches: use `is` with `absent`",
             ));
         }
         match (name, wanted) {
             ("equals" | "in" | "is", Value::Null) => {
-                Err(self.error(at, "is null, which nothing equals: `is` may be `absent`"))
+                Err(self.error(at, "is null, which never matches: use `is` with `absent`"))
             }
             ("equals", wanted) => Ok(ArgumentCondition::Equals(wanted)),
             ("in", wanted) => Ok(ArgumentCondition::In(self.read(at, wanted)?)),
@@ -124,21 +124,21 @@ impl Reading<'_> {
                 let word: String = self.read(at, wanted)?;
                 state(&word).ok_or_else(|| {
                     let message =
-                        format!("`{word}` is not an `is`: write `present`, `absent`, `truthy` or `falsy`");
+                        format!("unknown value `{word}`: write `present`, `absent`, `truthy` or `falsy`");
                     self.error(at, message)
                 })
             }
-            _ => Err(self.error(at, "this condition is not known")),
+            _ => Err(self.error(at, "unknown condition")),
         }
     }
 }
 
-/// A value, or all that are in a list.
+/// Iterates over a single value or the items of a list.
 fn all_of(wanted: &Value) -> impl Iterator<Item = &Value> {
     wanted.as_array().map_or(std::slice::from_ref(wanted), Vec::as_slice).iter()
 }
 
-/// Returns `true` if a number is so large that the nearest `f64` is that of other whole numbers, too.
+/// Returns `true` if a number is so large that its nearest `f64` is also that of other whole numbers.
 fn is_beside_others(value: &Value) -> bool {
     const FIRST: f64 = 9_007_199_254_740_992.0;
     value.as_f64().is_some_and(|number| number.abs() >= FIRST)
@@ -154,13 +154,13 @@ fn state(word: &str) -> Option<ArgumentCondition> {
     }
 }
 
-/// A role under a condition that the default does not have.
+/// Error for a conditional role that the default lacks.
 #[derive(Debug, thiserror::Error)]
 #[error("the default lacks the role `{0}`")]
 struct LackingRole(Role);
 
-/// Checks that roles under a condition are fewer than those of the default, or those and more. `none` names nothing: under a
-/// condition an argument may lose all its roles.
+/// Checks that conditional roles are a subset or a superset of the default. `none` names nothing: under a condition an
+/// argument may lose all its roles.
 fn belong(roles: &[Role], default: &[Role]) -> Result<(), LackingRole> {
     let named =
         |roles: &[Role]| -> Vec<Role> { roles.iter().copied().filter(|role| *role != Role::None).collect() };

@@ -1,4 +1,4 @@
-//! Reads the `if` of a rule.
+//! Parses the `if` of a rule.
 
 use super::super::{DomainsCondition, ListCondition, ListEntry, PathsCondition, RuleCondition};
 use super::{Loading, Reading, field};
@@ -59,24 +59,23 @@ impl Loading<'_> {
                 "domains" => conditions.domains = Some(self.domains(then, at, value)?),
                 "lists" => conditions.lists = Some(self.list_conditions(then, at, value)?),
                 "reaches" => conditions.reaches_nothing = self.reaches_nothing(at, value)?,
-                _ => return Err(reading.error(at, "this condition is not known")),
+                _ => return Err(reading.error(at, "unknown condition")),
             }
         }
         let names_a_resource = conditions.paths.is_some() || conditions.domains.is_some();
         if conditions.reaches_nothing && names_a_resource {
-            let message =
-                "it is about calls that name no path and no address: leave out `paths` and `domains`";
+            let message = "it applies to calls without paths and addresses: remove `paths` and `domains`";
             return Err(reading.error(JsonLocation::Field(&of_rule, "reaches"), message));
         }
         Ok(conditions)
     }
 
-    /// There is one thing to say.
+    /// Parses `reaches`, whose only value is `nothing`.
     fn reaches_nothing(&self, at: JsonLocation<'_>, value: Value) -> Result<bool, LoadError> {
         let stored: String = self.reading.read(at, value)?;
         match stored.as_str() {
             "nothing" => Ok(true),
-            other => Err(self.reading.error(at, format!("`{other}` cannot be said here: write `nothing`"))),
+            other => Err(self.reading.error(at, format!("unknown value `{other}`: write `nothing`"))),
         }
     }
 
@@ -143,8 +142,7 @@ impl Loading<'_> {
             "emails" => &|text| Ok(ListEntry::Email(text.to_lowercase())),
             "identifiers" => &|text| Ok(ListEntry::Identifier(text)),
             other => {
-                let message =
-                    format!("`{other}` is not a way to match: write `domains`, `emails` or `identifiers`");
+                let message = format!("unknown type `{other}`: write `domains`, `emails` or `identifiers`");
                 return Err(self.reading.error(JsonLocation::Field(&at, "matchType"), message));
             }
         };
@@ -152,8 +150,8 @@ impl Loading<'_> {
         Ok(ListCondition { roles, allowed: allowed.into_iter().map(entry).collect::<Result<_, _>>()? })
     }
 
-    /// A pattern for places. One that no host can match only makes a rule that allows useless; a rule that asks or denies
-    /// would let through what it is meant for.
+    /// Parses a pattern. One that no host can match is harmless in an allow rule, but a rule that asks or denies would let
+    /// its target through.
     fn pattern(&self, then: Decision, at: JsonLocation<'_>, text: &str) -> Result<HostPattern, LoadError> {
         match (HostPattern::read(text), then) {
             (Ok(pattern), _) => Ok(pattern),
@@ -164,7 +162,7 @@ impl Loading<'_> {
         }
     }
 
-    /// Puts the values of a list where its `@name` stands.
+    /// Replaces `@name` by the values of the list.
     fn fill_in(
         &self,
         then: Decision,
@@ -178,7 +176,7 @@ impl Loading<'_> {
                 continue;
             };
             let unknown =
-                || self.reading.error(JsonLocation::Item(&at, index), format!("there is no list `{name}`"));
+                || self.reading.error(JsonLocation::Item(&at, index), format!("unknown list `{name}`"));
             filled.extend_from_slice(self.lists.find(name, then).ok_or_else(unknown)?);
         }
         Ok(filled)
@@ -188,7 +186,7 @@ impl Loading<'_> {
 impl Reading<'_> {
     fn roles(&self, at: JsonLocation<'_>, names: &[String]) -> Result<Vec<Role>, LoadError> {
         let role = |(index, name): (usize, &String)| {
-            let unknown = || self.error(JsonLocation::Item(&at, index), format!("there is no role `{name}`"));
+            let unknown = || self.error(JsonLocation::Item(&at, index), format!("unknown role `{name}`"));
             Role::parse(name).ok_or_else(unknown)
         };
         names.iter().enumerate().map(role).collect()

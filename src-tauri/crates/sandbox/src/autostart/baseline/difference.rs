@@ -1,6 +1,6 @@
-//! The difference between a file and what was there when its root became writable.
+//! Compares a file with the baseline of its root.
 //!
-//! - A file that nobody had come to then, and that may have been there as it is, is told from one that is certainly new.
+//! - Distinguishes a file that is certainly new from one that the baseline's walk may have missed.
 
 use rustix::fs::CWD;
 
@@ -14,18 +14,18 @@ use crate::{
     place::is_below,
 };
 
-/// The difference of a file to what was there.
+/// Difference between a file and the baseline.
 pub(in crate::autostart) struct BaselineDifference {
     pub(in crate::autostart) change: ChangeKind,
-    /// The content that was there, if it was kept.
+    /// Previous content, if it was kept.
     pub(in crate::autostart) before: Option<Vec<u8>>,
-    /// It is certain that there is one, and what it is.
+    /// True if the kind of difference is certain.
     pub(in crate::autostart) is_known: bool,
 }
 
 impl Baseline {
-    /// The difference between `now`, at `path`, and what was there; none where the sandbox made none. `named` paths can be written whatever is closed around
-    /// them; `is_config` says that it is a configuration of git's, which is written anew whenever a line of it changes.
+    /// Compares `now`, at `path`, with the baseline. Returns `None` if the sandbox changed nothing. Paths in `named` are writable
+    /// even if closed. `is_config` marks a git configuration, which git rewrites completely when any line changes.
     pub(in crate::autostart) fn difference<'a>(
         &self,
         path: &str,
@@ -45,7 +45,7 @@ impl Baseline {
                 Cover::Doubtful => false,
             };
             let is_same = same && !(named && entry.stamp != *now);
-            // Another file in the place of a closed one says nothing by its content: that may be of another sandbox's making.
+            // The content of a file that replaced a closed one proves nothing: another sandbox may have written it.
             let is_open = entry.cover == Cover::None;
             let reads_the_same = || is_open && before.is_some() && content() == before;
             return if is_same || reads_the_same() { None } else { differs(ChangeKind::Changed, true) };
@@ -64,15 +64,15 @@ impl Baseline {
         }
     }
 
-    /// True if a file or its name was written since. That something has merely touched it, as a backup does with a hard link
-    /// or a program with its mode, says less.
+    /// Returns true if a file or its name was written since. Metadata changes alone, such as a hard link by a backup or a changed
+    /// mode, do not count.
     fn is_written_since(&self, path: &str, now: &FileStamp) -> bool {
         now.written >= self.since
             || now.born.is_some_and(|born| born >= self.since)
             || FileStamp::of(CWD, above(path)).is_ok_and(|folder| folder.changed >= self.since)
     }
 
-    /// True if a path lies in a folder that was closed and is still there.
+    /// Returns true if a path is in a folder that was closed and still exists.
     fn is_below_cover(&self, path: &str) -> bool {
         path.rmatch_indices('/').filter_map(|(at, _)| path.get(..at)).any(|above| {
             let here = FileStamp::of(CWD, above);
@@ -85,7 +85,7 @@ impl Baseline {
         })
     }
 
-    /// True if a file or folder came from another path, where it was closed or is known as it is.
+    /// Returns true if a file or folder was moved from another path, where it was closed or is known to be unchanged.
     fn was_elsewhere(&self, now: &FileStamp) -> bool {
         let before = self.files.get(&now.identity()).and_then(|path| self.entries.get(path));
         before.is_some_and(|entry| match entry.cover {
@@ -94,8 +94,8 @@ impl Baseline {
         })
     }
 
-    /// True if a folder that a path is in was made since, or moved to where it is. That something in it has changed says
-    /// nothing: git writes in its own all the time, but for the one with hooks.
+    /// Returns true if a folder around a path was created or moved since. Changes inside it prove nothing: git writes to its folder
+    /// all the time, except to the one with hooks.
     fn came_with_its_folder(&self, path: &str) -> bool {
         let hooks = above(path);
         if last(hooks) == "hooks" && FileStamp::of(CWD, hooks).is_ok_and(|stamp| stamp.changed >= self.since)
@@ -105,14 +105,14 @@ impl Baseline {
         self.came(above(path))
     }
 
-    /// Returns whether a folder of the list, or all that it has in it, came since.
+    /// Returns whether a listed folder, or everything in it, is new.
     pub(in crate::autostart) fn is_new_folder(&self, folder: &str) -> bool {
         let below = format!("{folder}/");
         let known = self.entries.range(below.clone()..).next();
         !known.is_some_and(|(path, _)| path.starts_with(&below)) && (self.whole || self.came(folder))
     }
 
-    /// True if a folder, or one around it, was made since or moved to where it is.
+    /// Returns true if a folder, or one around it, was created or moved since.
     pub(in crate::autostart) fn came(&self, folder: &str) -> bool {
         let ends = std::iter::once(folder.len()).chain(folder.rmatch_indices('/').map(|(at, _)| at));
         let folders = ends.filter_map(|end| folder.get(..end));

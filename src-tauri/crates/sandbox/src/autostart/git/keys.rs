@@ -1,29 +1,29 @@
-//! The keys by which git runs something, or reads more configuration, as git-config(1) has them.
+//! Keys that make git run a program or read more configuration, from git-config(1).
 
-/// The base of paths in a configuration, and the folders that they may lead to.
+/// Base folder of paths in a configuration, and the paths that they may refer to.
 pub(in crate::autostart) struct ConfigPaths<'a> {
-    /// True if a path lies where everything is looked at.
+    /// Returns true if a path is in a place where everything is checked.
     pub(in crate::autostart) inside: &'a dyn Fn(&str) -> bool,
-    /// The folder of the configuration.
+    /// Folder of the configuration.
     pub(in crate::autostart) folder: &'a str,
 }
 
-/// All keys of these sections.
+/// Sections of which every key counts.
 const SECTIONS: &[&str] = &[
     "include",
     "includeif",
-    // Which transports may be used: those that run a command are not, unless this says so.
+    // Selects the permitted transports; without it, transports that run a command are not.
     "protocol",
     "sendemail",
     "instaweb",
     "hook",
-    // Programs that git starts for its users: git-lfs and git-annex.
+    // Programs that git starts for git-lfs and git-annex.
     "lfs.customtransfer",
     "lfs.extension",
     "annex",
 ];
 
-/// Whole keys, without the part in the middle.
+/// Whole keys, without the subsection.
 const KEYS: &[&str] = &[
     "core.gitproxy",
     "core.hookspath",
@@ -54,7 +54,7 @@ const KEYS: &[&str] = &[
     "svn.authorsprog",
 ];
 
-/// The last parts of keys that name a program, in git and in what is written for it.
+/// Last parts of keys that name a program, in git and its extensions.
 const ENDINGS: &[&str] = &[
     "askpass",
     "cmd",
@@ -79,7 +79,7 @@ const ADDRESSES: &[&str] = &[
     "remote.pushdefault",
 ];
 
-/// The commands that an alias may begin with, and the long options it may have.
+/// Commands that an alias may start with, and the long options it may have.
 const ALIASES: &[&str] = &[
     "add", "branch", "checkout", "commit", "diff", "fetch", "log", "pull", "push", "reset", "restore",
     "show", "stash", "status", "switch", "tag",
@@ -99,7 +99,7 @@ const OPTIONS: &[&str] = &[
     "--stat",
 ];
 
-/// True if a key with this value makes git run something; the key as git lists it.
+/// Returns true if a key, as git lists it, makes git run a program when it has this value.
 pub(super) fn runs(key: &str, value: &str, paths: &ConfigPaths<'_>) -> bool {
     let (section, rest) = key.split_once('.').unwrap_or((key, ""));
     let name = rest.rsplit('.').next().unwrap_or_default();
@@ -123,7 +123,7 @@ pub(super) fn runs(key: &str, value: &str, paths: &ConfigPaths<'_>) -> bool {
     names_program(key, value)
 }
 
-/// Returns whether the value of a key is the command line of a program.
+/// Returns whether the value of a key is a command line.
 pub(super) fn names_program(key: &str, value: &str) -> bool {
     let (section, rest) = key.split_once('.').unwrap_or((key, ""));
     let name = rest.rsplit('.').next().unwrap_or_default();
@@ -131,13 +131,13 @@ pub(super) fn names_program(key: &str, value: &str) -> bool {
     let named = KEYS.contains(&short.as_str())
         || section == "pager"
         || ENDINGS.iter().any(|ending| name.ends_with(ending));
-    // An empty helper forgets those before it.
+    // An empty helper resets the list of earlier ones.
     let says_whether =
         ["pager", "color"].contains(&section) || short == "core.fsmonitor" || name.ends_with("exec");
     named && !(says_whether && is_boolean(value)) && !(short == "credential.helper" && value.is_empty())
 }
 
-/// Returns whether a configuration mentions a key that has git run or read something. git has no other way to write a key.
+/// Returns whether a configuration mentions a key that makes git run or read something. Git has no escapes for keys.
 pub(super) fn may_run(text: &[u8]) -> bool {
     if super::plain::is_harmless(text) {
         return false;
@@ -148,7 +148,7 @@ pub(super) fn may_run(text: &[u8]) -> bool {
     words.any(|word| lower.windows(word.len()).any(|part| part == word.as_bytes()))
 }
 
-/// True if an address names a program that is to talk for git, as `ext::` does.
+/// Returns true if an address names a remote helper, as `ext::` does.
 fn has_helper(address: &str) -> bool {
     address.split_once("::").is_some_and(|(helper, _)| !helper.contains(['/', '[', '@']))
         || address.starts_with('-')
@@ -167,13 +167,13 @@ fn is_boolean(value: &str) -> bool {
 }
 
 impl ConfigPaths<'_> {
-    /// True if a path in the configuration leads to where everything is looked at.
+    /// Returns true if a path in the configuration leads to a place where everything is checked.
     pub(in crate::autostart) fn lead_inside(&self, path: &str) -> bool {
         resolve(self.folder, path).is_some_and(|path| (self.inside)(&path))
     }
 }
 
-/// The path that is meant in a folder, by name alone.
+/// Resolves a path relative to a folder, lexically.
 pub(in crate::autostart) fn resolve(folder: &str, path: &str) -> Option<String> {
     let path = if path.starts_with('/') { path.to_owned() } else { format!("{folder}/{path}") };
     let mut parts: Vec<&str> = Vec::new();
@@ -181,7 +181,7 @@ pub(in crate::autostart) fn resolve(folder: &str, path: &str) -> Option<String> 
         match part {
             "" | "." => {}
             ".." => _ = parts.pop()?,
-            // Of the person's home, or of git's own making.
+            // The path starts at a home, or is expanded by git.
             _ if parts.is_empty() && part.starts_with(['~', '%']) => return None,
             _ => parts.push(part),
         }

@@ -1,6 +1,6 @@
-//! Configurations as git writes them by itself, told without asking git.
+//! Recognizes configurations as git itself writes them, without running git.
 //!
-//! - INVARIANT: every line is a section or a setting of the list, in the plainest way of writing them. Others are asked about.
+//! - INVARIANT: every line is a section or a setting of the list, in the simplest syntax. Git is run for all others.
 
 const HARMLESS: &[(&str, &[&str])] = &[
     (
@@ -23,7 +23,7 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ("branch", &["merge", "rebase"]),
 ];
 
-/// True if nothing in a configuration makes git run something; no answer is no.
+/// Returns true if nothing in a configuration makes git run a program; false if unknown.
 pub(super) fn is_harmless(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(lines_are_harmless)
 }
@@ -63,13 +63,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_git_writes_by_itself_is_harmless() {
+    fn configurations_written_by_git_are_harmless() {
         let text = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n# x\n\n[remote \"origin\"]\n\turl = https://example.org/a.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n";
         assert!(is_harmless(text.as_bytes()));
     }
 
     #[test]
-    fn what_is_not_known_is_not() {
+    fn unknown_lines_are_not_harmless() {
         for line in [
             "[core]\nfsmonitor = evil",
             "[core] fsmonitor = evil",

@@ -1,7 +1,7 @@
-//! The files and folders that a configuration has git read or run.
+//! Files and folders that a configuration makes git read or run.
 //!
-//! - Includes are followed whatever their condition is: a condition on the branch, the folder or a remote can come true later.
-//! - What a program runs in its turn is not followed.
+//! - Conditional includes are always followed, because a condition on the branch, the folder or a remote can become true later.
+//! - Files that a program runs in turn are not followed.
 
 use std::collections::BTreeSet;
 
@@ -11,26 +11,26 @@ use crate::autostart::{
     paths::{above, join},
 };
 
-/// The most configurations that are read for one repository, or for the user.
+/// Maximum number of configurations read for one repository, or for the user.
 const MOST_CONFIGS: usize = 100;
-/// The most files and folders that they name.
+/// Maximum number of files and folders that they refer to.
 const MOST_TARGETS: usize = 1_000;
 
-/// A path that git reads or runs, and what it is then.
+/// Path that git reads or runs, and its kind.
 pub(in crate::autostart) type GitTarget = (String, KnownName);
 
-/// Collects what configurations name.
+/// Collects the paths that configurations refer to.
 #[derive(Debug, Default)]
 pub(in crate::autostart) struct TargetFinder<'a> {
     home: Option<&'a str>,
     seen: BTreeSet<(String, Option<String>)>,
     /// Absolute paths.
     pub(in crate::autostart) found: Vec<GitTarget>,
-    /// Paths relative to the top of whatever work tree git is used in.
+    /// Paths relative to the top of every work tree.
     pub(in crate::autostart) relative: Vec<GitTarget>,
 }
 
-/// The meaning of a setting's value.
+/// Meaning of a setting's value.
 enum ConfigValue<'a> {
     Nothing,
     Include,
@@ -44,18 +44,18 @@ impl<'a> TargetFinder<'a> {
         Self { home, ..Self::default() }
     }
 
-    /// Adds what a configuration at `path` names. `top` is the folder in which git runs programs, where there is only one.
+    /// Adds the references of a configuration at `path`. `top` is the folder in which git runs programs, if there is only one.
     pub(in crate::autostart) fn add_config(&mut self, path: &str, text: &[u8], top: Option<&str>) {
         if !self.seen.insert((path.to_owned(), top.map(str::to_owned))) || !keys::may_run(text) {
             return;
         }
-        // One that git cannot read stops git as well.
+        // Git also stops at a configuration that it cannot parse.
         for (key, values) in settings(text).unwrap_or_default() {
             values.iter().for_each(|value| self.add_setting(path, &key, value, top));
         }
     }
 
-    /// Adds what one setting names.
+    /// Adds the references of one setting.
     pub(in crate::autostart) fn add_setting(
         &mut self,
         config: &str,
@@ -100,7 +100,7 @@ impl<'a> TargetFinder<'a> {
         }
     }
 
-    /// The path that is meant, relative to a folder or to the home. A `..` in it goes up from where a link before it leads.
+    /// Returns the absolute path, relative to a folder or the home. A `..` is resolved after a symlink before it, as the kernel does.
     fn absolute(&self, value: &str, folder: Option<&str>) -> Option<String> {
         for home in ["~/", "$HOME/", "${HOME}/"] {
             if let Some(below) = value.strip_prefix(home) {
@@ -139,7 +139,7 @@ const INTERPRETERS: &[&str] =
 /// Words after which a shell expects a program.
 const STARTS: &[&str] = &["!", "(", "{", "|", "||", "&&", ";", "do", "else", "if", "then", "while"];
 
-/// The paths of programs in a command for a shell. A name without a path is looked for elsewhere, except after an interpreter.
+/// Returns the paths of programs in a shell command. A bare name is looked up elsewhere, except after an interpreter.
 fn programs(command: &str) -> Vec<String> {
     let command = command.replace("$(git rev-parse --show-toplevel)", ".");
     let mut found = Vec::new();
@@ -165,7 +165,7 @@ fn programs(command: &str) -> Vec<String> {
     found
 }
 
-/// A relative path without empty parts; nothing for one that leads out of its folder, or that only the shell understands.
+/// Normalizes a relative path. Returns `None` if it leaves its folder or needs a shell's expansion.
 fn tidied(value: &str) -> Option<String> {
     let parts: Vec<&str> = value.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     let is_plain = |part: &&str| *part != ".." && !part.contains(['$', '%', '~', '*']);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_names_hooks_configurations_templates_and_programs() {
+    fn finds_hooks_configurations_templates_and_programs() {
         for (text, path) in [
             ("[core]\nhooksPath = .githooks", "/r/.githooks"),
             ("[core]\nhooksPath = ~/hooks", "/home/me/hooks"),
@@ -209,14 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_path_of_the_users_own_counts_in_every_work_tree() {
+    fn relative_path_in_user_configuration_applies_to_every_work_tree() {
         let text = "[core]\nhooksPath = ./.githooks/\n[alias]\nst = !./status";
         let expected = (vec![], vec!["status".to_owned(), ".githooks".to_owned()]);
         assert_eq!(found(text, None), expected);
     }
 
     #[test]
-    fn a_program_of_the_system_and_an_argument_name_nothing() {
+    fn ignores_system_programs_and_plain_arguments() {
         for text in [
             "[core]\neditor = code --wait src/main.rs",
             "[filter \"lfs\"]\nclean = git-lfs clean -- %f",

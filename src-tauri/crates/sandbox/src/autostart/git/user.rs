@@ -1,7 +1,7 @@
-//! The user's own configuration of git, as git itself lists it.
+//! The user's own git configuration, as listed by git.
 //!
-//! - git is asked where no repository is, so that nothing of a repository counts. It runs nothing for that.
-//! - It is asked again when one of the files that it named has changed.
+//! - Git is run outside of any repository, so that no repository's configuration counts. It runs no other program.
+//! - The configuration is listed again when one of its files has changed.
 
 use std::path::Path;
 
@@ -13,25 +13,25 @@ use super::{
 };
 use crate::autostart::{file_stamp::FileStamp, name_table::FURTHER_CONFIG, paths::join};
 
-/// The variables by which the user can choose other files.
+/// Variables with which the user can choose other files.
 const VARIABLES: &[&str] =
     &["XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"];
 
-/// The files and folders that the user's configuration has git read or run.
+/// Files and folders that the user's configuration makes git read or run.
 #[derive(Clone, Debug, Default)]
 pub(in crate::autostart) struct UserConfig {
     pub(in crate::autostart) found: Vec<GitTarget>,
-    /// Paths relative to the top of any work tree.
+    /// Paths relative to the top of every work tree.
     pub(in crate::autostart) relative: Vec<GitTarget>,
-    /// git did not answer in time, or said too much.
+    /// Git timed out or wrote too much.
     pub(in crate::autostart) unknown: bool,
-    /// The home that it was read for, and the files that it depends on.
+    /// Home that it was read for, and the files that it depends on.
     home: String,
     files: Vec<(String, Option<FileStamp>)>,
 }
 
 impl UserConfig {
-    /// Reads it again if it is another user's, or if one of its files has changed.
+    /// Reads the configuration again if the home differs, or if one of its files has changed.
     pub(in crate::autostart) fn refresh(&mut self, home: &str) {
         let is_current = |(path, stamp): &(String, Option<FileStamp>)| stamp_of(path) == *stamp;
         if self.home != home || self.unknown || !self.files.iter().all(is_current) {
@@ -51,7 +51,7 @@ impl UserConfig {
             }
             finder.add_setting(&config, &key, &value, None);
         }
-        // Each file that git reads can lie in a folder of the user's that a server may write in, or be a link there.
+        // Each configuration file can be in a folder that a server may write to, or be a symlink there.
         let mut found: Vec<GitTarget> = paths.iter().map(|path| (path.clone(), FURTHER_CONFIG)).collect();
         found.append(&mut finder.found);
         paths.extend(
@@ -62,14 +62,14 @@ impl UserConfig {
     }
 }
 
-/// The stamp of a file, of what a link at its path leads to where it is one.
+/// Returns the stamp of a file, or of a symlink's target.
 fn stamp_of(path: &str) -> Option<FileStamp> {
     let real = std::fs::canonicalize(path).ok()?;
     FileStamp::of(CWD, real.to_str()?).ok()
 }
 
-/// The settings that git lists, each with the file that it is in. None of them where there is no git, or where it cannot read
-/// them and so does nothing at all.
+/// Returns the settings that git lists, each with its file. Empty if git is missing, or cannot parse them and therefore does
+/// nothing.
 fn list(home: &str) -> Option<Vec<(String, String, String)>> {
     let mut run = GitRun::of(&["config", "--list", "--show-origin", "--includes", "--null"]);
     run.variable("HOME", home);
@@ -86,7 +86,7 @@ fn list(home: &str) -> Option<Vec<(String, String, String)>> {
     let mut settings = Vec::new();
     while let (Some(origin), Some(entry)) = (fields.next(), fields.next()) {
         let (key, value) = entry.split_once('\n').unwrap_or((entry, "true"));
-        // What a variable of ours says is in no file.
+        // Settings from environment variables have no file.
         let Some(path) = origin.strip_prefix("file:") else { continue };
         settings.push((path.to_owned(), key.to_owned(), value.to_owned()));
     }

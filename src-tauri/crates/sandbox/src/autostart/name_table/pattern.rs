@@ -1,6 +1,6 @@
-//! Matching the end of a path against a pattern of names.
+//! Matches the end of a path against a pattern of names.
 //!
-//! - `*` stands for any characters within one name, `**` for any number of names. Both texts are in lower case.
+//! - `*` matches any characters within one name, `**` any number of names. Both texts are in lower case.
 
 /// A pattern with a wildcard.
 #[derive(Debug)]
@@ -13,12 +13,12 @@ impl NamePattern {
         Self { parts: text.split('/').collect() }
     }
 
-    /// The number of names that it matches at least.
+    /// Returns the minimum number of names that it matches.
     pub(super) fn depth(&self) -> usize {
         self.parts.iter().filter(|part| **part != "**").count()
     }
 
-    /// Returns whether the path ends in these names, below a folder that `counts`, given the length of that folder's path.
+    /// Returns whether the path ends in these names, below a folder that `counts`, given the length of its path.
     pub(super) fn ends(&self, path: &str, counts: &dyn Fn(usize) -> bool) -> bool {
         ends_in(&self.parts, path, counts)
     }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wildcard_stays_within_a_name_and_two_go_across() {
+    fn single_wildcard_stays_in_a_name_and_double_crosses_names() {
         let ends = |pattern: &'static str, path: &str| NamePattern::new(pattern).ends(path, &|_| true);
         for (pattern, path) in [
             ("site-packages/*.pth", "/p/site-packages/a.pth"),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_above_has_to_count() {
+    fn folder_above_must_count() {
         let pattern = NamePattern::new(".local/**/*.desktop");
         let ends = |path: &str| pattern.ends(path, &|above| path.get(..above) == Some("/home/me"));
         assert!(ends("/home/me/.local/a/b.desktop"));

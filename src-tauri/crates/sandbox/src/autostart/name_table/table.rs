@@ -1,4 +1,4 @@
-//! The list of autostart names, read from `names.json`, and the groups that no name stands for.
+//! The list of autostart names, read from `names.json`, and the groups without listed names.
 
 use std::sync::LazyLock;
 
@@ -6,10 +6,10 @@ use serde::Deserialize;
 
 use super::{ContentCheck, KnownName, NameGroup, NameScope, RunVerdict};
 
-/// The list: groups of names that are treated alike, each name with the source that documents it.
+/// Groups of names that are treated alike, each name with the source that documents it.
 const LIST: &str = include_str!("names.json");
 
-/// One group of the list.
+/// Group of the list.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListedGroup {
@@ -18,39 +18,39 @@ pub(super) struct ListedGroup {
     protection: Protection,
     #[serde(default)]
     check: ContentCheck,
-    /// Patterns with their sources. One that ends in `/` stands for a folder and everything in it.
+    /// Patterns with their sources. A pattern that ends in `/` matches a folder and everything in it.
     names: Vec<(&'static str, &'static str)>,
 }
 
-/// The way in which the files of a group are protected.
+/// Protection of the files of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Protection {
-    /// A program of the user's runs it without being asked: closed, and quarantined when it appears.
+    /// A program of the user's runs it automatically: read-only, and quarantined when new.
     Unasked,
-    /// The program asks first: closed, and listed when it appears.
+    /// The program asks first: read-only, and listed when new.
     Asked,
-    /// Listed when it appears; quarantined in the strict mode.
+    /// Listed when new; quarantined in strict mode.
     Strict,
-    /// Listed when it appears.
+    /// Listed when new.
     Listed,
-    /// Package managers write it all the time: listed when it appears, also among what they install, and never moved.
+    /// Package managers write it all the time: listed when new, even among installed files, and never moved.
     Installed,
 }
 
-/// A line of the list, with its group.
+/// Name of the list, with its group.
 pub(super) struct ListedName {
     pub(super) pattern: &'static str,
     pub(super) known: KnownName,
 }
 
 static GROUPS: LazyLock<Vec<(NameGroup, ListedGroup)>> = LazyLock::new(|| {
-    #[expect(clippy::expect_used, reason = "the list is part of the program, and a test reads it")]
-    let listed: Vec<ListedGroup> = serde_json::from_str(LIST).expect("names.json is readable");
+    #[expect(clippy::expect_used, reason = "the list is part of the program, and a test parses it")]
+    let listed: Vec<ListedGroup> = serde_json::from_str(LIST).expect("names.json is valid");
     listed.into_iter().map(|group| (group.treatment(), group)).collect()
 });
 
-/// Every name of the list.
+/// Returns every name of the list.
 pub(super) fn names() -> impl Iterator<Item = ListedName> {
     GROUPS.iter().flat_map(|(group, listed)| {
         listed.names.iter().map(move |(text, _source)| {
@@ -84,13 +84,13 @@ const UNASKED: NameGroup = NameGroup {
     installed: false,
     when: "when you use git in this repository",
 };
-/// Hooks, wherever a configuration of git's or a link has them.
+/// Hooks, wherever a git configuration or a symlink places them.
 pub(super) static HOOKS: NameGroup = NameGroup { check: ContentCheck::Hook, ..UNASKED };
-/// Configurations that another one of git's includes.
+/// Configurations that another git configuration includes.
 pub(super) static CONFIG: NameGroup = NameGroup { check: ContentCheck::GitConfig, ..UNASKED };
-/// Programs that a configuration of git's or a link to a hook names.
+/// Programs that a git configuration or a hook symlink refers to.
 pub(super) static PROGRAM: NameGroup = UNASKED;
-/// Places where the user said that nothing may be.
+/// Paths that the user has denied.
 pub(super) static DENIED: NameGroup = NameGroup { when: "where you said that nothing may be", ..UNASKED };
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Putting back the keys of a repository's configuration by which git runs something.
+//! Restores keys of a repository's configuration that make git run programs.
 //!
-//! - It is done under git's own lock, so that no change of git's gets lost. A lock that is held for longer than git holds one
-//!   is not waited for.
-//! - Nothing is deleted: the configuration as it was is in quarantine.
+//! - Restoring happens under git's own lock, so that no change by git is lost. A lock that is held for longer than git does is
+//!   ignored.
+//! - Nothing is deleted: the replaced configuration is kept in quarantine.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -27,18 +27,18 @@ use crate::autostart::{
 
 const WHEN: &str = "when you use git in this repository";
 
-/// The outcome of a repair.
+/// Outcome of a repair.
 enum RepairOutcome {
-    /// Somebody else has done it.
+    /// Another process has already repaired it.
     NotNeeded,
-    /// These keys were put back.
+    /// These keys were restored.
     Keys(Vec<String>),
-    /// Nobody knows what it was.
+    /// The previous content is unknown.
     Impossible,
 }
 
 impl Watcher {
-    /// Judges a configuration by what it was `before`, if there was one.
+    /// Judges a configuration against its previous text, if there was one.
     pub(super) fn guard_config(
         &mut self,
         name: &str,
@@ -59,7 +59,7 @@ impl Watcher {
                 self.watch_content(dir, path);
                 let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
                 if sandbox.is_news(format!("{path}\0{}", keys.join("\0"))) {
-                    sandbox.tell(Finding::Restored { path: shown(path), keys });
+                    sandbox.report(Finding::Restored { path: shown(path), keys });
                 }
             }
             Ok(RepairOutcome::Impossible) | Err(_) => {
@@ -68,7 +68,7 @@ impl Watcher {
         }
     }
 
-    /// The verdict on a configuration of which nobody knows what it was before.
+    /// Judges a configuration whose previous text is unknown.
     pub(super) fn config_verdict(&self, name: &str, path: &str, now: Option<&[u8]>) -> RunVerdict {
         if self.mended(name, path, None, now) == ConfigRepair::Fine {
             RunVerdict::Harmless
@@ -121,7 +121,7 @@ impl Watcher {
             sandbox.journal.restored(&finding, &join(above(path), draft.name()))?;
         }
         draft.place()?;
-        // One that was opened a moment ago may have it with the keys that another had just set.
+        // A sandbox opened a moment ago may have recorded the keys that another had just set.
         self.settle(dir, path);
         self.count_move(path, bytes as u64, &[name]);
         Ok(RepairOutcome::Keys(keys))

@@ -1,4 +1,4 @@
-//! Acting upon what has happened to names.
+//! Processes events on names.
 
 use std::{
     collections::BTreeSet,
@@ -9,7 +9,7 @@ use rustix::fs::{CWD, inotify::ReadFlags};
 
 use super::{
     Watcher,
-    look::{AGAIN, APPEARED},
+    folder_check::{AGAIN, APPEARED},
 };
 use crate::{
     autostart::{
@@ -17,26 +17,25 @@ use crate::{
         event_queue::{EventBatch, NameEvent},
         file_stamp::FileStamp,
         paths::above,
-        reopened::open_reopening,
+        reopened_folders::open_reopening,
     },
     place::is_at_or_below,
 };
 
-/// The number of times that the queue is read at once, each time for its part; by then all is read that was there
-/// before.
+/// Maximum number of consecutive reads, each of one batch; enough to read everything that was queued before.
 const MOST_READS: usize = 8;
-/// The number of paths that are kept. Where there are more, everything is looked at.
+/// Maximum number of pending paths. If there are more, everything is checked.
 const MOST_PENDING: usize = 20_000;
-/// The time for which is worked before others have their turn.
+/// Time slice per turn.
 const LONGEST_WORK: Duration = Duration::from_millis(100);
 
-/// A name came, or went.
+/// Events that create or remove a name.
 const NAMES: ReadFlags =
     ReadFlags::CREATE.union(ReadFlags::DELETE).union(ReadFlags::MOVED_FROM).union(ReadFlags::MOVED_TO);
 const CAME: ReadFlags = ReadFlags::CREATE.union(ReadFlags::MOVED_TO);
 const WENT: ReadFlags = ReadFlags::DELETE.union(ReadFlags::MOVED_FROM);
 
-/// The paths that something has happened to and that are still to be looked at.
+/// Paths with events that are still to be checked.
 #[derive(Debug, Default)]
 pub(super) struct PendingPaths {
     folders: BTreeSet<String>,
@@ -48,7 +47,7 @@ impl PendingPaths {
         self.folders.is_empty() && self.files.is_empty()
     }
 
-    /// Folders below one that was looked at were looked at, too.
+    /// Drops the folders below one that was just checked, because they were checked too.
     fn forget_below(&mut self, folder: &str) {
         let below = format!("{folder}/");
         while let Some(next) =
@@ -61,13 +60,13 @@ impl PendingPaths {
 }
 
 impl Watcher {
-    /// Drains the queue: every name's account is kept afterwards, and what is to be looked at is pending.
+    /// Drains the queue: updates the state of every name and queues paths to check.
     pub(super) fn drain(&mut self) {
         for _ in 0..MOST_READS {
             let EventBatch { happened, lost, more } = self.queue.read();
             happened.into_iter().for_each(|happened| self.note(happened));
             if lost || self.pending.folders.len() + self.pending.files.len() > MOST_PENDING {
-                self.look_again();
+                self.check_everything();
             }
             if !more {
                 return;
@@ -98,7 +97,7 @@ impl Watcher {
         if what.contains(ReadFlags::ISDIR) { &mut pending.folders } else { &mut pending.files }.insert(path);
     }
 
-    /// Looks at what is pending, for no longer than others can wait.
+    /// Checks pending paths for one time slice.
     pub(super) fn work(&mut self) {
         let until = Instant::now() + LONGEST_WORK;
         while Instant::now() < until {
@@ -135,7 +134,7 @@ impl Watcher {
         self.sandboxes.values().any(|sandbox| sandbox.around(path).next().is_some())
     }
 
-    /// Keeps account of what happened to the names of what is covered.
+    /// Updates the state of covered names after an event.
     fn note_covers(&mut self, path: &str, what: ReadFlags) {
         for sandbox in self.sandboxes.values_mut() {
             sandbox.uncovered |= what.intersects(NAMES) && sandbox.has_cover_below(path);
@@ -148,11 +147,11 @@ impl Watcher {
                     Cover::Covered if what.contains(ReadFlags::MOVED_TO) => {
                         if let Some(stamp) = now.filter(|_| !is_same) {
                             (entry.stamp, entry.cover) = (stamp, Cover::Replaced);
-                            // Where it is not noted, the next to look judges the file.
+                            // Ignore the error: without the record, the next process judges the file.
                             let _ = sandbox.journal.replaced(path, stamp);
                         }
                     }
-                    // Written from outside, through the name that is closed inside.
+                    // Written from outside, through the name that is read-only inside.
                     Cover::Covered if is_same => {}
                     Cover::Covered | Cover::Replaced => entry.cover = Cover::Doubtful,
                 }
@@ -160,8 +159,8 @@ impl Watcher {
         }
     }
 
-    /// After something was not told: everything is to be looked at.
-    fn look_again(&mut self) {
+    /// Queues every root for a check, after events were dropped.
+    fn check_everything(&mut self) {
         self.sandboxes.values_mut().for_each(|sandbox| sandbox.uncovered = true);
         let roots = self.sandboxes.values().flat_map(|sandbox| sandbox.roots.keys().cloned());
         self.pending = PendingPaths { folders: roots.collect(), files: BTreeSet::new() };

@@ -1,10 +1,10 @@
-//! Judging one path, and doing what follows.
+//! Judges one path, and acts on the verdict.
 
 use std::{cell::OnceCell, hash::BuildHasher, os::fd::OwnedFd, time::Instant};
 
 use rustix::fs::{Mode, OFlags, openat, readlinkat};
 
-use super::{Watcher, look::APPEARED, watched_sandbox::WatchedSandbox};
+use super::{Watcher, folder_check::APPEARED, watched_sandbox::WatchedSandbox};
 use crate::{
     autostart::{
         AutostartMode, ChangeKind, Finding,
@@ -18,23 +18,23 @@ use crate::{
         name_text::{path_text, raw, text},
         paths::{above, last},
         quarantine::QuarantineSlot,
-        reopened::{open_folder, open_reopening},
+        reopened_folders::{open_folder, open_reopening},
     },
     place::is_at_or_below,
 };
 
-/// The most files that are looked at again and again.
+/// Maximum number of files that are rechecked regularly.
 const MOST_CONTENTS: usize = 200;
-/// The most text of a difference that is told.
+/// Maximum length of a reported diff.
 const LONGEST_DIFFERENCE: usize = 4 << 10;
 
-/// The decision of one sandbox's rules on a path.
+/// Decision of one sandbox's rules on a path.
 struct RuleDecision {
     name: String,
     row: KnownName,
-    /// The end of the part of the path that the name stands for.
+    /// Length of the part of the path that the name matches.
     end: usize,
-    /// The folder of the name that the path lies in, if that is new as a whole.
+    /// Folder of the name that contains the path, if all of it is new.
     folder: Option<String>,
     verdict: RunVerdict,
     change: ChangeKind,
@@ -42,7 +42,7 @@ struct RuleDecision {
 }
 
 impl Watcher {
-    /// Judges what is at a path, a name in `dir`; whether it was moved away.
+    /// Judges the file at a path, a name in `dir`, and returns whether it was moved away.
     pub(super) fn consider(&mut self, dir: &OwnedFd, path: &str) -> bool {
         let rows = self.rows(path);
         if rows.is_empty() {
@@ -79,7 +79,7 @@ impl Watcher {
             } else {
                 self.config_verdict(&name, path, text())
             };
-            // What may be the person's own is told of, and is theirs to move.
+            // A file that may be the user's own is reported and not moved.
             let verdict =
                 if !is_known && verdict == RunVerdict::Unasked { RunVerdict::Listed } else { verdict };
             let folder = self.sandboxes.get(&name).and_then(|sandbox| sandbox.new_folder(path, &row, end));
@@ -91,13 +91,13 @@ impl Watcher {
         self.follow(dir, path, decisions, &text)
     }
 
-    /// The lines for a path, by the sandboxes that can write there, and where the part ends that they are for.
+    /// Returns the matching name per sandbox that can write there, and the length of the part of the path that it matches.
     fn rows(&self, path: &str) -> Vec<(String, KnownName, usize)> {
         let references = self.references.row(path);
         let sandboxes = self.sandboxes.iter().filter(|(_, sandbox)| sandbox.around(path).next().is_some());
         let rows = sandboxes.filter_map(|(name, sandbox)| {
             let by_name = sandbox.names.find(path, |path| self.git_folders.holds(path));
-            // A reference never makes milder what the name alone says.
+            // A reference never weakens the verdict of the name alone.
             let (row, end) = match by_name {
                 Some(named) if named.0.group.verdict == RunVerdict::Unasked => named,
                 Some(_) | None => references.or(by_name)?,
@@ -120,7 +120,7 @@ impl Watcher {
         let verdict = if row.group.check == ContentCheck::Redirect {
             match target(dir, path, now) {
                 RedirectTarget::Nothing => RunVerdict::Harmless,
-                // A repository that has all of its parts needs none elsewhere.
+                // A complete repository needs no other folder.
                 RedirectTarget::At(_)
                     if last(path).eq_ignore_ascii_case("commondir") && is_folder(dir, "objects") =>
                 {
@@ -129,7 +129,7 @@ impl Watcher {
                 RedirectTarget::At(target)
                     if sandbox.around(&target).next().is_some() && is_plain(&target) =>
                 {
-                    // All of it is looked at, whatever it is called.
+                    // Check all of the target, regardless of its name.
                     if self.git_folders.insert(target.clone()) {
                         self.look(&target, APPEARED);
                     }
@@ -146,7 +146,7 @@ impl Watcher {
         if strict && verdict == RunVerdict::Listed { RunVerdict::Unasked } else { verdict }
     }
 
-    /// Has a file watched whose content decides, since a program can keep it open.
+    /// Watches a file whose content decides, because a program can keep it open.
     pub(super) fn watch_content(&mut self, dir: &OwnedFd, path: &str) {
         if self.contents.len() < MOST_CONTENTS {
             self.contents.insert(path.to_owned(), self.digest(dir, path));
@@ -155,12 +155,12 @@ impl Watcher {
             openat(dir, &*raw(last(path)), OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
             && let Err(error) = self.queue.content(path, &file)
         {
-            self.tell_once(path, "watch", error.to_string());
+            self.report_once(path, "watch", error.to_string());
         }
     }
 
-    /// Looks once more at files whose content decides: what is written through a mapping is not told.
-    pub(super) fn look_at_contents(&mut self) {
+    /// Rechecks files whose content decides: writes through a mapping cause no events.
+    pub(super) fn recheck_contents(&mut self) {
         self.looked = Instant::now();
         for path in self.contents.keys().cloned().collect::<Vec<_>>() {
             let Ok(dir) = open_folder(above(&path)) else {
@@ -180,7 +180,7 @@ impl Watcher {
         Some(self.digests.hash_one(content(dir, last(path), git::LONGEST)?))
     }
 
-    /// Does what was decided; whether the path was moved away.
+    /// Acts on the decisions, and returns whether the path was moved away.
     fn follow<'a>(
         &mut self,
         dir: &OwnedFd,
@@ -218,8 +218,8 @@ impl Watcher {
         false
     }
 
-    /// Moves a path away, or the nearest folder around it that can be moved, and tells these sandboxes. It counts as a move of
-    /// the name or folder of the list that `counted` is.
+    /// Moves a path, or the nearest folder around it that can be moved, to quarantine and reports it to these sandboxes. Counts as a
+    /// move of `counted`, the matching name or folder.
     pub(super) fn move_away(
         &mut self,
         dir: &OwnedFd,
@@ -239,17 +239,17 @@ impl Watcher {
                 self.count_move(counted, weight(&moved_to), names);
                 (Finding::Quarantined { path: shown(place), moved_to, when: when.to_owned() }, true)
             }
-            // Somebody has removed it.
+            // Another process has removed it.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return true,
             Err(error) => {
-                let reason = format!("`{}` is new, and could not be moved away: {error}", shown(path));
+                let reason = format!("failed to move the new file `{}` to quarantine: {error}", shown(path));
                 (Finding::Unfinished { reason }, false)
             }
         };
         for name in names {
             if let Some(sandbox) = self.sandboxes.get_mut(*name) {
                 sandbox.left.remove(path);
-                sandbox.tell(finding.clone());
+                sandbox.report(finding.clone());
             }
         }
         is_gone
@@ -261,7 +261,7 @@ impl Watcher {
         let finding = Finding::Quarantined { path: shown(path), moved_to, when: when.to_owned() };
         for name in names {
             if let Some(sandbox) = self.sandboxes.get_mut(*name) {
-                // Unnoted, it is still told if we live.
+                // Ignore the error: the finding is still reported unless this process is killed.
                 let _ = sandbox.journal.found(&finding);
             }
         }
@@ -272,7 +272,7 @@ impl Watcher {
         }
     }
 
-    /// Returns whether the quarantine takes no more from the sessions of these sandboxes.
+    /// Returns whether quarantine accepts nothing more from the sessions of these sandboxes.
     pub(super) fn is_spent(&mut self, names: &[&str]) -> bool {
         names.iter().any(|name| self.budgets.of(name).is_spent())
     }
@@ -290,8 +290,8 @@ impl Watcher {
         }
     }
 
-    /// Moves the nearest folder around a path that has come since, as another user's can have that was renamed as a whole. One
-    /// that was there is nobody's to take away.
+    /// Moves the nearest new folder around a path, which may be another user's folder that was renamed as a whole. Never moves a
+    /// folder that existed before.
     fn move_around<'a>(&mut self, path: &'a str, when: &str, names: &[&str]) -> Option<(&'a str, String)> {
         let mut around = above(path);
         while self.is_in_root(around) && !self.is_root(around) {
@@ -310,7 +310,7 @@ impl Watcher {
 }
 
 impl WatchedSandbox {
-    /// The difference to what was there; nothing where there is none that the sandbox could have made.
+    /// Returns the difference from the baseline, or `None` if the sandbox cannot have made one.
     fn difference<'a>(
         &self,
         path: &str,
@@ -322,7 +322,7 @@ impl WatchedSandbox {
         self.around(path).find_map(|(_, baseline)| baseline.difference(path, now, text, named, is_config))
     }
 
-    /// A folder of the table that is new is moved as a whole where all that is in it would be.
+    /// Returns the decision for a new folder of the table, which is moved as a whole if everything in it would be.
     fn folder_decision(
         &self,
         name: String,
@@ -345,16 +345,16 @@ impl WatchedSandbox {
         })
     }
 
-    /// Returns the folder that a path counts with, where package managers write it and all of it is new: it is listed as one.
+    /// Returns the folder to list instead of the path, if package managers write it and all of it is new.
     fn new_folder(&self, path: &str, row: &KnownName, end: usize) -> Option<String> {
         let folder = path.get(..end).filter(|_| row.group.installed && row.folder && end < path.len())?;
         self.around(path).any(|(_, baseline)| baseline.is_new_folder(folder)).then(|| folder.to_owned())
     }
 }
 
-/// The target of a file that leads git to another folder.
+/// Target of a file that redirects git to another folder.
 enum RedirectTarget {
-    /// It is not written yet.
+    /// The file is not complete yet.
     Nothing,
     At(String),
     Unknown,
@@ -378,13 +378,13 @@ fn target(dir: &OwnedFd, path: &str, now: Option<&[u8]>) -> RedirectTarget {
     };
     match named {
         _ if text.is_empty() => RedirectTarget::Nothing,
-        // git takes it for nothing.
+        // Git ignores it.
         None => RedirectTarget::Nothing,
         Some(named) => git::resolve(above(path), named).map_or(RedirectTarget::Unknown, RedirectTarget::At),
     }
 }
 
-/// True if no symlink is on the way to a path, as far as that is there.
+/// Returns true if the existing part of a path contains no symlink.
 fn is_plain(path: &str) -> bool {
     path.match_indices('/').skip(1).map(|(at, _)| at).chain([path.len()]).all(|end| {
         let about = path.get(..end).map(|path| std::fs::symlink_metadata(&*raw(path)));
@@ -392,7 +392,7 @@ fn is_plain(path: &str) -> bool {
     })
 }
 
-/// The difference of two texts, in lines.
+/// Returns the line diff of two texts.
 fn difference(before: &[u8], now: &[u8]) -> Option<String> {
     if before.len().max(now.len()) > LONGEST_KEPT {
         return None;

@@ -1,4 +1,4 @@
-//! The watcher's knowledge of one sandbox.
+//! State of one watched sandbox.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,10 +13,10 @@ use crate::{
     place::is_at_or_below,
 };
 
-/// The number of findings of one sandbox that are told.
-const MOST_TOLD: usize = 1_000;
+/// Maximum number of findings reported per sandbox.
+const MOST_REPORTED: usize = 1_000;
 
-/// One sandbox: its rules, and what is known and was told of it.
+/// A sandbox: its rules, roots and findings.
 #[derive(Debug)]
 pub(super) struct WatchedSandbox {
     pub(super) rules: AutostartRules,
@@ -27,15 +27,15 @@ pub(super) struct WatchedSandbox {
     pub(super) hidden: Vec<String>,
     /// Files that stay and can run later, by path.
     pub(super) left: BTreeMap<String, Finding>,
-    /// To be told by the next reading.
+    /// Findings to report in the next read.
     pub(super) waiting: Vec<Finding>,
-    /// The paths, and paths with keys, that were told already.
-    pub(super) told: BTreeSet<String>,
+    /// Paths, and paths with keys, that were reported already.
+    pub(super) reported: BTreeSet<String>,
     pub(super) count: usize,
     pub(super) uncovered: bool,
-    /// To be done by the launcher.
+    /// Measures for the launcher to take.
     pub(super) countermeasures: Vec<Countermeasure>,
-    /// It is to end.
+    /// The sandbox must be terminated.
     is_over: bool,
 }
 
@@ -43,7 +43,7 @@ impl WatchedSandbox {
     pub(super) fn new(rules: AutostartRules, journal: Journal) -> Self {
         let names = NameTable::new(&rules);
         let (roots, left) = (BTreeMap::new(), BTreeMap::new());
-        let (named, told) = (BTreeSet::new(), BTreeSet::new());
+        let (named, reported) = (BTreeSet::new(), BTreeSet::new());
         let (hidden, waiting, countermeasures) = (vec![], vec![], vec![]);
         let (count, uncovered, is_over) = (0, false, false);
         Self {
@@ -55,7 +55,7 @@ impl WatchedSandbox {
             hidden,
             left,
             waiting,
-            told,
+            reported,
             count,
             uncovered,
             countermeasures,
@@ -63,18 +63,18 @@ impl WatchedSandbox {
         }
     }
 
-    /// The roots that a path is in.
+    /// Returns the roots that contain a path.
     pub(super) fn around(&self, path: &str) -> impl Iterator<Item = (&String, &Baseline)> {
         self.roots.iter().filter(move |(root, _)| is_in(path, root))
     }
 
-    /// True if anything at or below a path is closed or hidden.
+    /// Returns true if anything at or below a path is closed or hidden.
     pub(super) fn has_cover_below(&self, path: &str) -> bool {
         let closed = self.roots.values().flat_map(Baseline::closed);
         closed.chain(&self.hidden).any(|covered| is_at_or_below(covered, path))
     }
 
-    /// Has the launcher act on a file that came back too often.
+    /// Requests a countermeasure for a file that was recreated too often.
     pub(super) fn limit(&mut self, path: &str, limit: MoveLimit) {
         match limit {
             MoveLimit::None => {}
@@ -85,7 +85,7 @@ impl WatchedSandbox {
                 for due in due {
                     let Countermeasure::ReadOnly { root, .. } = &due else { continue };
                     let reason = format!(
-                        "`{path}` came back {MOST_MOVES} times, so the server can only read `{root}` from now on"
+                        "`{path}` was recreated {MOST_MOVES} times, so `{root}` is now read-only for the server"
                     );
                     self.waiting.push(Finding::Unfinished { reason });
                     self.countermeasures.push(due);
@@ -95,43 +95,45 @@ impl WatchedSandbox {
             MoveLimit::Over => {
                 self.is_over = true;
                 let reason =
-                    format!("it makes files again and again that programs of yours run, `{path}` for one");
+                    format!("it keeps creating files that your programs run automatically, such as `{path}`");
                 self.waiting.push(Finding::Unfinished { reason: format!("the server is stopped: {reason}") });
                 self.countermeasures.push(Countermeasure::End { reason });
             }
         }
     }
 
-    /// Lists a file that stays, and has it told by the next reading if it was not before.
+    /// Lists a file that stays, and reports it in the next read unless it was reported before.
     pub(super) fn list(&mut self, path: &str, left: Finding) {
-        if self.left.len() >= MOST_TOLD && !self.left.contains_key(path) {
-            // It is one more that is not told.
-            return self.tell(left);
+        if self.left.len() >= MOST_REPORTED && !self.left.contains_key(path) {
+            // Count it as one more unreported finding.
+            return self.report(left);
         }
         self.left.insert(path.to_owned(), left.clone());
         if self.is_news(path.to_owned()) {
-            self.tell(left);
+            self.report(left);
         }
     }
 
-    /// True if this was not told before, as far as that is remembered.
+    /// Returns true if this was not reported before, as far as remembered.
     pub(super) fn is_news(&mut self, what: String) -> bool {
-        self.told.len() < 2 * MOST_TOLD && self.told.insert(what)
+        self.reported.len() < 2 * MOST_REPORTED && self.reported.insert(what)
     }
 
-    /// Has something told by the next reading.
-    pub(super) fn tell(&mut self, finding: Finding) {
+    /// Reports a finding in the next read.
+    pub(super) fn report(&mut self, finding: Finding) {
         self.count += 1;
-        if self.count < MOST_TOLD {
+        if self.count < MOST_REPORTED {
             self.waiting.push(finding);
-        } else if self.count == MOST_TOLD {
-            let reason = "more was found than is told; it was dealt with in the same way".to_owned();
+        } else if self.count == MOST_REPORTED {
+            let reason =
+                "there were too many findings to report all; the others were handled in the same way"
+                    .to_owned();
             self.waiting.push(Finding::Unfinished { reason });
         }
     }
 }
 
-/// True if a path is a root or below it.
+/// Returns true if a path is a root or below it.
 pub(super) fn is_in(path: &str, root: &str) -> bool {
     root == "/" || is_at_or_below(path, root)
 }

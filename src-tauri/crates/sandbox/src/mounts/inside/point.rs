@@ -1,7 +1,7 @@
-//! Mount points: found where they exist, made where the sandbox itself owns the place, removed when not needed.
+//! Mount points: reused where they exist, created where the sandbox owns the place, removed when not needed.
 //!
-//! - The sandbox's root is read-only for everybody in it; it is written through a detached copy that only the child has.
-//! - In a tree of the host nothing is made: a grant whose name that tree does not have is refused.
+//! - The sandbox's root is read-only for all its processes; it is written through a detached copy that only the child has.
+//! - Nothing is created in a tree of the host: a grant whose name that tree does not have is refused.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -19,7 +19,7 @@ use crate::{
     sys::mount::{Attributes, set_attributes},
 };
 
-/// A file or directory that was made to be mounted on, or on the way to one.
+/// File or directory created as a mount point, or on the way to one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) struct CreatedPoint {
     path: String,
@@ -27,7 +27,7 @@ pub(in super::super) struct CreatedPoint {
 }
 
 impl Inside<'_> {
-    /// The place to mount `path` on.
+    /// Returns the place to mount `path` on.
     pub(in super::super) fn mount_point(
         &mut self,
         path: &str,
@@ -37,8 +37,8 @@ impl Inside<'_> {
         self.point_below(root, "", path, kind)
     }
 
-    /// The place to mount `path` on, which lies below `above`, opened as `place`: that is not looked up, so it can be what is
-    /// under a mount.
+    /// Returns the place to mount `path` on, below `above`. `place` is `above` already opened, so it may be hidden under a
+    /// mount.
     pub(super) fn point_below(
         &mut self,
         place: OwnedFd,
@@ -64,12 +64,12 @@ impl Inside<'_> {
         }
         let there = fstat(&place).ok().and_then(|stat| FileKind::of(&stat));
         if there != Some(kind) {
-            return Err(refused("something of another kind is there"));
+            return Err(refused("a file of another kind exists there"));
         }
         Ok(place)
     }
 
-    /// Makes `path`, called `name` in `place`.
+    /// Creates `path` as `name` in `place`.
     pub(super) fn make(
         &mut self,
         place: &OwnedFd,
@@ -89,7 +89,7 @@ impl Inside<'_> {
         Ok(())
     }
 
-    /// Removes what was made and nothing is mounted on or below any more.
+    /// Removes created mount points that no mount needs any more.
     pub(super) fn tidy(&mut self) {
         let mut made = std::mem::take(&mut self.made);
         made.sort_by(|a, b| b.path.cmp(&a.path));
@@ -103,14 +103,14 @@ impl Inside<'_> {
         let flags = if made.kind == FileKind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         let relative = made.path.trim_start_matches('/');
         match unlinkat(self.writable_root()?, relative, flags) {
-            // Not on the root, so it is below the private `/tmp`.
+            // Not found on the root, so it is below the private `/tmp`.
             Err(Errno::NOENT) => {}
             done => return done,
         }
         let (above, name) = made.path.rsplit_once('/').ok_or(Errno::INVAL)?;
         let above = open_plain(&self.root, above)?;
         if Some(mount_id(&above)?) != self.sandbox.tmp_id {
-            // The private `/tmp` is covered by a grant at the moment.
+            // A grant currently covers the private `/tmp`.
             return Err(Errno::BUSY);
         }
         unlinkat(&above, name, flags)
@@ -130,7 +130,7 @@ impl Inside<'_> {
 }
 
 fn no_place(path: &str, why: &str) -> MountError {
-    let message = format!("there is no place for `{path}` in the running sandbox: {why}");
+    let message = format!("cannot mount `{path}` in the running sandbox: {why}");
     MountError::refused(MountRefusal::NoMountPoint, message)
 }
 
@@ -146,7 +146,7 @@ fn create(place: impl AsFd, name: &str, kind: FileKind) -> Result<(), Errno> {
 
 fn why_not_made(error: Errno, path: &str) -> String {
     match error {
-        Errno::ROFS => format!("`{path}` does not exist in the tree that is mounted there"),
+        Errno::ROFS => format!("`{path}` does not exist in the tree mounted there"),
         _ => format!("making `{path}` failed: {error}"),
     }
 }

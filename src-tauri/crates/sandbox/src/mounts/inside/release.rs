@@ -1,13 +1,13 @@
-//! Letting a mount go, and proving that nothing of it is left.
+//! Releases a mount, and proves that nothing refers to it any more.
 //!
-//! - The proof is the kernel's: a plain unmount succeeds only when no descriptor, mapping, working directory or
-//!   descriptor in flight in any socket refers to the mount. Looking through `/proc` would miss the last.
-//! - INVARIANT: the mount is made read-only first, which the kernel refuses while anything can write to a file of it. So
-//!   what closes names in it can be taken off.
-//! - What another grant still shows at the same path is not taken away, so whoever reads it may go on.
-//! - Once set aside, the mount has no name that anybody in the sandbox could use, whatever comes of the proof.
-//! - A tree with mounts below it that the host had when the sandbox started cannot be taken apart by us (the kernel locks
-//!   them together), so there is no proof for it: it is detached, and reported as held.
+//! - The proof is the kernel's: a plain unmount succeeds only if no descriptor, mapping, working directory or descriptor in
+//!   flight in a socket refers to the mount. Scanning `/proc` would miss the last.
+//! - INVARIANT: the mount is made read-only first, which the kernel refuses while a process can write to one of its files.
+//!   So the masks in it can be removed.
+//! - A file that another grant still shows at the same path is not taken away, so its readers may continue.
+//! - Once set aside, the mount has no name that the sandbox could use, regardless of the proof.
+//! - A tree with submounts that existed on the host when the sandbox started cannot be taken apart (the kernel locks them
+//!   together), so there is no proof for it: it is detached and reported as held.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -31,29 +31,29 @@ use crate::{
     tree::attach,
 };
 
-/// The folder where a mount waits for its end; on the root, so nobody inside can move it.
+/// Folder for mounts that are being released; it is on the root, so the sandbox cannot move it.
 const ASIDE: &str = "/.ironcurtain-aside";
-/// The time that a file being closed may take: the kernel finishes closing when the closing process leaves it.
+/// Time allowed for closing a file: the kernel completes a close when the closing process leaves it.
 const PATIENCE: Duration = Duration::from_millis(20);
 const STEP: Duration = Duration::from_micros(500);
-/// The number of times that a mount is looked for whose directory is being renamed under us.
+/// Maximum number of attempts to find a mount whose directory is being renamed.
 const TRIES: usize = 64;
 
-/// A mount that has no name in the sandbox any more.
+/// A mount that no longer has a name in the sandbox.
 pub(super) enum SetAside {
-    /// It waits at [`ASIDE`].
+    /// The mount is at [`ASIDE`].
     Waiting(u64, FileId),
-    /// It has ended already.
+    /// The mount has been removed already.
     Ended(UnmountOutcome),
 }
 
-/// The outcome of an unmount.
+/// Outcome of an unmount.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(in super::super) struct UnmountOutcome {
     pub(in super::super) proof: UnmountProof,
-    /// The mount that shows the same file at its path now, if one does.
+    /// Mount that now shows the same file at its path, if there is one.
     pub(in super::super) instead: Option<u64>,
-    /// True when something may still hold a file of it, for reading.
+    /// True if a process may still hold one of its files for reading.
     pub(in super::super) loose: bool,
 }
 
@@ -68,13 +68,13 @@ impl UnmountOutcome {
 }
 
 impl Inside<'_> {
-    /// Takes a mount off its path.
+    /// Moves a mount away from its path.
     pub(super) fn set_aside(&mut self, old: &MountedPath) -> Result<SetAside, MountError> {
-        let broken = |why: String| MountError::Broken(format!("`{}` cannot be taken away: {why}", old.path));
+        let broken = |why: String| MountError::Broken(format!("failed to unmount `{}`: {why}", old.path));
         for _ in 0..TRIES {
             let table = self.sandbox.table().map_err(|error| broken(error.to_string()))?;
             let Some(entry) = table.get(old.mount_id) else {
-                // The kernel detached it because the directory it lay on was removed.
+                // The kernel detached the mount because the directory under it was removed.
                 return Ok(SetAside::Ended(UnmountOutcome::held()));
             };
             let Ok(mount) = open_plain(&self.root, &entry.point) else { continue };
@@ -87,7 +87,7 @@ impl Inside<'_> {
             let point = self.mount_point(ASIDE, kind).map_err(|error| broken(error.to_string()))?;
             return match attach(&mount, &point) {
                 Ok(()) => Ok(SetAside::Waiting(old.mount_id, FileId::of(&stat))),
-                // The kernel does not move what was deleted on the host since: it ends where it is.
+                // The kernel does not move a mount whose root was deleted on the host: release it where it is.
                 Err(Errno::NOENT) => {
                     drop(mount);
                     Ok(SetAside::Ended(self.end(old.mount_id, &entry.point, None)?))
@@ -95,10 +95,10 @@ impl Inside<'_> {
                 Err(error) => Err(broken(error.to_string())),
             };
         }
-        Err(broken("it is moved about all the time".into()))
+        Err(broken("its directory is renamed continuously".into()))
     }
 
-    /// Ends a mount that was set aside from `path`; `granted` are the mounts by which a file may still be shown there.
+    /// Releases a mount that was set aside from `path`. `granted` lists the mounts that may still show a file there.
     pub(super) fn release(
         &self,
         aside: SetAside,
@@ -113,7 +113,7 @@ impl Inside<'_> {
         }
     }
 
-    /// By what of `granted` the same file is at `path` now.
+    /// Returns the mount in `granted` that shows the same file at `path` now.
     fn instead(&self, path: &str, identity: FileId, granted: &[u64]) -> Option<u64> {
         let place = open_plain(&self.root, path).ok()?;
         let mount_id = mount_id(&place).ok().filter(|id| granted.contains(id))?;
@@ -121,14 +121,14 @@ impl Inside<'_> {
         is_same.then_some(mount_id)
     }
 
-    /// Ends the mount `id`, which is at `point`.
+    /// Releases the mount `id`, which is at `point`.
     fn end(&self, id: u64, point: &OsStr, instead: Option<u64>) -> Result<UnmountOutcome, MountError> {
         let broken = |why: String| {
-            MountError::Broken(format!("the mount at `{}` cannot be ended: {why}", point.display()))
+            MountError::Broken(format!("failed to release the mount at `{}`: {why}", point.display()))
         };
         let table = self.sandbox.table().map_err(|error| broken(error.to_string()))?;
         let deadline = Instant::now() + PATIENCE;
-        // Before anything that lies on it, and closes names in it, is taken off.
+        // Make it read-only before removing the masks on top of it.
         let closed = self.close_for_writing(id, point, deadline);
         let unmounted = |point: &OsString| unmount_plainly(point, deadline);
         if closed != Err(Errno::BUSY) && table.subtree(id).iter().all(unmounted) {
@@ -138,7 +138,7 @@ impl Inside<'_> {
             .map_err(|error| broken(error.to_string()))?;
         let table = self.sandbox.table().map_err(|error| broken(error.to_string()))?;
         if table.get(id).is_some() {
-            return Err(broken("it is still there".into()));
+            return Err(broken("it is still mounted".into()));
         }
         let is_read_on = instead.is_some() && closed.is_ok();
         Ok(if is_read_on {
@@ -148,8 +148,8 @@ impl Inside<'_> {
         })
     }
 
-    /// Makes the mount `id` at `point` read-only, and all that lies on it; it is busy while anything can write to a file of
-    /// it.
+    /// Makes the mount `id` at `point` read-only, with everything on top of it. Busy while a process can write to one of its
+    /// files.
     fn close_for_writing(&self, id: u64, point: &OsStr, deadline: Instant) -> Result<(), Errno> {
         let mount = open_plain(&self.root, point)?;
         if mount_id(&mount)? != id {
@@ -167,7 +167,7 @@ fn unmount_plainly(point: &OsStr, deadline: Instant) -> bool {
     until_free(deadline, || unmount(point, UnmountFlags::NOFOLLOW)).is_ok()
 }
 
-/// Tries until it is not busy. The last try begins after the deadline, however long this thread did not run before it.
+/// Retries until not busy. The last attempt starts after the deadline, even if this thread was not scheduled for long.
 fn until_free(deadline: Instant, attempt: impl Fn() -> Result<(), Errno>) -> Result<(), Errno> {
     loop {
         let is_last = Instant::now() >= deadline;

@@ -1,4 +1,4 @@
-//! Things that a command never sees: those hidden by default, those that the settings hide, and variables.
+//! Files and variables that a command never sees, by default or by the settings.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Desk, Outcome};
 
 #[test]
-fn keys_and_logins_are_hidden_unless_they_are_named() {
+fn credentials_are_hidden_unless_named() {
     let desk = Desk::new();
     for file in ["home/.ssh/id", "home/.ssh/known_hosts", "home/.aws/credentials", "home/notes"] {
         desk.place.file(file);
@@ -25,7 +25,7 @@ fn keys_and_logins_are_hidden_unless_they_are_named() {
 }
 
 #[test]
-fn ironcurtains_own_directories_are_never_opened() {
+fn ironcurtain_directories_are_never_opened() {
     let desk = Desk::new();
     desk.place.file("home/.config/ironcurtain/config.json");
     desk.place.file("home/elsewhere/policy");
@@ -33,7 +33,7 @@ fn ironcurtains_own_directories_are_never_opened() {
     let mut desk = desk;
     for list in ["filesystem/allowRead", "filesystem/allowWrite"] {
         desk.set(list, json!(["~/.config/ironcurtain"]));
-        assert!(desk.refuses().contains("is IronCurtain's own"));
+        assert!(desk.refuses().contains("belongs to IronCurtain"));
         desk.set(list, json!([]));
     }
     let line = "cat ~/elsewhere/policy";
@@ -44,7 +44,7 @@ fn ironcurtains_own_directories_are_never_opened() {
 }
 
 #[test]
-fn credentials_of_the_settings_are_not_there() {
+fn credentials_in_the_settings_are_hidden() {
     let desk = Desk::new();
     desk.place.file("work/token");
     let see = |desk: &Desk| {
@@ -62,7 +62,7 @@ fn credentials_of_the_settings_are_not_there() {
 }
 
 #[test]
-fn the_environment_is_a_list() {
+fn environment_is_an_allow_list() {
     let desk = Desk::new();
     let given = |more: &[&str]| {
         let mut command = desk.command(&[more, &["-c", "env"]].concat());
@@ -70,7 +70,7 @@ fn the_environment_is_a_list() {
         let said = Outcome::of(&command.output().unwrap()).said;
         let mut names: Vec<String> =
             said.lines().map(|line| line.split('=').next().unwrap().to_owned()).collect();
-        // The shell's own.
+        // Set by the shell itself.
         names.retain(|name| !["SHLVL", "_", "PWD", "OLDPWD"].contains(&name.as_str()));
         names.sort();
         names
@@ -86,7 +86,7 @@ fn the_environment_is_a_list() {
 }
 
 #[test]
-fn git_trusts_what_it_is_told_to() {
+fn git_trusts_configured_directories() {
     let ask = "git config --get-all safe.directory";
     let desk = Desk::new();
     desk.fails(ask);
@@ -95,12 +95,12 @@ fn git_trusts_what_it_is_told_to() {
 }
 
 #[test]
-fn unix_sockets_are_there_only_when_they_are_allowed() {
+fn unix_sockets_are_available_only_if_allowed() {
     let desk = Desk::new();
     let _host = std::os::unix::net::UnixListener::bind(desk.path("work/socket")).unwrap();
     let connect = "/usr/bin/python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"socket\"); print(\"in\")'";
     assert!(desk.fails(connect).contains("Operation not permitted"));
-    // Which paths are allowed cannot be told apart on Linux, and is not by `srt` either.
+    // Like `srt`, we cannot distinguish allowed paths on Linux.
     let desk = desk.with("network/allowUnixSockets", json!(["socket"]));
     assert!(desk.fails(connect).contains("Operation not permitted"));
     let desk = desk.with("network/allowAllUnixSockets", json!(true));

@@ -1,4 +1,4 @@
-//! `filesystem`: each key with what it refuses and what it allows.
+//! `filesystem`: allowed and refused paths for each key.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::Desk;
 
 #[test]
-fn what_is_denied_cannot_be_read_and_what_is_allowed_within_can() {
+fn denied_paths_are_unreadable_except_allowed_ones_within() {
     let desk = Desk::new();
     desk.place.file("work/secret/deep/file");
     desk.place.file("work/secret/open/file");
@@ -23,7 +23,7 @@ fn what_is_denied_cannot_be_read_and_what_is_allowed_within_can() {
 }
 
 #[test]
-fn only_what_is_allowed_is_written_and_what_is_denied_within_is_not() {
+fn only_allowed_paths_are_writable_except_denied_ones_within() {
     let desk = Desk::new();
     let beside = desk.place.file("beside");
     desk.place.file("work/shut/file");
@@ -47,7 +47,7 @@ fn only_what_is_allowed_is_written_and_what_is_denied_within_is_not() {
 }
 
 #[test]
-fn the_hosts_temporary_folder_is_read_only_and_there_is_room_elsewhere() {
+fn host_tmp_is_read_only_and_tmpdir_is_elsewhere() {
     let desk = Desk::new();
     assert_eq!(desk.says("echo x >$TMPDIR/x; cat $TMPDIR/x; echo $TMPDIR"), "x\n/dev/shm\n");
     assert!(desk.fails("echo x >/tmp/ironcurtain-test").contains("Read-only file system"));
@@ -57,7 +57,7 @@ fn the_hosts_temporary_folder_is_read_only_and_there_is_room_elsewhere() {
 }
 
 #[test]
-fn patterns_cover_what_there_is() {
+fn patterns_match_existing_paths() {
     let desk = Desk::new();
     for file in ["work/.env", "work/a/.env", "work/a/b/.env", "work/a/keep", "work/[x]/file"] {
         desk.place.file(file);
@@ -76,16 +76,21 @@ fn patterns_cover_what_there_is() {
     desk.place.file("work/a.log");
     let outcome = desk.line("echo x >out/new && cat out/new; echo x >a.log");
     assert_eq!((outcome.status, outcome.said.as_str()), (Some(1), "x\n"));
-    assert!(outcome.complained.contains("`*.log` is a pattern, which allows nothing"), "{outcome:?}");
+    assert!(
+        outcome.complained.contains("`*.log` is a pattern, which cannot make anything writable"),
+        "{outcome:?}"
+    );
     assert!(outcome.complained.contains("a.log: Read-only file system"), "{outcome:?}");
-    for (pattern, why) in [("/**/*.pem", "searched for in all of `/`"), ("/a/*/", "ends in a slash")] {
+    for (pattern, why) in
+        [("/**/*.pem", "searching all of `/` is not supported"), ("/a/*/", "ends in a slash")]
+    {
         let said = Desk::new().with("filesystem/denyRead", json!([pattern])).refuses();
         assert!(said.contains("filesystem.denyRead") && said.contains(why), "{said}");
     }
 }
 
 #[test]
-fn files_that_run_later_are_closed_or_moved_away_but_for_gits_own_when_it_is_allowed() {
+fn autostart_files_are_closed_or_quarantined_except_allowed_git_configuration() {
     let desk = Desk::new();
     let config = "[core]\n\tbare = false\n";
     for (path, text) in [("config", config), ("hooks/sample", ""), ("HEAD", "ref: refs/heads/main\n")] {
@@ -115,10 +120,10 @@ fn files_that_run_later_are_closed_or_moved_away_but_for_gits_own_when_it_is_all
 }
 
 #[test]
-fn the_root_can_be_named() {
+fn root_can_be_named() {
     let desk = Desk::new().with("filesystem/denyRead", json!(["/"]));
     let lists = json!(["/usr", "/lib", "/lib64", "/bin", "/etc", "."]);
-    // What are links into `/usr` need no opening.
+    // Symlinks into `/usr` need not be opened.
     let there = |path: &&serde_json::Value| {
         let path = path.as_str().unwrap();
         path == "." || !fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
@@ -133,13 +138,13 @@ fn the_root_can_be_named() {
 }
 
 #[test]
-fn a_way_through_a_symlink_is_not_opened() {
+fn path_through_a_symlink_is_not_opened() {
     let desk = Desk::new();
     fs::create_dir(desk.path("elsewhere")).unwrap();
     std::os::unix::fs::symlink(desk.path("elsewhere"), desk.path("work/link")).unwrap();
     let desk = desk.with("filesystem/allowWrite", json!(["link"]));
     let said = desk.refuses();
-    assert!(said.contains("leads through a symlink") && said.contains("elsewhere"), "{said}");
+    assert!(said.contains("contains a symlink") && said.contains("elsewhere"), "{said}");
     let desk = desk.with("filesystem/allowWrite", json!(["../elsewhere"]));
     desk.says("echo x >../elsewhere/new");
 }

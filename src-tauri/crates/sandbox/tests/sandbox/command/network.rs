@@ -1,4 +1,4 @@
-//! `network`: what is reached, and what is not, judged by what arrives at a server of the test's own.
+//! `network`: reachable and unreachable hosts, judged by what arrives at the test's own server.
 
 use std::{
     io::{Read, Write},
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::Desk;
 
-/// A server on the host's loopback that counts what it is asked.
+/// Server on the host's loopback that counts requests.
 struct Host {
     port: u16,
     asked: Arc<AtomicUsize>,
@@ -25,12 +25,12 @@ impl Host {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (port, asked) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));
         let count = asked.clone();
-        // Ends with the tests.
+        // The thread lives as long as the tests.
         thread::spawn(move || {
             for caller in listener.incoming() {
                 let mut caller = caller.unwrap();
                 count.fetch_add(1, Ordering::SeqCst);
-                // Whatever is asked; a caller that hangs up is its own affair.
+                // Ignore the request and errors: the client may have hung up.
                 let _ = caller.read(&mut [0; 4096]);
                 let _ = caller
                     .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nhere");
@@ -45,7 +45,7 @@ impl Host {
 }
 
 #[test]
-fn without_an_allowed_domain_there_is_no_network_and_no_proxy() {
+fn no_allowed_domain_means_no_network_and_no_proxy() {
     let host = Host::new();
     let desk = Desk::new().with("network/deniedDomains", json!(["*"]));
     assert!(desk.fails(&format!("curl -sS http://127.0.0.1:{}/", host.port)).contains("Failed to connect"));
@@ -54,7 +54,7 @@ fn without_an_allowed_domain_there_is_no_network_and_no_proxy() {
 }
 
 #[test]
-fn only_allowed_domains_are_reached() {
+fn only_allowed_domains_are_reachable() {
     let host = Host::new();
     let port = host.port;
     let allowed = json!([format!("localhost:{port}"), "files.example.test"]);
@@ -69,7 +69,7 @@ fn only_allowed_domains_are_reached() {
     assert!(desk.says(&connect).ends_with("here"));
     assert_eq!(host.asked(), 4);
     for (url, why) in [
-        (format!("http://127.0.0.1:{port}/"), "is an address"),
+        (format!("http://127.0.0.1:{port}/"), "is an IP address"),
         ("http://localhost:1/".into(), "not on the list of allowed domains"),
         ("http://other.example.test/".into(), "not on the list of allowed domains"),
     ] {
@@ -83,7 +83,7 @@ fn only_allowed_domains_are_reached() {
 }
 
 #[test]
-fn denied_domains_and_addresses_go_before_allowed_ones() {
+fn denied_domains_and_addresses_take_precedence() {
     let host = Host::new();
     let port = host.port;
     let url = format!("http://localhost:{port}/");
@@ -98,18 +98,18 @@ fn denied_domains_and_addresses_go_before_allowed_ones() {
     desk.set("network/deniedDomains", json!([]));
     desk.set("network/deniedResolvedAddresses", json!(["127.0.0.0/8", "::1"]));
     let outcome = desk.line(&get);
-    assert!(outcome.said.contains("list of denied resolved addresses"), "{outcome:?}");
+    assert!(outcome.said.contains("deniedResolvedAddresses"), "{outcome:?}");
     assert_eq!(host.asked(), 1);
 }
 
 #[test]
-fn a_domain_that_is_none_is_refused_before_anything_runs() {
+fn invalid_domain_is_refused_before_anything_runs() {
     for (key, entry, why) in [
         ("allowedDomains", "*", "covers too much"),
         ("allowedDomains", "*.com", "covers too much"),
         ("allowedDomains", "https://example.com", "is not a host"),
         ("deniedDomains", "example.com:0", "the port must be"),
-        ("deniedResolvedAddresses", "10.0.0.0/33", "is no address and no range"),
+        ("deniedResolvedAddresses", "10.0.0.0/33", "invalid address range"),
     ] {
         let said = Desk::new().with(&format!("network/{key}"), json!([entry])).refuses();
         assert!(said.contains(&format!("network.{key}")) && said.contains(why), "{said}");
@@ -117,7 +117,7 @@ fn a_domain_that_is_none_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn connections_are_told_of_where_that_is_wanted() {
+fn debug_reports_connections() {
     let host = Host::new();
     let rule = format!("localhost:{}", host.port);
     let desk = Desk::new().with("network/allowedDomains", json!([rule]));

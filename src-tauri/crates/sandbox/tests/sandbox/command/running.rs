@@ -1,4 +1,4 @@
-//! A command as it runs: its words, its streams, its status, its directory.
+//! A running command: its arguments, streams, status and directory.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use super::{Desk, Outcome, feed};
 use crate::harness::{eventually, supervisor};
 
 #[test]
-fn a_line_is_the_shells_and_words_are_nobodys() {
+fn line_goes_to_the_shell_and_words_are_passed_unchanged() {
     let desk = Desk::new();
     desk.place.file("work/one");
     let line = r#"printf '%s|' "a  b" $((1+1)) 'it'\''s' "$0" *; cd /; pwd"#;
@@ -24,7 +24,7 @@ fn a_line_is_the_shells_and_words_are_nobodys() {
 }
 
 #[test]
-fn the_status_is_the_commands() {
+fn exit_status_is_the_commands() {
     let desk = Desk::new();
     for (line, status) in [
         ("true", 0),
@@ -38,7 +38,7 @@ fn the_status_is_the_commands() {
     }
     let absent = desk.run(&["no-such-program"]);
     assert_eq!(absent.status, Some(127));
-    assert!(absent.complained.starts_with("ironcurtain-sandbox: `no-such-program` could not be started"));
+    assert!(absent.complained.starts_with("ironcurtain-sandbox: failed to start `no-such-program`"));
     let unusable = desk.run(&["/etc"]);
     assert!(
         unusable.status == Some(126) && unusable.complained.contains("Permission denied"),
@@ -46,17 +46,17 @@ fn the_status_is_the_commands() {
     );
     let usage = desk.run(&["--no-such-option"]);
     assert_eq!(usage.status, Some(125));
-    assert!(usage.complained.contains("`--no-such-option` is not an option"));
+    assert!(usage.complained.contains("unknown option `--no-such-option`"));
 }
 
 #[test]
-fn its_streams_are_as_they_are() {
+fn streams_are_passed_through() {
     let desk = Desk::new();
     let outcome = feed(desk.start("cat; echo done"), "in\n");
     assert_eq!((outcome.said.as_str(), outcome.status), ("in\ndone\n", Some(0)));
     let outcome = desk.line("echo out; echo bad >&2");
     assert_eq!((outcome.said.as_str(), outcome.complained.as_str()), ("out\n", "bad\n"));
-    // A terminal stays one.
+    // A terminal stays a terminal.
     let settings = desk.path("settings.json");
     let ask = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)";
     let mut command = Command::new("/usr/bin/python3");
@@ -67,7 +67,7 @@ fn its_streams_are_as_they_are() {
 }
 
 #[test]
-fn other_descriptors_are_not_handed_on() {
+fn other_descriptors_are_not_inherited() {
     let desk = Desk::new();
     let secret = fs::File::open(desk.place.file("secret")).unwrap();
     let mut shell = Command::new("bash");
@@ -87,7 +87,7 @@ fn other_descriptors_are_not_handed_on() {
 }
 
 #[test]
-fn what_it_left_that_runs_later_is_kept_where_nobody_else_can_take_the_place() {
+fn autostart_files_are_quarantined_in_a_private_directory() {
     let desk = Desk::new();
     let placed = [
         (None, "home/.local/state/ironcurtain"),
@@ -110,13 +110,13 @@ fn what_it_left_that_runs_later_is_kept_where_nobody_else_can_take_the_place() {
         assert!(fs::read_dir(&kept).unwrap().count() > 0);
         assert!(!fs::exists(&left).unwrap() && fs::exists(desk.path("work/deep/plain")).unwrap());
     }
-    // What is not one's own alone is refused, and named.
+    // A directory that others can enter is refused by name.
     let place = desk.path("home/.local/state/ironcurtain/sandboxes");
     fs::set_permissions(&place, fs::Permissions::from_mode(0o777)).unwrap();
     let outcome = desk.line("true");
     assert_eq!(outcome.status, Some(125));
     assert!(
-        outcome.complained.contains(&format!("`{place}` is not a directory that is yours alone")),
+        outcome.complained.contains(&format!("`{place}` is not a private directory of yours")),
         "{outcome:?}"
     );
     fs::set_permissions(&place, fs::Permissions::from_mode(0o700)).unwrap();
@@ -124,17 +124,17 @@ fn what_it_left_that_runs_later_is_kept_where_nobody_else_can_take_the_place() {
 }
 
 #[test]
-fn the_working_directory_is_kept_where_it_can_be_seen() {
+fn working_directory_is_kept_unless_hidden() {
     let desk = Desk::new();
     assert_eq!(desk.says("pwd"), format!("{}\n", desk.path("work")));
     let desk = desk.with("filesystem/denyRead", json!([".."])).with("filesystem/allowWrite", json!([]));
     let outcome = desk.line("pwd");
     assert_eq!((outcome.said.as_str(), outcome.status), ("/\n", Some(0)));
-    assert!(outcome.complained.contains("is hidden: the command starts in `/`"), "{outcome:?}");
+    assert!(outcome.complained.contains("is hidden, so the command starts in `/`"), "{outcome:?}");
 }
 
 #[test]
-fn limits_hold_unless_they_are_left_alone() {
+fn limits_apply_unless_disabled() {
     let desk = Desk::new();
     let outside = Command::new("sh").args(["-c", "ulimit -Hn"]).output().unwrap();
     let outside = String::from_utf8(outside.stdout).unwrap();
@@ -145,7 +145,7 @@ fn limits_hold_unless_they_are_left_alone() {
 }
 
 #[test]
-fn what_it_is_and_how_it_is_used_is_told() {
+fn prints_version_and_usage() {
     let told = |word: &str| {
         let output = Command::new(supervisor()).arg(word).output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
@@ -157,7 +157,7 @@ fn what_it_is_and_how_it_is_used_is_told() {
 }
 
 #[test]
-fn root_runs_it_only_when_that_is_said() {
+fn root_needs_allow_root() {
     let desk = Desk::new();
     desk.line("true");
     let mut command = Command::new(supervisor());
@@ -166,21 +166,21 @@ fn root_runs_it_only_when_that_is_said() {
     let outcome = Outcome::of(&command.output().unwrap());
     if rustix::process::getuid().is_root() {
         assert_eq!(outcome.status, Some(125));
-        assert!(outcome.complained.contains("does not run as root"), "{outcome:?}");
+        assert!(outcome.complained.contains("refusing to run the sandbox as root"), "{outcome:?}");
     } else {
         assert_eq!((outcome.status, outcome.said.as_str()), (Some(0), "ran\n"));
     }
 }
 
 #[test]
-fn what_is_hidden_from_a_command_is_hidden_again_when_it_is_replaced_and_that_is_told() {
+fn replaced_hidden_file_is_hidden_again_and_reported() {
     let desk = Desk::new().with("filesystem/denyRead", json!(["~/.netrc"]));
     let (hidden, plain) = (desk.place.file("home/.netrc"), desk.place.file("home/plain"));
     let mut command = desk.command(&["-c", "while read line; do cat $line; echo said; done"]);
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut answers = BufReader::new(child.stdout.take().unwrap());
-    // Open to the last: at its end the command would be over by itself.
+    // Keep standard input open: the command exits at its end.
     let mut questions = child.stdin.take().unwrap();
     let mut ask = |path: &str| {
         writeln!(questions, "{path}").unwrap();
@@ -189,24 +189,24 @@ fn what_is_hidden_from_a_command_is_hidden_again_when_it_is_replaced_and_that_is
         answer
     };
     assert_eq!(ask(&hidden), "said\n");
-    // What is not hidden is replaced and seen.
+    // A replaced file that is not hidden stays visible.
     fs::rename(desk.place.file("home/new"), &plain).unwrap();
     assert!(ask(&plain).starts_with("home/new"));
     fs::rename(desk.place.file("home/new"), &hidden).unwrap();
-    eventually("it is hidden again", || {
+    eventually("the file is hidden again", || {
         let answer = ask(&hidden);
-        // Where it came in between, a line follows the text.
+        // If the file was read before it was masked, its text precedes this line.
         answer == "said\n"
     });
     drop(questions);
     let outcome = Outcome::of(&child.wait_with_output().unwrap());
     assert_eq!(outcome.status, Some(0), "{outcome:?}");
-    let told = format!("`{hidden}` is hidden from the command, and could be read for a moment");
+    let told = format!("`{hidden}` is hidden, but the command could read it for a moment");
     assert!(outcome.complained.contains(&told), "{outcome:?}");
 }
 
 #[test]
-fn git_is_asked_about_a_configuration_that_is_not_plain_and_the_command_ends() {
+fn git_checks_a_complex_configuration_and_the_command_exits() {
     let desk = Desk::new();
     let outcome =
         desk.line("git init -q p && git -C p config pull.rebase true && git -C p config core.fsmonitor evil");

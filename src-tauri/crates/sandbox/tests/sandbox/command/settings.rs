@@ -1,4 +1,4 @@
-//! The settings file: where it is, that it is understood whole, and what becomes of each key.
+//! The settings file: its location, complete parsing, and the effect of each key.
 
 use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Desk, Outcome};
 use crate::harness::supervisor;
 
-/// Without `--settings`.
+/// Runs a line without `--settings`.
 fn by_default(desk: &Desk, line: &str) -> Outcome {
     let mut command = Command::new(supervisor());
     command.args(["--allow-root", "-c", line]).current_dir(desk.path("work"));
@@ -16,7 +16,7 @@ fn by_default(desk: &Desk, line: &str) -> Outcome {
 }
 
 #[test]
-fn the_file_in_the_home_holds_where_none_is_named() {
+fn file_in_the_home_is_the_default() {
     let desk = Desk::new();
     let none = by_default(&desk, "cat /etc/hostname >/dev/null; echo ran; echo x >new");
     assert_eq!((none.status, none.said.as_str()), (Some(1), "ran\n"));
@@ -30,7 +30,7 @@ fn the_file_in_the_home_holds_where_none_is_named() {
 }
 
 #[test]
-fn a_file_that_is_named_must_be_there_and_readable() {
+fn named_file_must_be_readable() {
     let desk = Desk::new();
     let with = |path: &str| {
         let mut command = Command::new(supervisor());
@@ -42,14 +42,14 @@ fn a_file_that_is_named_must_be_there_and_readable() {
         outcome.complained
     };
     assert!(with("/no/such/file").contains("`/no/such/file` does not exist"));
-    assert!(with("/etc").contains("`/etc` cannot be read"));
+    assert!(with("/etc").contains("failed to read `/etc`"));
     let file = desk.place.file("work/closed");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
-    assert!(rustix::process::getuid().is_root() || with("closed").contains("cannot be read"));
+    assert!(rustix::process::getuid().is_root() || with("closed").contains("failed to read"));
 }
 
 #[test]
-fn what_is_not_understood_is_named_with_its_place() {
+fn errors_name_the_key() {
     for (at, value, said) in [
         ("netwrok", json!({}), "`netwrok`: unknown field"),
         ("network/allowedDomain", json!([]), "`network.allowedDomain`: unknown field"),
@@ -78,7 +78,7 @@ fn what_is_not_understood_is_named_with_its_place() {
 }
 
 #[test]
-fn what_there_is_not_is_refused_by_name() {
+fn unsupported_keys_are_refused_by_name() {
     for (at, value, harmless) in [
         ("filesystem/disabled", json!(true), json!(false)),
         ("enableWeakerNestedSandbox", json!(true), json!(false)),
@@ -102,7 +102,7 @@ fn what_there_is_not_is_refused_by_name() {
         let complained = Desk::new().with(at, value).refuses();
         let named = format!("`{}`: ", at.replace('/', "."));
         assert!(complained.contains(&named), "{named} {complained}");
-        // Without it, or with a value that asks for nothing, the same settings run.
+        // Without the key, or with a value that requests nothing, the settings are accepted.
         let desk = if harmless.is_null() { Desk::new() } else { Desk::new().with(at, harmless) };
         assert_eq!(desk.says("echo ran"), "ran\n", "{at}");
     }
@@ -116,7 +116,7 @@ fn what_there_is_not_is_refused_by_name() {
 }
 
 #[test]
-fn what_changes_nothing_on_linux_is_accepted() {
+fn keys_without_effect_on_linux_are_accepted() {
     let mut desk = Desk::new();
     for (at, value) in [
         ("network/strictAllowlist", json!(true)),

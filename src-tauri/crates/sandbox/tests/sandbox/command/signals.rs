@@ -1,4 +1,4 @@
-//! Signals, and that nothing is left whatever ends a command.
+//! Signals, and cleanup regardless of how a command exits.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ fn signal(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// Waits for its first line.
+/// Waits for the first line of output.
 fn first_line(child: &mut Child) -> BufReader<std::process::ChildStdout> {
     let mut said = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
@@ -29,11 +29,11 @@ fn first_line(child: &mut Child) -> BufReader<std::process::ChildStdout> {
 }
 
 #[test]
-fn a_signal_reaches_the_command_and_what_it_started() {
+fn signal_reaches_the_command_and_its_children() {
     let desk = Desk::new();
     for (sent, number) in [(Signal::TERM, 15), (Signal::INT, 2), (Signal::HUP, 1), (Signal::USR1, 10)] {
         let marker = marker(&desk, number);
-        // A shell that is about to start something can miss a signal: what is waited for starts nothing more.
+        // A shell that is about to start a program can miss a signal, so the awaited program starts nothing more.
         let mut child = desk.start(&format!("echo up; (exec -a {marker} sleep 1000); echo after"));
         let mut said = first_line(&mut child);
         eventually("the sleeper", || processes_with(&marker).iter().any(|(_, name)| name == "sleep"));
@@ -47,7 +47,7 @@ fn a_signal_reaches_the_command_and_what_it_started() {
 }
 
 #[test]
-fn a_command_may_take_a_signal_as_it_likes() {
+fn command_may_handle_a_signal() {
     let desk = Desk::new();
     let mut child = desk.start("trap 'exit 5' TERM; echo up; sleep 1000 & wait; exit 6");
     let _said = first_line(&mut child);
@@ -60,12 +60,12 @@ fn a_command_may_take_a_signal_as_it_likes() {
 }
 
 #[test]
-fn a_signal_at_any_instant_leaves_nothing() {
+fn signal_at_any_time_leaves_nothing() {
     let desk = Desk::new();
     for round in 0..40 {
         let marker = marker(&desk, round);
         let mut child = desk.start(&format!(": {marker}; read line"));
-        // Kept open, since the end of its input would end the command as well, and sooner than the signal.
+        // Keep standard input open: its end would stop the command before the signal does.
         let input = child.stdin.take();
         thread::sleep(Duration::from_micros(500) * round.cast_unsigned());
         signal(&child, Signal::TERM);
@@ -74,12 +74,12 @@ fn a_signal_at_any_instant_leaves_nothing() {
         assert!(outcome.status.code() == Some(143) || outcome.status.code().is_none(), "{outcome:?}");
         eventually("all gone", || processes_with(&marker).is_empty());
     }
-    // Before the signals are held back nothing was made; after that, it is taken away.
+    // Before signals are blocked nothing was created; afterwards it is cleaned up.
     assert_eq!(fs::read_dir(desk.path("work")).unwrap().count(), 0);
 }
 
 #[test]
-fn killing_it_takes_everything_along() {
+fn killing_the_supervisor_kills_everything() {
     let desk = Desk::new().with("network/allowedDomains", json!(["example.test"]));
     for round in 0..20 {
         let marker = marker(&desk, round);
@@ -90,14 +90,14 @@ fn killing_it_takes_everything_along() {
         child.kill().unwrap();
         child.wait().unwrap();
         eventually("all gone", || processes_with(&marker).is_empty());
-        eventually("the proxies too", || !proxies.iter().any(|pid| has(*pid, &own)));
+        eventually("the proxies have exited", || !proxies.iter().any(|pid| has(*pid, &own)));
     }
     assert_eq!(desk.says("echo done"), "done\n");
     assert_eq!(fs::read_dir(desk.path("work")).unwrap().count(), 0);
 }
 
 #[test]
-fn several_at_once_in_the_same_directory_do_not_disturb_each_other() {
+fn concurrent_commands_in_one_directory_do_not_interfere() {
     let desk = Desk::new();
     desk.says("true");
     thread::scope(|scope| {

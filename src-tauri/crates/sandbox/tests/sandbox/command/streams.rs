@@ -1,4 +1,4 @@
-//! Standard streams that are files: nothing of them but what goes through them is the command's.
+//! Standard streams that are files: the command gets only the data, not the files.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -10,7 +10,7 @@ use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 use super::{Desk, Outcome};
 
-/// Bytes that repeat nowhere near each other.
+/// Returns bytes that do not repeat at short distance.
 fn noise(count: usize) -> Vec<u8> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut next = || {
@@ -23,7 +23,7 @@ fn noise(count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_file_in_their_place_cannot_be_opened_again() {
+fn file_streams_cannot_be_reopened() {
     let desk = Desk::new();
     let secret = desk.place.file("home/secret");
     fs::write(&secret, "kept\n").unwrap();
@@ -39,15 +39,15 @@ fn a_file_in_their_place_cannot_be_opened_again() {
     let output = desk.place.file("home/output");
     fs::write(&output, "longer than what is said\nand longer\n").unwrap();
     let (input, output) = run(&secret, &output);
-    // What it reads it reads, what it says is written where it goes, and the rest is as it was.
+    // The data is read and written at the right offsets, and the rest of the files is unchanged.
     assert_eq!(input, "kept\n");
     assert!(output.starts_with("kept\n") && output.ends_with("\nand longer\n"), "{output:?}");
-    // A pipe stays what it is.
+    // A pipe is passed on unchanged.
     assert_eq!(desk.says("test -p /proc/self/fd/1 && echo pipe"), "pipe\n");
 }
 
 #[test]
-fn a_folder_in_their_place_is_refused() {
+fn folder_as_a_stream_is_refused() {
     let desk = Desk::new();
     desk.place.file("home/secret");
     let folder = || File::open(desk.path("home")).unwrap();
@@ -65,7 +65,7 @@ fn a_folder_in_their_place_is_refused() {
 }
 
 #[test]
-fn what_goes_through_files_is_exact_whole_and_in_order() {
+fn copied_data_is_complete_and_in_order() {
     let desk = Desk::new();
     let bytes = noise(5_000_003);
     let (input, output) = (desk.place.file("home/in"), desk.place.file("home/out"));
@@ -78,28 +78,28 @@ fn what_goes_through_files_is_exact_whole_and_in_order() {
     assert_eq!(run("cat; exit 3", from(&input), to(&output), Stdio::null()), Some(3));
     assert!(fs::read(&output).unwrap() == bytes);
 
-    // Some of it is enough, and what was begun in the background is heard to its end.
+    // Reading a part is enough, and the output of background processes is copied to its end.
     let line = "head -c 70000; (cat /dev/zero | head -c 200000 >&2) & wait";
     let errors = desk.place.file("home/errors");
     assert_eq!(run(line, from(&input), to(&output), to(&errors)), Some(0));
     assert!(fs::read(&output).unwrap() == bytes[..70_000]);
     assert_eq!(fs::read(&errors).unwrap(), vec![0; 200_000]);
 
-    // Both to one file, behind what is there.
+    // Both streams append to one file.
     let one = OpenOptions::new().append(true).open(&errors).unwrap();
     fs::write(&errors, "before\n").unwrap();
     let line = "for n in $(seq 500); do echo out $n; echo err $n >&2; done";
     assert_eq!(run(line, Stdio::null(), one.try_clone().unwrap().into(), one.into()), Some(0));
     let expected: String = (1..=500).map(|n| format!("out {n}\nerr {n}\n")).collect();
     assert_eq!(fs::read_to_string(&errors).unwrap(), format!("before\n{expected}"));
-    // An empty file ends at once.
+    // An empty file means immediate end of file.
     fs::write(&input, "").unwrap();
     assert_eq!(run("cat", from(&input), to(&output), Stdio::null()), Some(0));
     assert_eq!(fs::read(&output).unwrap(), b"");
 }
 
 #[test]
-fn what_cannot_be_written_is_told_and_is_no_success() {
+fn write_errors_are_reported_and_fail_the_command() {
     let desk = Desk::new();
     let output = desk.place.file("home/out");
     let run = |line: &str| {
@@ -110,7 +110,7 @@ fn what_cannot_be_written_is_told_and_is_no_success() {
     let outcome = run("echo lost");
     assert_eq!(outcome.status, Some(125));
     assert!(
-        outcome.complained.contains("standard output could not be written: Bad file descriptor"),
+        outcome.complained.contains("failed to write standard output: Bad file descriptor"),
         "{outcome:?}"
     );
     assert_eq!(run("echo lost; exit 7").status, Some(7));
@@ -118,7 +118,7 @@ fn what_cannot_be_written_is_told_and_is_no_success() {
 }
 
 #[test]
-fn a_limit_on_the_size_of_files_ends_the_command_and_not_who_writes_for_it() {
+fn file_size_limit_kills_the_command_not_the_copier() {
     let desk = Desk::new();
     let run = |first: &str, last: &str, most: u64| {
         let output = desk.place.file("home/out");
@@ -129,7 +129,7 @@ fn a_limit_on_the_size_of_files_ends_the_command_and_not_who_writes_for_it() {
         let mut errors = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
         errors.read_line(&mut said).unwrap();
-        // Of who writes for it alone: its own limit is as it was.
+        // Raise the limit of the copying process only.
         let limit = Rlimit { current: Some(most), maximum: None };
         prlimit(Pid::from_raw(child.id().try_into().unwrap()), Resource::Fsize, limit).unwrap();
         let mut input = child.stdin.take().unwrap();
@@ -140,13 +140,13 @@ fn a_limit_on_the_size_of_files_ends_the_command_and_not_who_writes_for_it() {
     for (first, status) in [("true", 128 + 25), ("trap 'exit 9' XFSZ", 9)] {
         let (ended, said, written) = run(first, "sleep 60", 4096);
         assert_eq!((ended, written), (Some(status), 4096), "{said}");
-        assert!(said.contains("standard output could not be written: File too large"), "{said}");
+        assert!(said.contains("failed to write standard output: File too large"), "{said}");
     }
     assert_eq!(run("true", "true", 100_000), (Some(0), "ready\n".to_owned(), 100_000));
 }
 
 #[test]
-fn a_descriptor_that_came_along_is_let_go_at_once() {
+fn inherited_descriptors_are_closed_at_once() {
     let desk = Desk::new();
     let fifo = desk.path("home/fifo");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
@@ -156,7 +156,7 @@ fn a_descriptor_that_came_along_is_let_go_at_once() {
     command.envs(ours.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.current_dir(desk.path("work")).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // This ends when nobody has its other end any more; the command still runs.
+    // This returns once no process holds the other end; the command is still running.
     assert_eq!(fs::read_to_string(&fifo).unwrap(), "");
     child.stdin.take().unwrap().write_all(b"said\n").unwrap();
     let mut said = String::new();

@@ -1,20 +1,20 @@
-//! The imports of a module: every name that `use` gives to something.
+//! Parses the imports of a module: every name that `use` introduces.
 
 use super::words::{self, Kind, Word};
 
-/// One name.
+/// One imported name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Import {
-    /// The name in this module; `*` for whatever is there.
+    /// Name in this module; `*` for a glob.
     pub(super) name: String,
-    /// The path of what has that name.
+    /// Path of the imported item.
     pub(super) path: Vec<String>,
-    /// It is passed on to other modules.
+    /// True if the import is re-exported.
     pub(super) public: bool,
     pub(super) line: usize,
 }
 
-/// The imports among these words.
+/// Returns the imports among these tokens.
 pub(super) fn read(words: &[Word]) -> Vec<Import> {
     let mut imports = Vec::new();
     for (at, word) in words.iter().enumerate() {
@@ -29,7 +29,7 @@ pub(super) fn read(words: &[Word]) -> Vec<Import> {
     imports
 }
 
-/// `pub`, or `pub(...)`, stands at the end.
+/// Returns true if the tokens end in `pub` or `pub(...)`.
 fn is_public(before: &[Word]) -> bool {
     match before {
         [.., word] if word.ident() == Some("pub") => true,
@@ -42,7 +42,7 @@ fn is_public(before: &[Word]) -> bool {
     }
 }
 
-/// Reads one branch of a `use`, and says where it ends.
+/// Parses one branch of a `use`, and returns its end.
 fn read_tree(words: &[Word], at: usize, above: &[String], imports: &mut Vec<Import>) -> usize {
     let at = if words::is_joint(words, at) { at + 2 } else { at };
     let kind = words.get(at).map(|word| &word.kind);
@@ -60,7 +60,7 @@ fn read_tree(words: &[Word], at: usize, above: &[String], imports: &mut Vec<Impo
     }
     let segments = words::path_at(words, at);
     if segments.is_empty() {
-        // Nothing that can follow `use`; the next word is looked at as a branch of its own.
+        // Not valid after `use`; continue with the next token as a separate branch.
         return at + 1;
     }
     let end = at + segments.len() * 3 - 2;
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_a_use_is_read() {
+    fn parses_every_form_of_use() {
         assert_eq!(imports("use crate::a::B;"), ["B = crate::a::B"]);
         assert_eq!(
             imports("pub(crate) use a::{self, b::{C as D, *}, e};"),

@@ -1,35 +1,35 @@
-//! A file as a row of words, without comments and without what is compiled for tests only.
+//! Tokenizes a file, without comments and code for tests.
 
 use anyhow::anyhow;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// One word of a file; brackets are words of their own.
+/// Token of a file; brackets are separate tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Word {
     pub(crate) kind: Kind,
     pub(crate) line: usize,
 }
 
-/// The kinds of words that tell modules, imports and definitions.
+/// Kind of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     Ident(String),
     Punct(char),
     Open(char),
     Close(char),
-    /// Text, a number or a character.
+    /// String, number or character.
     Literal,
 }
 
-/// A module that a file declares.
+/// Module declared in a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Declared {
     pub(super) name: String,
-    /// Its words, where it stands in the same file.
+    /// Its tokens, if it is inline.
     pub(super) words: Option<Vec<Word>>,
 }
 
-/// The words after which a name is defined.
+/// Keywords that precede a defined name.
 const DEFINING: [&str; 9] =
     ["struct", "enum", "trait", "type", "fn", "const", "static", "union", "macro_rules"];
 
@@ -48,15 +48,16 @@ impl Word {
     }
 }
 
-/// The words of a file that are compiled outside tests.
+/// Returns the tokens of a file that are compiled outside tests.
 pub(super) fn outside_tests(text: &str) -> anyhow::Result<Vec<Word>> {
-    let stream: TokenStream = text.parse().map_err(|problem| anyhow!("cannot be read as Rust: {problem}"))?;
+    let stream: TokenStream =
+        text.parse().map_err(|problem| anyhow!("failed to parse as Rust: {problem}"))?;
     let mut words = Vec::new();
     flatten(stream, &mut words);
     Ok(words)
 }
 
-/// The words without the modules declared among them, and those modules.
+/// Separates the tokens of declared modules from the others.
 pub(super) fn without_modules(words: Vec<Word>) -> (Vec<Word>, Vec<Declared>) {
     let (mut kept, mut modules) = (Vec::new(), Vec::new());
     let mut at = 0;
@@ -76,14 +77,14 @@ pub(super) fn without_modules(words: Vec<Word>) -> (Vec<Word>, Vec<Declared>) {
     (kept, modules)
 }
 
-/// The paths of more than one segment that stand outside `use`, each with its line.
+/// Returns the paths of several segments outside `use`, each with its line.
 pub(super) fn paths(words: &[Word]) -> Vec<(Vec<String>, usize)> {
     let mut paths = Vec::new();
     let mut at = 0;
     while let Some(word) = words.get(at) {
         match word.ident() {
             Some("use") => at += words.iter().skip(at).take_while(|w| !w.is(&Kind::Punct(';'))).count(),
-            // `pub(in some::path)` names a place to be seen from, and imports nothing.
+            // `pub(in some::path)` restricts visibility and imports nothing.
             Some("pub") => at = closing(words, at + 1).unwrap_or(at) + 1,
             Some(_) => {
                 let path = path_at(words, at);
@@ -98,7 +99,7 @@ pub(super) fn paths(words: &[Word]) -> Vec<(Vec<String>, usize)> {
     paths
 }
 
-/// The path that begins here: words joined by `::`.
+/// Returns the path that starts here: identifiers joined by `::`.
 pub(super) fn path_at(words: &[Word], mut at: usize) -> Vec<String> {
     let mut path = Vec::new();
     while let Some(name) = words.get(at).and_then(Word::ident) {
@@ -111,13 +112,13 @@ pub(super) fn path_at(words: &[Word], mut at: usize) -> Vec<String> {
     path
 }
 
-/// Two colons stand here.
+/// Returns true if `::` is here.
 pub(super) fn is_joint(words: &[Word], at: usize) -> bool {
     let colon = |at: usize| words.get(at).is_some_and(|word| word.is(&Kind::Punct(':')));
     colon(at) && colon(at + 1)
 }
 
-/// The name occurs outside `use`.
+/// Returns true if the name occurs outside `use`.
 pub(super) fn has_ident(words: &[Word], name: &str) -> bool {
     let mut used = false;
     words.iter().any(|word| {
@@ -126,7 +127,7 @@ pub(super) fn has_ident(words: &[Word], name: &str) -> bool {
     })
 }
 
-/// Something of this name is defined here.
+/// Returns true if an item of this name is defined here.
 pub(super) fn defines(words: &[Word], name: &str) -> bool {
     let named = |word: &Word| word.ident() == Some(name);
     words.windows(2).any(|pair| match pair {
@@ -135,7 +136,7 @@ pub(super) fn defines(words: &[Word], name: &str) -> bool {
     })
 }
 
-/// The types that are defined at the top with `pub` alone.
+/// Returns the top-level types that are defined with plain `pub`.
 pub(super) fn public_types(words: &[Word]) -> Vec<&str> {
     let (mut types, mut depth) = (Vec::new(), 0_usize);
     for (at, word) in words.iter().enumerate() {
@@ -153,7 +154,7 @@ pub(super) fn public_types(words: &[Word]) -> Vec<&str> {
     types
 }
 
-/// The index at which the bracket that opens at `at` closes.
+/// Returns the index of the bracket that closes the one at `at`.
 pub(super) fn closing(words: &[Word], at: usize) -> Option<usize> {
     let mut depth = 0_usize;
     for (index, word) in words.iter().enumerate().skip(at) {
@@ -177,7 +178,7 @@ fn flatten(stream: TokenStream, words: &mut Vec<Word>) {
         match tree {
             TokenTree::Ident(ident) => push(Kind::Ident(ident.to_string())),
             TokenTree::Punct(punct) if punct.as_char() == '#' => {
-                // An attribute, or one of the whole file, as comments of documentation are; a test's takes its item along.
+                // An outer or inner attribute, as doc comments are. An attribute for tests removes its item too.
                 trees.next_if(|next| matches!(next, TokenTree::Punct(mark) if mark.as_char() == '!'));
                 let attribute = trees.next_if(|next| matches!(next, TokenTree::Group(_)));
                 if attribute.is_some_and(|attribute| is_for_tests(&attribute)) {
@@ -202,7 +203,7 @@ fn flatten(stream: TokenStream, words: &mut Vec<Word>) {
     }
 }
 
-/// `[cfg(test)]`, or `[cfg(all(test, ...))]`.
+/// Returns true for `[cfg(test)]` and `[cfg(all(test, ...))]`.
 fn is_for_tests(attribute: &TokenTree) -> bool {
     let text: String = attribute.to_string().split_whitespace().collect();
     text == "[cfg(test)]" || text.starts_with("[cfg(all(test,")
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_texts_and_tests_are_no_words() {
+    fn skips_comments_and_tests() {
         assert_eq!(idents("//! [`crate::a`]\n/// b\nfn c() { \"crate::d\"; /* e */ }"), ["fn", "c"]);
         assert_eq!(idents("#[cfg(test)] mod tests { use a; } fn b() {}"), ["fn", "b"]);
         assert_eq!(idents("#[cfg(test)] use a::{b, c}; struct D;"), ["struct", "D"]);
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_found_wherever_it_stands_but_in_a_use() {
+    fn finds_paths_outside_use() {
         let words = outside_tests("use a::b;\npub(in c::d) fn e() { f!(g::h, &i::j::k::<l::M>()) }").unwrap();
         let found: Vec<_> = paths(&words).into_iter().map(|(path, line)| (path.join("::"), line)).collect();
         let expected = [("g::h", 2), ("i::j::k", 2), ("l::M", 2)].map(|(path, line)| (path.to_owned(), line));
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_are_told_from_what_stands_in_the_file() {
+    fn separates_modules_from_other_items() {
         let words = outside_tests("mod a; struct B; pub mod c { fn d() {} } fn e() {}").unwrap();
         let (kept, modules) = without_modules(words);
         assert!(defines(&kept, "B") && defines(&kept, "e") && !defines(&kept, "d"));

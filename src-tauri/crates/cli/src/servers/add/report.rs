@@ -1,0 +1,136 @@
+//! Parses command lines that contain a server's command, and formats the result of `servers add`.
+
+use super::options::{AddOptions, RUNNERS};
+use crate::lines::TextLines;
+use ironcurtain_admin::catalog::{AddedServer, Addition, Catalog};
+use ironcurtain_admin::introduction::{UnannotatedCalls, reach};
+use ironcurtain_admin::trial::PolicyTrial;
+use ironcurtain_config::Server;
+use ironcurtain_config::home::Home;
+use ironcurtain_daemon::PolicyFiles;
+use serde_json::Value;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Options of `servers add` that take a value.
+const WITH_VALUE: [&str; 5] = ["--name", "--from", "--set", "--secret", "--without"];
+
+/// Inserts `--` before a package runner, so that everything after `servers add npx` belongs to the server's command.
+///
+/// This allows `servers add npx -y NAME` as printed in servers' documentation.
+pub fn command_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = words.collect();
+    let is = |at: usize, word: &str| words.get(at).is_some_and(|found| found == word);
+    let Some(add) = (1..words.len()).find(|at| is(*at, "add") && is(at - 1, "servers")) else { return words };
+    let runner = (add + 1..words.len()).find(|at| {
+        let is_value = WITH_VALUE.iter().any(|option| is(at - 1, option));
+        !is_value && RUNNERS.iter().any(|runner| is(*at, runner))
+    });
+    if let Some(at) = runner.filter(|at| !(add + 1..*at).any(|before| is(before, "--"))) {
+        words.insert(at, "--".into());
+    }
+    words
+}
+
+/// Result of adding a server.
+pub(super) struct AddedReport<'a> {
+    pub(super) home: &'a Home,
+    pub(super) options: &'a AddOptions,
+    pub(super) adding: &'a Addition,
+    pub(super) server: &'a Server,
+    pub(super) added: &'a AddedServer,
+    pub(super) annotations: Option<&'a Path>,
+    /// The server was tried and shown before.
+    pub(super) tried: bool,
+}
+
+impl AddedReport<'_> {
+    pub(super) fn text(&self) -> anyhow::Result<TextLines> {
+        let name = &self.server.name;
+        let mut text = TextLines::default();
+        text.line(format_args!("Added `{name}` to `{}`.", self.added.servers.display()));
+        if !self.tried {
+            text.line(format_args!("  {}", self.server.command_line()));
+            reach(self.server).iter().for_each(|line| text.line(line));
+        }
+        match self.annotations {
+            Some(file) => text.line(format_args!("Its tools are annotated in `{}`.", file.display())),
+            None => text.line(self.unannotated()?),
+        }
+        if let Some(data) = &self.added.data {
+            text.line(format_args!("Its data is stored in `{}`.", data.display()));
+        }
+        if !self.tried {
+            for secret in crate::secrets::missing(self.server) {
+                text.line(format_args!("It needs a secret first: ironcurtain secrets set {secret}"));
+            }
+        }
+        let catalog = Catalog::shipped()?;
+        let known = self.adding.known.as_ref().and_then(|id| catalog.find(id));
+        let old = known.and_then(|known| known.needs_node).and_then(old_node);
+        old.into_iter().for_each(|line| text.line(line));
+        let command = self.adding.entry.get("command").and_then(Value::as_str);
+        let is_packaged = command.is_some_and(|command| RUNNERS.contains(&command));
+        if !self.tried && !self.options.is_installed() && is_packaged {
+            text.line(format_args!("Its package is not installed yet: ironcurtain servers install {name}"));
+        }
+        Ok(text)
+    }
+
+    fn unannotated(&self) -> anyhow::Result<String> {
+        let name = &self.server.name;
+        let trial = PolicyTrial::open(self.home.clone(), &PolicyFiles::default(), &self.home.person)?;
+        // The empty name matches no annotated tool.
+        let fate = UnannotatedCalls::judged(&trial, name, "");
+        if fate == UnannotatedCalls::Refused {
+            return Ok(format!("Its tools are refused until you run: ironcurtain servers annotate {name}"));
+        }
+        Ok(format!(
+            "Nobody has said yet what its tools do: {fate}. To decide now: ironcurtain servers annotate {name}"
+        ))
+    }
+}
+
+/// Returns a warning if this computer's Node.js is older than the server needs.
+fn old_node(needed: u32) -> Option<String> {
+    let output = Command::new("node").arg("--version").stdin(Stdio::null()).output().ok()?;
+    too_old(std::str::from_utf8(&output.stdout).ok()?, needed)
+}
+
+fn too_old(version: &str, needed: u32) -> Option<String> {
+    let major: u32 = version.trim().strip_prefix('v')?.split('.').next()?.parse().ok()?;
+    (major < needed)
+        .then(|| format!("Your Node.js is {major}; this server needs {needed} to reach the network."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_outdated_node_is_mentioned() {
+        let told = "Your Node.js is 20; this server needs 24 to reach the network.";
+        assert_eq!(too_old("v20.11.1\n", 24).as_deref(), Some(told));
+        assert_eq!((too_old("v24.0.0\n", 24), too_old("no version", 24)), (None, None));
+    }
+
+    #[test]
+    fn arguments_after_a_package_runner_belong_to_the_server() {
+        let words = |line: &str| {
+            let words = command_words(line.split(' ').map(OsString::from));
+            words.iter().map(|word| word.to_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+        };
+        for (line, expected) in [
+            ("ic servers add npx -y x --yes", "ic servers add -- npx -y x --yes"),
+            ("ic --json servers add --later npx --yes x", "ic --json servers add --later -- npx --yes x"),
+            ("ic servers add --name npx memory --yes", "ic servers add --name npx memory --yes"),
+            ("ic servers add -- npx -y x", "ic servers add -- npx -y x"),
+            ("ic servers add uvx x", "ic servers add -- uvx x"),
+            ("ic servers install npx", "ic servers install npx"),
+            ("ic servers add", "ic servers add"),
+        ] {
+            assert_eq!(words(line), expected);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Closes files that configurations and symlinks refer to: the user's programs run them regardless of their names.
+//!
+//! - Git's configuration is read with git's own rules; conditional includes always count.
+//! - Every symlink on the way to such a file counts as well. A file that does not exist yet counts when it appears.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
+
+use super::{Baseline, Recording};
+use crate::{
+    autostart::{
+        config_references::ConfigReferences,
+        git::{self, TargetFinder},
+        links::{is_linked, links_in, way},
+        name_table::{ContentCheck, GIT_PROGRAM, GIT_TEMPLATE, HOOK_FOLDER, KnownName, home_names},
+        name_text::raw,
+        paths::{above, join, last},
+        reopened_folders::open_folder,
+    },
+    place::{is_at_or_below, is_below},
+};
+
+/// Time limit for reading the configuration of repositories.
+const LONGEST: Duration = Duration::from_secs(2);
+/// Maximum number of referenced paths.
+const MOST_PATHS: usize = 2_000;
+
+/// Referenced paths in a root, or around it.
+#[derive(Debug, Default)]
+pub(in crate::autostart) struct ReferencedPaths {
+    root: String,
+    paths: BTreeMap<String, KnownName>,
+    /// Work trees found, each with a `.git`.
+    pub(super) tops: Vec<String>,
+}
+
+/// Folders in which git keeps the repository of a work tree.
+struct GitPlaces {
+    own: String,
+    /// Folder of its hooks and configuration, which may be shared with other work trees.
+    common: String,
+}
+
+impl ReferencedPaths {
+    /// Returns whether a path, or a symlink on the way, is referenced.
+    pub(super) fn has(&self, path: &str) -> bool {
+        self.paths.contains_key(path)
+    }
+
+    /// Records a reference to a path and everything on the way.
+    pub(super) fn lead(&mut self, references: &mut ConfigReferences, path: &str, known: KnownName) {
+        let steps = way(path);
+        let real = steps.last().cloned().unwrap_or_default();
+        for step in steps {
+            let is_near = is_at_or_below(&step, &self.root) || is_at_or_below(&self.root, &step);
+            if is_near && self.paths.len() < MOST_PATHS && self.paths.insert(step.clone(), known).is_none() {
+                references.insert((step, known));
+            }
+        }
+        if known.folder && known.group.check == ContentCheck::Hook {
+            self.add_hook_targets(references, &real);
+        }
+    }
+
+    /// Records the targets of symlinks in a hooks folder as programs.
+    fn add_hook_targets(&mut self, references: &mut ConfigReferences, folder: &str) {
+        for link in links_in(folder) {
+            let known = if is_folder(&link) { GIT_TEMPLATE } else { GIT_PROGRAM };
+            self.lead(references, &link, known);
+        }
+    }
+}
+
+impl Recording<'_> {
+    /// Records references known before the root is walked: those in the user's git configuration, and the targets of symlinks in
+    /// the home.
+    pub(super) fn add_from_home(&mut self, root: &str) {
+        root.clone_into(&mut self.led.root);
+        let Some(home) = self.names.home().map(str::to_owned) else { return };
+        self.references.user.refresh(&home);
+        for (path, known) in self.references.user.found.clone() {
+            self.led.lead(self.references, &path, known);
+        }
+        for known in home_names() {
+            let path = join(&home, known.name);
+            let links = if is_linked(&path) {
+                vec![path]
+            } else if known.folder {
+                links_in(&path)
+            } else {
+                vec![]
+            };
+            // The user has opened this folder or part of it, as when working on an editor extension.
+            let is_inside = |link: &String| way(link).last().is_some_and(|real| is_below(real, root));
+            for link in links.into_iter().filter(is_inside) {
+                self.led.lead(self.references, &link, KnownName { folder: is_folder(&link), ..known });
+            }
+        }
+    }
+
+    /// Records references of the repository that contains the root.
+    pub(super) fn add_from_around(&mut self, root: &str) {
+        let folders = root.rmatch_indices('/').filter_map(|(end, _)| root.get(..end));
+        let top = folders.into_iter().find(|folder| is_there(&join(folder, ".git")));
+        if let Some(top) = top {
+            self.add_from_top(&mut BTreeSet::new(), top);
+            for (path, known) in self.references.user.relative.clone() {
+                self.led.lead(self.references, &join(top, &path), known);
+            }
+        }
+    }
+
+    /// Records references of a work tree's repository, and where the repository is kept.
+    fn add_from_top(&mut self, places: &mut BTreeSet<String>, top: &str) {
+        let Some(GitPlaces { own, common }) = git_places(top) else { return };
+        self.add_from_git(&common, &own, top);
+        places.extend([own, common]);
+    }
+
+    /// Records references of a repository whose programs run in `top`.
+    fn add_from_git(&mut self, common: &str, own: &str, top: &str) {
+        let mut finder = TargetFinder::new(self.names.home());
+        for config in [join(common, "config"), join(own, "config.worktree")] {
+            let text = git::read_config(&config).unwrap_or_default();
+            finder.add_config(&config, &text, Some(top));
+        }
+        for (path, known) in finder.found {
+            self.led.lead(self.references, &path, known);
+        }
+        let hooks = join(common, "hooks");
+        if self.names.find(&hooks, |path| path == common).is_none() {
+            return;
+        }
+        if is_linked(&hooks) {
+            self.led.lead(self.references, &hooks, HOOK_FOLDER);
+        } else {
+            self.led.add_hook_targets(self.references, &hooks);
+        }
+    }
+}
+
+impl Baseline {
+    /// Closes the files referenced by repositories in the root, and the earlier references.
+    pub(super) fn close_referenced(&mut self, root: &str, recording: &mut Recording<'_>) {
+        let until = Instant::now() + LONGEST;
+        let mut places = BTreeSet::new();
+        let tops = std::mem::take(&mut recording.led.tops);
+        let configs: Vec<String> =
+            self.entries.keys().filter(|path| last(path).starts_with("config")).cloned().collect();
+        for top in tops {
+            if Instant::now() > until {
+                return self.missed.push(format!("`{root}` has too many repositories"));
+            }
+            recording.add_from_top(&mut places, &top);
+        }
+        // Bare repositories.
+        for dir in configs.iter().map(|config| above(config)).collect::<BTreeSet<_>>() {
+            if recording.git_folders.holds(dir) && places.insert(dir.to_owned()) && Instant::now() <= until {
+                recording.add_from_git(dir, dir, dir);
+            }
+        }
+        self.add_led_paths(root, recording);
+    }
+
+    fn add_led_paths(&mut self, root: &str, recording: &mut Recording<'_>) {
+        let mut done = BTreeSet::new();
+        loop {
+            let is_new = |path: &String| is_at_or_below(path, root) && path != root && !done.contains(path);
+            let next = recording.led.paths.iter().find(|(path, _)| is_new(path));
+            let Some((path, known)) = next.map(|(path, known)| (path.clone(), *known)) else { return };
+            if !self.entries.contains_key(&path)
+                && let Ok(dir) = open_folder(above(&path))
+            {
+                // Ignore the error: an unwatched folder is checked at the end.
+                let _ = (recording.watch)(above(&path), &dir);
+                self.add(&dir, &path, &known, recording);
+            }
+            done.insert(path);
+        }
+    }
+}
+
+impl ConfigReferences {
+    /// Restores the references recorded before a process was killed, and adds those of the user's current configuration.
+    pub(in crate::autostart) fn restore<'a>(
+        &mut self,
+        configs: impl Iterator<Item = (&'a str, &'a str)>,
+        home: Option<&str>,
+    ) {
+        let mut finder = TargetFinder::new(home);
+        for (path, text) in configs {
+            let folder = above(path);
+            finder.add_config(path, text.as_bytes(), Some(folder.strip_suffix("/.git").unwrap_or(folder)));
+        }
+        if let Some(home) = home {
+            self.user.refresh(home);
+        }
+        let found = finder.found.into_iter().chain(self.user.found.clone());
+        for (path, known) in found.collect::<Vec<_>>() {
+            way(&path).into_iter().for_each(|step| _ = self.insert((step, known)));
+        }
+    }
+}
+
+/// Returns the folders in which git keeps the repository of the work tree at `top`. Its `.git` may be a file or a symlink.
+fn git_places(top: &str) -> Option<GitPlaces> {
+    let git = join(top, ".git");
+    let own = if std::fs::metadata(&*raw(&git)).ok()?.is_dir() {
+        git
+    } else {
+        let text = String::from_utf8(git::read_config(&git)?).ok()?;
+        in_folder(top, text.strip_prefix("gitdir:")?.trim())
+    };
+    let common = git::read_config(&join(&own, "commondir")).and_then(|text| String::from_utf8(text).ok());
+    let common = common.map_or_else(|| own.clone(), |text| in_folder(&own, text.trim()));
+    Some(GitPlaces { own: real(own), common: real(common) })
+}
+
+fn in_folder(folder: &str, path: &str) -> String {
+    if path.starts_with('/') { path.to_owned() } else { join(folder, path) }
+}
+
+fn real(path: String) -> String {
+    way(&path).pop().unwrap_or(path)
+}
+
+fn is_folder(path: &str) -> bool {
+    std::fs::metadata(&*raw(path)).is_ok_and(|about| about.is_dir())
+}
+
+fn is_there(path: &str) -> bool {
+    std::fs::symlink_metadata(&*raw(path)).is_ok()
+}

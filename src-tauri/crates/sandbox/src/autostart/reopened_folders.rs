@@ -1,0 +1,131 @@
+//! Opens the user's own folders whose mode prevents access, because a sandbox may have changed it.
+//!
+//! - The owner can change a mode at any time. So it protects nothing from a sandbox that runs as the same user, and must not
+//!   keep this process from the files that the sandbox has put there.
+//! - INVARIANT: only the mode of a directory owned by this process's user is changed, by descriptor, and it is restored
+//!   afterwards.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use rustix::{
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags, chmod, openat2, statx},
+    io::Errno,
+    process::getuid,
+};
+
+use super::name_text::raw;
+
+/// Maximum number of folders whose mode is restored. If a sandbox closes more, they stay open.
+const MOST_SHUT: usize = 256;
+/// Mode for listing, entering and renaming.
+const WHOLE: u32 = 0o700;
+const ENTERED: u32 = 0o100;
+
+/// Folders that were opened; dropping this restores their modes.
+#[derive(Debug, Default)]
+pub(super) struct ReopenedFolders(Vec<(OwnedFd, Mode)>);
+
+impl ReopenedFolders {
+    /// Opens a folder below another, by a path without symlinks.
+    pub(super) fn open(
+        &mut self,
+        root: impl AsFd,
+        path: &str,
+        resolve: ResolveFlags,
+    ) -> Result<OwnedFd, Errno> {
+        let first = open_listed(&root, path, resolve);
+        let is_shut = match &first {
+            // The folder can be listed but not entered.
+            Ok(dir) => statx(dir, ".", AtFlags::empty(), StatxFlags::TYPE).is_err(),
+            Err(error) => is_refused(*error),
+        };
+        if !is_shut {
+            return first;
+        }
+        let ways = path.match_indices('/').map(|(at, _)| (at.max(1), ENTERED));
+        for (end, needed) in ways.chain([(path.len(), WHOLE)]) {
+            let way = path.get(..end).unwrap_or_default();
+            if let Ok(way) = open_as(&root, way, OFlags::PATH, resolve) {
+                self.add_permissions(way, needed);
+            }
+        }
+        open_listed(&root, path, resolve).or(first)
+    }
+
+    /// Makes a folder allow moving `name`, which may itself be a folder.
+    pub(super) fn open_for_moving(&mut self, dir: &OwnedFd, name: &str) {
+        if let Ok(dir) = dir.try_clone() {
+            self.add_permissions(dir, WHOLE);
+        }
+        if let Ok(folder) = open_as(dir, name, OFlags::PATH, ResolveFlags::BENEATH) {
+            self.add_permissions(folder, WHOLE);
+        }
+    }
+
+    /// Adds the missing permissions to the user's own folder.
+    fn add_permissions(&mut self, folder: OwnedFd, needed: u32) {
+        let Ok(about) = look(&folder, "") else { return };
+        let mode = u32::from(about.stx_mode) & 0o7777;
+        if !is_own(&about) || mode & needed == needed {
+            return;
+        }
+        // If this fails, the work in the folder fails and is reported.
+        if change(&folder, Mode::from_raw_mode(mode | WHOLE)).is_ok() && self.0.len() < MOST_SHUT {
+            self.0.push((folder, Mode::from_raw_mode(mode)));
+        }
+    }
+}
+
+impl Drop for ReopenedFolders {
+    fn drop(&mut self) {
+        while let Some((folder, mode)) = self.0.pop() {
+            // Ignore the error: its owner could open it anyway.
+            let _ = change(&folder, mode);
+        }
+    }
+}
+
+/// Opens a folder, for as long as the second returned value lives.
+pub(super) fn open_reopening(path: &str) -> Result<(OwnedFd, ReopenedFolders), Errno> {
+    let mut shut = ReopenedFolders::default();
+    let dir = shut.open(CWD, path, ResolveFlags::empty())?;
+    Ok((dir, shut))
+}
+
+/// Opens a folder by a path without symlinks.
+pub(super) fn open_folder(path: &str) -> Result<OwnedFd, Errno> {
+    open_listed(CWD, path, ResolveFlags::empty())
+}
+
+/// Opens a folder below another for listing, by a path without symlinks.
+pub(super) fn open_listed(root: impl AsFd, path: &str, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
+    open_as(root, path, OFlags::RDONLY | OFlags::NONBLOCK, resolve)
+}
+
+fn open_as(root: impl AsFd, path: &str, how: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
+    let flags = how | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = resolve | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(root, &*raw(path), flags, Mode::empty(), resolve)
+}
+
+/// Returns true for the user's own folder, which a sandbox may have closed by its mode.
+pub(super) fn is_own_folder(root: impl AsFd, path: &str) -> bool {
+    look(root, path).is_ok_and(|about| is_own(&about))
+}
+
+fn look(root: impl AsFd, path: &str) -> Result<Statx, Errno> {
+    let wanted = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::UID;
+    statx(root, &*raw(path), AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW, wanted)
+}
+
+fn is_own(about: &Statx) -> bool {
+    FileType::from_raw_mode(about.stx_mode.into()).is_dir() && about.stx_uid == getuid().as_raw()
+}
+
+fn is_refused(error: Errno) -> bool {
+    matches!(error, Errno::ACCESS | Errno::PERM)
+}
+
+fn change(folder: &OwnedFd, mode: Mode) -> Result<(), Errno> {
+    chmod(format!("/proc/self/fd/{}", folder.as_raw_fd()), mode)
+}

@@ -1,0 +1,173 @@
+//! Termination by any cause leaves nothing behind.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use ironcurtain_sandbox::{ControlAnswer, ControlOp, SandboxEvent, SandboxExit, launch};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::harness::{PATIENCE, Place, Probe, eventually, launcher, probe, processes_with, supervisor};
+
+/// Interval between kill times, from the start until everything runs.
+const STEP: Duration = Duration::from_micros(200);
+const ROUNDS: u32 = 100;
+
+#[test]
+fn exit_status_is_passed_on() {
+    let place = Place::new();
+    for (ending, status) in [("exit 0", 0), ("exit 3", 3), ("kill -TERM $$", 128 + 15)] {
+        let mut probe = Probe::start(&place.spec(&["sh", "-c", ending]));
+        assert!(matches!(probe.control.event().unwrap(), SandboxEvent::Limited { .. }));
+        assert_eq!(probe.control.event().unwrap(), SandboxEvent::Exited { status });
+        assert_eq!(probe.end(), SandboxExit { status: Some(status), signal: None });
+    }
+}
+
+#[test]
+fn shutdown_hang_up_and_kill_terminate_everything() {
+    let place = Place::new();
+    for (how, round) in ["shutdown", "hang up", "kill"].into_iter().zip(1..) {
+        let marker = marker(&place, round);
+        let mut probe = Probe::start(&place.spec(&[&probe(), &marker]));
+        assert_eq!(probe.say("sleepers 3"), "ok");
+        // The supervisor has no marker: bubblewrap, its reaper, the probe and three sleepers inherit the probe's environment.
+        assert!(processes_with(&marker).len() >= 3);
+        match how {
+            "shutdown" => assert_eq!(probe.control.ask(ControlOp::Shutdown).unwrap(), ControlAnswer::Closing),
+            "hang up" => drop(probe.control),
+            _ => probe.kill.kill(),
+        }
+        let ended = probe.ended.recv_timeout(PATIENCE).unwrap();
+        let killed = SandboxExit { status: None, signal: Some(9) };
+        let own_end = SandboxExit { status: Some(128 + 9), signal: None };
+        assert_eq!(ended, if how == "kill" { killed } else { own_end });
+        eventually("all gone", || processes_with(&marker).is_empty());
+    }
+}
+
+#[test]
+fn missing_program_is_named() {
+    let place = Place::new();
+    let mut probe = Probe::launch(&place.spec(&["no-such-program"]));
+    let SandboxEvent::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
+    let expected = format!(
+        "failed to start `no-such-program` in `{}`: No such file or directory (os error 2)",
+        place.path("session")
+    );
+    assert_eq!(reason, expected);
+    assert_eq!(probe.end().status, Some(125));
+}
+
+#[test]
+fn failing_grant_in_the_spec_fails_the_launch() {
+    let place = Place::new();
+    let mut spec = place.probe_spec();
+    spec.mounts =
+        vec![ironcurtain_sandbox::Mount::new(place.path("no"), ironcurtain_sandbox::MountAccess::ReadOnly)];
+    let mut probe = Probe::launch(&spec);
+    let SandboxEvent::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
+    assert_eq!(reason, format!("`{}` does not exist", place.path("no")));
+}
+
+#[test]
+fn missing_session_directory_is_named() {
+    let place = Place::new();
+    std::fs::remove_dir(place.path("session")).unwrap();
+    let mut probe = Probe::launch(&place.probe_spec());
+    let SandboxEvent::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
+    assert!(reason.contains(&place.path("session")), "{reason}");
+    assert!(reason.contains("No such file or directory"), "{reason}");
+}
+
+#[test]
+fn missing_supervisor_is_an_error() {
+    let place = Place::new();
+    let missing = std::path::Path::new("/no/such/supervisor");
+    let error = launch(&place.probe_spec(), missing, |_| panic!("the sandbox ran")).unwrap_err();
+    let expected =
+        "failed to start the sandbox program `/no/such/supervisor`: No such file or directory (os error 2)";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn closed_stream_is_noticed_at_once() {
+    let place = Place::new();
+    let mut probe = place.probe();
+    Write::write_all(probe.stdin.as_mut().unwrap(), b"close-stdout\n").unwrap();
+    let mut rest = String::new();
+    probe.stdout.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "");
+    assert!(probe.ended.try_recv().is_err());
+
+    let mut probe = place.probe();
+    probe.stdin = None;
+    assert_eq!(probe.end().status, Some(0));
+}
+
+#[test]
+fn killing_the_supervisor_at_any_time_leaves_nothing() {
+    let place = Place::new();
+    for round in 0..ROUNDS {
+        let marker = marker(&place, round);
+        let probe = Probe::launch(&place.spec(&[&probe(), &marker]));
+        thread::sleep(STEP * round);
+        probe.kill.kill();
+        assert_eq!(probe.end(), SandboxExit { status: None, signal: Some(9) });
+        eventually("all gone", || processes_with(&marker).is_empty());
+    }
+}
+
+#[test]
+fn killing_any_sandbox_process_at_any_time_leaves_nothing() {
+    let place = Place::new();
+    for round in 0..ROUNDS {
+        let marker = marker(&place, round);
+        let probe = Probe::launch(&place.spec(&[&probe(), &marker]));
+        thread::sleep(STEP * round);
+        // Processes appear one after the other, so the victim also varies with the delay.
+        let mut victims = Vec::new();
+        eventually("a process to kill", || {
+            victims = processes_with(&marker);
+            !victims.is_empty()
+        });
+        let (victim, _) = victims[round as usize % victims.len()];
+        // Ignore the error: the process may have exited, and this round then tests nothing.
+        let _ = kill_process(Pid::from_raw(victim.cast_signed()).unwrap(), Signal::KILL);
+        let ended = probe.end();
+        assert_ne!(ended.status, Some(0));
+        eventually("all gone", || processes_with(&marker).is_empty());
+    }
+}
+
+#[test]
+fn killing_the_launcher_at_any_time_leaves_nothing() {
+    let place = Place::new();
+    for round in 0..ROUNDS {
+        let marker = marker(&place, round);
+        let spec = serde_json::to_string(&place.spec(&[&probe(), &marker])).unwrap();
+        let mut parent = Command::new(launcher())
+            .args([supervisor().to_str().unwrap(), &spec])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(parent.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "about to launch\n");
+        let supervises = format!("--supervise\0{}\0", parent.id());
+        thread::sleep(STEP * round);
+        parent.kill().unwrap();
+        parent.wait().unwrap();
+        eventually("all gone", || {
+            processes_with(&marker).is_empty() && processes_with(&supervises).is_empty()
+        });
+    }
+}
+
+fn marker(place: &Place, round: u32) -> String {
+    format!("marker-{}-{round}-", place.dir.path().file_name().unwrap().to_str().unwrap())
+}

@@ -1,0 +1,44 @@
+//! Keeps Allow away from its place in the previous dialog.
+
+use super::Inner;
+use gtk::gdk;
+use gtk::prelude::*;
+use std::rc::Rc;
+
+/// Place of a dialog's Allow, which the next one must avoid.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::consent) struct AllowPlace {
+    pub(super) mirrored: bool,
+    /// Screen coordinates, if the display server reports them.
+    on_screen: Option<gdk::Rectangle>,
+}
+
+impl Inner {
+    /// Returns the current place of Allow.
+    pub(super) fn allow_place(&self) -> AllowPlace {
+        AllowPlace { mirrored: self.mirrored.get(), on_screen: self.allow_on_screen() }
+    }
+
+    /// Moves Allow to the other end of its row if it would overlap its previous place.
+    pub(super) fn avoid_last_allow_place(self: &Rc<Self>) {
+        let last = self.last.and_then(|last| last.on_screen);
+        if let (Some(last), Some(now)) = (last, self.allow_on_screen())
+            && last.intersect(&now).is_some()
+        {
+            self.mirror(!self.mirrored.get());
+        }
+    }
+
+    pub(super) fn mirror(&self, mirrored: bool) {
+        self.mirrored.set(mirrored);
+        self.layout.mirror(mirrored);
+    }
+
+    fn allow_on_screen(&self) -> Option<gdk::Rectangle> {
+        let button = &self.layout.allow.button;
+        let (_, x, y) = self.layout.window.window()?.origin();
+        let (left, top) = button.translate_coordinates(&self.layout.window, 0, 0)?;
+        let size = button.allocation();
+        Some(gdk::Rectangle::new(x + left, y + top, size.width(), size.height()))
+    }
+}

@@ -1,0 +1,93 @@
+//! Reports when the screen is locked and when the machine goes to sleep. Nobody can answer then,
+//! and a key or click meant to unlock or wake it must not count as an answer.
+//!
+//! - Follows the login manager (logind) on the system bus. No question is shown until its first
+//!   reply; without logind, the user is never considered away.
+
+use super::Command;
+use gtk::gio::{self, prelude::*};
+use gtk::glib::{self, Variant, VariantDict};
+use rustix::time::{ClockId, clock_gettime};
+use std::time::Duration;
+use tokio::sync::mpsc::WeakUnboundedSender;
+
+const LOGIND: &str = "org.freedesktop.login1";
+const MANAGER: &str = "/org/freedesktop/login1";
+const MANAGER_INTERFACE: &str = "org.freedesktop.login1.Manager";
+const SESSION: &str = "org.freedesktop.login1.Session";
+const PROPERTIES: &str = "org.freedesktop.DBus.Properties";
+/// Property that lock screens set.
+const LOCKED: &str = "LockedHint";
+/// Time allowed for a reply, in milliseconds.
+const PATIENCE: i32 = 5_000;
+
+/// Returns how long the machine has slept since boot, from its clocks, which show it before any
+/// program is notified.
+pub(super) fn asleep() -> Duration {
+    let read = |clock| Duration::try_from(clock_gettime(clock)).unwrap_or_default();
+    let awake = read(ClockId::Monotonic);
+    read(ClockId::Boottime).saturating_sub(awake)
+}
+
+/// Sends every change to the queue while the app runs. Call it on the main thread.
+pub(super) async fn follow(queue: WeakUnboundedSender<Command>) -> std::convert::Infallible {
+    // The subscription lives as long as its bus connection.
+    let bus = begin(&queue).await;
+    if let Err(error) = &bus {
+        tracing::info!(%error, "cannot detect a locked screen or a sleeping machine");
+        tell(&queue, Command::Locked(false));
+    }
+    std::future::pending().await
+}
+
+async fn begin(queue: &WeakUnboundedSender<Command>) -> Result<gio::DBusConnection, glib::Error> {
+    let bus = gio::bus_get_future(gio::BusType::System).await?;
+    let told = queue.clone();
+    bus.signal_subscribe(
+        Some(LOGIND),
+        Some(MANAGER_INTERFACE),
+        Some("PrepareForSleep"),
+        Some(MANAGER),
+        None,
+        gio::DBusSignalFlags::NONE,
+        move |_, _, _, _, _, begins| {
+            if let Some(asleep) = begins.try_child_value(0).and_then(|begins| begins.get::<bool>()) {
+                tell(&told, Command::Asleep(asleep));
+            }
+        },
+    );
+    let ask = |path: &str, interface: &str, method: &str, arguments: Variant| {
+        let flags = gio::DBusCallFlags::NONE;
+        bus.call_future(Some(LOGIND), path, interface, method, Some(&arguments), None, flags, PATIENCE)
+    };
+    let found = ask(MANAGER, MANAGER_INTERFACE, "GetSession", ("auto",).to_variant()).await?;
+    let session = found.child_value(0).str().unwrap_or_default().to_owned();
+    let told = queue.clone();
+    bus.signal_subscribe(
+        Some(LOGIND),
+        Some(PROPERTIES),
+        Some("PropertiesChanged"),
+        Some(&session),
+        Some(SESSION),
+        gio::DBusSignalFlags::NONE,
+        move |_, _, _, _, _, changed| {
+            if changed.n_children() > 1
+                && let Ok(Some(locked)) =
+                    VariantDict::new(Some(&changed.child_value(1))).lookup::<bool>(LOCKED)
+            {
+                tell(&told, Command::Locked(locked));
+            }
+        },
+    );
+    let now = ask(&session, PROPERTIES, "Get", (SESSION, LOCKED).to_variant()).await?;
+    let locked = now.child_value(0).as_variant().and_then(|value| value.get::<bool>());
+    tell(queue, Command::Locked(locked.unwrap_or(false)));
+    Ok(bus)
+}
+
+fn tell(queue: &WeakUnboundedSender<Command>, command: Command) {
+    // Without a queue there is nothing to hide.
+    if let Some(queue) = queue.upgrade() {
+        let _ = queue.send(command);
+    }
+}

@@ -1,0 +1,97 @@
+//! Judges whether everything that must be read was in view. The caller only measures.
+//!
+//! - Every scrolling part must be read to its end: the question itself, each text block, and the
+//!   outcome of Allow.
+//! - Text that was in view counts as read until it grows or has less space.
+
+/// Height of the text that must be read, and of the viewport.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Extent {
+    pub(super) height: f64,
+    pub(super) room: f64,
+}
+
+/// Extent at the time the whole text had been in view.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ReadExtent(Option<Extent>);
+
+impl ReadExtent {
+    /// Records a measurement with its scroll offset. Returns whether everything has been in view,
+    /// or `None` if nothing is laid out yet.
+    pub(super) fn look(&mut self, extent: Extent, above: f64) -> Option<bool> {
+        let Extent { height, room } = extent;
+        if !(height > 1.0 && room > 1.0) {
+            return None;
+        }
+        let still = |read: &Extent| height <= read.height && room >= read.room;
+        let is_in_view = above + room >= height - 1.0;
+        self.0 = if is_in_view { Some(extent) } else { self.0.filter(still) };
+        Some(self.0.is_some())
+    }
+
+    /// Returns whether everything was in view at the last measurement.
+    pub(super) fn is_read(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+/// Reading state of each part.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reading(Vec<ReadExtent>);
+
+impl Reading {
+    /// Records a measurement of each part, in order; a part without one keeps its state. Returns
+    /// whether all parts were read, or `None` if the first one, the question itself, is not laid
+    /// out yet.
+    pub(super) fn look(&mut self, measures: &[Option<(Extent, f64)>]) -> Option<bool> {
+        self.0.resize_with(measures.len(), ReadExtent::default);
+        let mut is_laid_out = false;
+        for (at, (part, measure)) in self.0.iter_mut().zip(measures).enumerate() {
+            let seen = measure.and_then(|(extent, above)| part.look(extent, above));
+            is_laid_out |= at == 0 && seen.is_some();
+        }
+        is_laid_out.then(|| self.0.iter().all(ReadExtent::is_read))
+    }
+
+    /// Returns the index of the first unread part.
+    pub(super) fn unread(&self) -> Option<usize> {
+        self.0.iter().position(|part| !part.is_read())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_stays_read_until_it_grows_or_has_less_space() {
+        let mut reading = ReadExtent::default();
+        let mut look = |height, room, above| reading.look(Extent { height, room }, above);
+        assert_eq!(look(500.0, 200.0, 0.0), Some(false));
+        assert_eq!(look(500.0, 200.0, 298.0), Some(false));
+        assert_eq!(look(500.0, 200.0, 299.5), Some(true), "its end is in view");
+        assert_eq!(look(500.0, 200.0, 0.0), Some(true), "and was");
+        assert_eq!(look(480.0, 240.0, 0.0), Some(true), "less of it, more room");
+        assert_eq!(look(520.0, 240.0, 0.0), Some(false), "there is more of it");
+        assert_eq!(look(480.0, 240.0, 0.0), Some(false), "which was not read since");
+        for nothing in [0.0, -5.0, f64::NAN] {
+            assert_eq!(look(nothing, 240.0, 0.0), None);
+            assert_eq!(look(480.0, nothing, 900.0), None);
+        }
+        assert_eq!(look(480.0, 240.0, f64::NAN), Some(false));
+    }
+
+    #[test]
+    fn every_part_must_be_read_and_a_collapsed_one_keeps_its_state() {
+        let whole = Some((Extent { height: 100.0, room: 200.0 }, 0.0));
+        let long = |above| Some((Extent { height: 900.0, room: 180.0 }, above));
+        let mut reading = Reading::default();
+        assert_eq!(reading.look(&[None, whole]), None, "nothing is laid out");
+        assert_eq!(reading.look(&[whole, long(0.0)]), Some(false));
+        assert_eq!(reading.unread(), Some(1));
+        assert_eq!(reading.look(&[whole, None]), Some(false), "folded before it was read");
+        assert_eq!(reading.look(&[whole, long(719.5)]), Some(true));
+        assert_eq!((reading.look(&[whole, None]), reading.unread()), (Some(true), None), "folded afterwards");
+        assert_eq!(reading.look(&[whole, long(0.0), long(0.0)]), Some(false), "another part");
+    }
+}

@@ -1,0 +1,68 @@
+//! Limits the app to one instance per desktop session: a second start opens the first one's window
+//! and exits.
+//!
+//! - Uses `org.freedesktop.Application`, the interface that desktops start programs with, so a
+//!   desktop's launcher has the same effect.
+//! - Any process on the session bus can call it. The only effect is that the window opens.
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{activate_running, answer};
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use gtk::gio::{self, prelude::*};
+    use std::time::Duration;
+
+    /// Bus name, which is also the object path that desktops call.
+    const NAME: &str = "io.github.ironcurtain-desktop";
+    const OBJECT: &str = "/io/github/ironcurtain_desktop";
+    const INTERFACE: &str = "org.freedesktop.Application";
+    /// Time allowed for a reply. A running app replies at once; no reply means that it hangs.
+    const PATIENCE: Duration = Duration::from_secs(3);
+
+    /// Opens the window of the running app. Returns `false` if none replies.
+    pub(crate) fn activate_running() -> bool {
+        let Ok(bus) = gio::bus_get_sync(gio::BusType::Session, gio::Cancellable::NONE) else { return false };
+        let nothing = gtk::glib::VariantDict::new(None).end();
+        let arguments = gtk::glib::Variant::tuple_from_iter([nothing]);
+        let patience = i32::try_from(PATIENCE.as_millis()).unwrap_or(i32::MAX);
+        let flags = gio::DBusCallFlags::NO_AUTO_START;
+        let none = gio::Cancellable::NONE;
+        bus.call_sync(
+            Some(NAME),
+            OBJECT,
+            INTERFACE,
+            "Activate",
+            Some(&arguments),
+            None,
+            flags,
+            patience,
+            none,
+        )
+        .is_ok()
+    }
+
+    /// Opens the window for every later start. Call it on the main thread and keep the returned
+    /// application.
+    pub(crate) fn answer(open: impl Fn() + 'static) -> gio::Application {
+        let application = gio::Application::new(Some(NAME), gio::ApplicationFlags::FLAGS_NONE);
+        application.connect_activate(move |_| open());
+        if let Err(error) = application.register(gio::Cancellable::NONE) {
+            tracing::info!(%error, "no session bus: starting the program again will not open the window");
+        }
+        application
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) use elsewhere::{activate_running, answer};
+
+/// On other platforms a second start only reports that the app is already running.
+#[cfg(not(target_os = "linux"))]
+mod elsewhere {
+    pub(crate) fn activate_running() -> bool {
+        false
+    }
+
+    pub(crate) fn answer(_: impl Fn() + 'static) {}
+}

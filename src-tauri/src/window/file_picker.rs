@@ -1,0 +1,99 @@
+//! System pickers for files and folders. They stay above the window and close with it.
+//!
+//! - They run in the trusted process, so their result is really the user's choice. The window's
+//!   process only reports its window id; a wrong one merely places the picker above another window.
+//! - INVARIANT: after the window is closed, nothing can be picked for it.
+
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(target_os = "linux")]
+mod linux;
+
+#[cfg(not(target_os = "linux"))]
+use elsewhere::open;
+#[cfg(target_os = "linux")]
+use linux::open;
+
+use std::path::{Path, PathBuf};
+use tokio::sync::watch;
+
+/// Kind of object to pick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Picked {
+    File,
+    Folder,
+}
+
+/// Purpose of a picker.
+enum Purpose {
+    One(Picked),
+    Several(Picked),
+    Bundle,
+    /// Path for a new file with this suggested name.
+    PlaceFor(String),
+}
+
+/// Picker to open.
+struct Picker {
+    title: String,
+    start: PathBuf,
+    purpose: Purpose,
+    /// Id of the window that it stays above.
+    before: Option<u64>,
+}
+
+/// Pickers of one window.
+#[derive(Default)]
+pub(super) struct Pickers(watch::Sender<Owner>);
+
+/// Window that owns the pickers.
+#[derive(Default)]
+struct Owner {
+    number: Option<u64>,
+    is_gone: bool,
+}
+
+impl Pickers {
+    /// Records that the window is on the screen with this id.
+    pub(super) fn stand_before(&self, number: Option<u64>) {
+        self.0.send_modify(|owner| owner.number = number);
+    }
+
+    /// Records that the window is closed.
+    pub(super) fn close(&self) {
+        self.0.send_modify(|owner| owner.is_gone = true);
+    }
+
+    /// Lets the user pick a file or folder; returns `None` if they cancel.
+    pub(super) async fn pick(&self, title: &str, kind: Picked, start: &Path) -> Option<PathBuf> {
+        self.open(title, start, Purpose::One(kind)).await.pop()
+    }
+
+    /// Lets the user pick several files or folders; returns none if they cancel.
+    pub(super) async fn pick_several(&self, title: &str, kind: Picked, start: &Path) -> Vec<PathBuf> {
+        self.open(title, start, Purpose::Several(kind)).await
+    }
+
+    /// Lets the user pick a bundle; returns `None` if they cancel.
+    pub(super) async fn pick_bundle(&self, title: &str, start: &Path) -> Option<PathBuf> {
+        self.open(title, start, Purpose::Bundle).await.pop()
+    }
+
+    /// Lets the user pick the path of a new file; returns `None` if they cancel.
+    pub(super) async fn place_for(&self, title: &str, start: &Path, name: &str) -> Option<PathBuf> {
+        self.open(title, start, Purpose::PlaceFor(name.to_owned())).await.pop()
+    }
+
+    async fn open(&self, title: &str, start: &Path, purpose: Purpose) -> Vec<PathBuf> {
+        let mut owner = self.0.subscribe();
+        let before = owner.borrow().number;
+        let picker = Picker { title: title.to_owned(), start: start.to_path_buf(), purpose, before };
+        let gone = async { drop(owner.wait_for(|owner| owner.is_gone).await) };
+        tokio::select! {
+            biased;
+            () = gone => Vec::new(),
+            picked = open(picker) => picked,
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! System picker of other platforms, through the library `rfd`.
+
+use super::{Picked, Picker, Purpose};
+use ironcurtain_admin::catalog::BUNDLE_ENDINGS;
+use rfd::{AsyncFileDialog, FileHandle};
+use std::path::PathBuf;
+
+/// Returns the picked paths; none if the user cancels.
+pub(super) async fn open(Picker { title, start, purpose, before }: Picker) -> Vec<PathBuf> {
+    // Windows have no id here.
+    let _ = before;
+    let dialog = AsyncFileDialog::new().set_title(title).set_directory(start);
+    let one = |picked: Option<FileHandle>| picked.map(|one| vec![one]);
+    let picked = match purpose {
+        Purpose::One(Picked::File) => one(dialog.pick_file().await),
+        Purpose::One(Picked::Folder) => one(dialog.pick_folder().await),
+        Purpose::Several(Picked::File) => dialog.pick_files().await,
+        Purpose::Several(Picked::Folder) => dialog.pick_folders().await,
+        Purpose::Bundle => one(dialog.add_filter("Bundles", &BUNDLE_ENDINGS).pick_file().await),
+        Purpose::PlaceFor(name) => one(dialog.set_file_name(name).save_file().await),
+    };
+    picked.unwrap_or_default().iter().map(|picked| picked.path().to_path_buf()).collect()
+}

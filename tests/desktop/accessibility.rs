@@ -1,0 +1,72 @@
+//! Accessibility of the real app's window: on every page each control has a role, a name and a place in the focus
+//! order.
+
+use crate::app::{App, agent};
+use crate::screen::{Control, Screen, until};
+use crate::{tray, window};
+
+const WINDOW: &str = "^IronCurtain$";
+
+const PAGES: [&str; 8] =
+    ["Home", "Sessions", "What you granted", "Rules", "Servers", "Clients", "Activity", "Settings"];
+
+/// Roles of controls that a user can press, choose or fill in.
+const CONTROLS: [&str; 8] = [
+    "push button",
+    "toggle button",
+    "check box",
+    "combo box",
+    "entry",
+    "password text",
+    "spin button",
+    "link",
+];
+
+#[test]
+fn every_window_control_has_role_name_and_keyboard_focus() {
+    let screen = tray::with_panel();
+    let _app = App::start(&screen, &[]);
+    // No client has connected yet, so the setup pages open by themselves and claim no protection.
+    window::says(&screen, "Nothing is protected until a client is connected.");
+    assert_named(&screen, "First steps");
+    screen.press(WINDOW, "push button", "Skip setup");
+    window::says(&screen, "Nothing is protected yet");
+    let _agent = agent(&screen);
+    window::says(&screen, "1 session connected.");
+    for page in PAGES {
+        if page != "Home" {
+            window::open(&screen, page);
+        }
+        // Pages load data after their heading.
+        match page {
+            "Home" => drop(screen.control(WINDOW, "push button", "Lock down")),
+            "Settings" => drop(screen.control(WINDOW, "combo box", "Notifications")),
+            _ => {}
+        }
+        let controls = assert_named(&screen, page);
+        if page == "Servers" {
+            let typed = controls.iter().any(|one| one.role == "password text" && one.name == "Secret");
+            assert!(typed || !window::text(&screen).contains("Keep the secret"), "{controls:?}");
+        }
+    }
+}
+
+/// Asserts that each control of the open page has a name and is focusable.
+#[track_caller]
+fn assert_named(screen: &Screen, page: &str) -> Vec<Control> {
+    let controls: Vec<Control> = until(page, || {
+        let all = screen.controls(WINDOW);
+        let drawn = all.iter().any(|one| one.role == "heading");
+        let controls = all.into_iter().filter(|one| CONTROLS.contains(&one.role.as_str()));
+        // The links to the pages and at least one control of the page.
+        Some(controls.collect::<Vec<_>>()).filter(|all| drawn && all.len() > PAGES.len())
+    });
+    let nameless: Vec<&Control> = controls.iter().filter(|one| one.name.trim().is_empty()).collect();
+    assert!(nameless.is_empty(), "{page}: {nameless:?}");
+    let deaf: Vec<&Control> = controls
+        .iter()
+        .filter(|one| one.is("enabled") && one.is("visible") && !one.is("focusable"))
+        .collect();
+    assert!(deaf.is_empty(), "{page}: {deaf:?}");
+    controls
+}

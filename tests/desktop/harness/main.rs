@@ -1,0 +1,104 @@
+//! The desktop shell alone, for display tests: the real dialog, tray and window with fake questions and data.
+//!
+//! Never shipped. Reads one order per line from standard input and writes one event per line: `ask NAME ID
+//! MILLISECONDS`, `withdraw ID`, `idle` / `ID allow OFFER LIFETIME`, `ID deny [NOTE]`, `ID dropped`, `ID working`,
+//! `idle`, `took-back GRANT`, `ended SESSION`, `shutdown`. With the argument `dialog` there are only dialogs; with
+//! `app` there is the whole shell; `other KIND` is a window of another program that accepts text: `window`,
+//! `fullscreen`, or `over X Y WIDTH HEIGHT`, which covers that area.
+
+#![expect(clippy::print_stdout, reason = "its output is what the tests read")]
+#![expect(clippy::expect_used, reason = "a test program stops at the first surprise")]
+
+mod backend;
+mod other_window;
+mod questions;
+
+use ironcurtain_consent::{Answer, Consent, DenialReach, Withdrawn};
+use ironcurtain_desktop::{
+    AnswerSink, AppOptions, DialogConsent, DialogLoop, WindowProcess, run_shell, run_window,
+};
+use std::io::BufRead;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn main() {
+    if std::env::args().nth(1).as_deref() == Some("--window") {
+        return run_window().expect("the window");
+    }
+    let (desktop, seat) = DialogConsent::new(PathBuf::from("/home/ada"));
+    let orders = desktop.clone();
+    std::thread::spawn(move || read_orders(&orders));
+    match std::env::args().nth(1).as_deref() {
+        Some("dialog") => show_dialogs(seat),
+        Some("app") => show_app(desktop, seat),
+        Some("other") => other_window::show(&std::env::args().skip(2).collect::<Vec<_>>()),
+        other => println!("`{other:?}` is neither `dialog`, `app` nor `other`"),
+    }
+}
+
+fn show_dialogs(seat: DialogLoop) {
+    gtk::init().expect("a display");
+    seat.spawn();
+    gtk::main();
+}
+
+fn show_app(desktop: DialogConsent, seat: DialogLoop) {
+    let options =
+        AppOptions { background: std::env::args().any(|arg| arg == "--background"), allow_root: false };
+    let backend = Arc::new(backend::Made::new());
+    let ahead = (!options.background).then(|| WindowProcess::start().expect("its process"));
+    run_shell(options, backend, desktop, seat, PathBuf::from("/home/ada"), ahead).expect("a desktop");
+}
+
+fn read_orders(desktop: &DialogConsent) {
+    for line in std::io::stdin().lock().lines() {
+        let line = line.expect("readable orders");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            ["ask", name, id, ms] => {
+                let deadline = Duration::from_millis(ms.parse().expect("a number"));
+                let question = questions::named(name, id, deadline).expect("a known question");
+                desktop.ask_with(question, Box::new(Printed { id: (*id).to_owned(), answered: false }));
+            }
+            ["withdraw", id] => desktop.withdraw(id, Withdrawn::Cancelled),
+            // Runs with lower priority than the display's pending events, which are processed by then.
+            ["idle"] => drop(gtk::glib::idle_add_once(|| println!("idle"))),
+            _ => println!("`{line}` is not an order"),
+        }
+    }
+    std::process::exit(0);
+}
+
+/// Prints the answer, or that it was dropped unanswered.
+struct Printed {
+    id: String,
+    answered: bool,
+}
+
+impl AnswerSink for Printed {
+    fn answer(mut self: Box<Self>, answer: Answer) {
+        self.answered = true;
+        match answer {
+            Answer::Allow { offer, lifetime } => println!("{} allow {offer} {lifetime:?}", self.id),
+            Answer::Unavailable { why } => println!("{} unavailable {why}", self.id),
+            Answer::Deny { note, reach } => {
+                let reach = if reach == DenialReach::Call { String::new() } else { format!(" {reach:?}") };
+                let note = note.map_or_else(String::new, |note| format!(" {note}"));
+                println!("{} deny{reach}{note}", self.id);
+            }
+        }
+    }
+
+    fn working(&self) {
+        println!("{} working", self.id);
+    }
+}
+
+impl Drop for Printed {
+    fn drop(&mut self) {
+        if !self.answered {
+            println!("{} dropped", self.id);
+        }
+    }
+}

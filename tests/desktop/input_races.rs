@@ -1,0 +1,93 @@
+//! Races between a user's input and a dialog under every window manager: accidental input never allows, and
+//! deliberate input afterwards does.
+//!
+//! - `IRONCURTAIN_RACES=all` runs every scene at every pace, more than 500 tries. By default each scene runs once
+//!   under each window manager.
+
+#![expect(clippy::print_stdout, reason = "whoever runs the races reads what came of each")]
+
+mod scenes;
+mod user_input;
+
+use scenes::{SCENES, Spots};
+use std::time::Duration;
+use user_input::Desk;
+
+/// Maximum time for a deliberate answer, which takes at most two actions.
+const MEANT_WITHIN: Duration = Duration::from_millis(2500);
+
+/// Window managers, four of them with a compositor and one on Wayland.
+const MANAGERS: [&str; 8] = [
+    "openbox",
+    "metacity",
+    "i3",
+    "xfwm4",
+    "xfwm4 with its compositor",
+    "mutter",
+    "openbox with picom",
+    "sway",
+];
+
+/// Milliseconds between two clicks or keys: 10 to 2 per second.
+const PACES: [u64; 5] = [100, 150, 250, 333, 500];
+
+/// One try and its outcome.
+struct Try {
+    name: String,
+    /// An accidental approval.
+    accident: bool,
+    /// Time taken by a deliberate answer afterwards, or `None` if that was not tried.
+    meant: Option<Result<Duration, String>>,
+}
+
+#[test]
+fn allow_needs_intent_under_every_window_manager() {
+    let all = std::env::var("IRONCURTAIN_RACES").is_ok_and(|value| value == "all");
+    let tries: Vec<Try> = std::thread::scope(|scope| {
+        let races = MANAGERS
+            .iter()
+            .enumerate()
+            .map(|(number, manager)| scope.spawn(move || race(manager, number, all)));
+        let races: Vec<_> = races.collect();
+        races.into_iter().flat_map(|race| race.join().expect("a finished race")).collect()
+    });
+    let accidents: Vec<&str> = tries.iter().filter(|one| one.accident).map(|one| one.name.as_str()).collect();
+    let twins = || tries.iter().filter_map(|one| Some((one.name.as_str(), one.meant.as_ref()?)));
+    let refused: Vec<_> = twins().filter_map(|(name, meant)| Some((name, meant.as_ref().err()?))).collect();
+    let mut times: Vec<Duration> = twins().filter_map(|(_, meant)| meant.as_ref().ok().copied()).collect();
+    times.sort();
+    println!(
+        "{} tries, {} accidents; meant and allowed {} of {}, in {:?} to {:?}",
+        tries.len(),
+        accidents.len(),
+        times.len(),
+        twins().count(),
+        times.first(),
+        times.last()
+    );
+    assert_eq!(accidents, [""; 0], "accidental approvals");
+    assert_eq!(refused, [], "deliberate answers that were refused");
+    // The input itself takes 1 to 2.3 s. The median is used because a busy machine can delay single tries.
+    assert!(times.get(times.len() / 2).is_some_and(|usual| *usual <= MEANT_WITHIN), "{times:?}");
+    assert!(tries.len() >= if all { 500 } else { MANAGERS.len() * SCENES.len() });
+}
+
+fn race(manager: &'static str, number: usize, all: bool) -> Vec<Try> {
+    let mut desk = Desk::start(manager);
+    let spots = Spots::look(&desk);
+    let paces: Vec<u64> = if all { PACES.to_vec() } else { vec![PACES[number % PACES.len()]] };
+    let mut tries = Vec::new();
+    for (round, pace) in paces.into_iter().enumerate() {
+        for scene in SCENES {
+            let one = scene.run(&mut desk, &spots, pace, round == 0);
+            let outcome = match (&one.accident, &one.meant) {
+                (true, _) => "AN ACCIDENT".to_owned(),
+                (false, None) => "no".to_owned(),
+                (false, Some(meant)) => format!("no; meant: {meant:?}"),
+            };
+            println!("{:70} {outcome}", one.name);
+            tries.push(one);
+        }
+    }
+    tries
+}

@@ -1,0 +1,259 @@
+//! Speed and idle activity of the app: the rows of `cargo xtask bench --desktop`.
+//!
+//! - The test only checks that each figure can be computed, in a short run. One check is independent of the machine's
+//!   speed: closing the window frees the page's memory.
+//! - `IRONCURTAIN_FIGURES` selects a full measurement with output; `IRONCURTAIN_APP` selects the app.
+
+use crate::app::{App, agent, app_program, begin_reading};
+use crate::harness::DIALOG;
+use crate::screen::{BOUND, Screen, helper_path, until};
+use crate::tray;
+use crate::window_process::{alive, ended, family, memory, name};
+use ironcurtain_testkit::client::AgentClient;
+use serde_json::json;
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// Title of the window.
+const WINDOW: &str = "^IronCurtain$";
+/// Calls per second of a busy agent.
+const CALLS: u32 = 10;
+/// A dialog appears at least a second after the last input in the previous one, which does not count as our time.
+const APART: Duration = Duration::from_millis(1200);
+/// Consecutive seconds with at most this many wake-ups after which startup work is complete.
+const QUIET: usize = 5;
+const QUIET_WAKEUPS: f64 = 3.0;
+/// Kernel ticks per second for process times.
+const TICKS: f64 = 100.0;
+
+/// A row of the table.
+struct Figure {
+    what: &'static str,
+    value: f64,
+    unit: &'static str,
+    goal: f64,
+}
+
+#[test]
+fn desktop_measurements_are_complete() {
+    let whole = std::env::var_os("IRONCURTAIN_FIGURES").is_some();
+    let look = Duration::from_secs(if whole { 10 } else { 1 });
+    let mut figures = vec![measure_first_paint(if whole { 5 } else { 1 })];
+    figures.extend(measure_one_process(look, if whole { 4 } else { 1 }));
+    assert_eq!(figures.len(), 8);
+    println!("| | measured | goal |\n|---|---|---|");
+    for Figure { what, value, unit, goal } in &figures {
+        println!("| {what} | {value:.1} {unit} | at most {goal} {unit} |");
+    }
+    assert!(figures.iter().all(|figure| figure.value.is_finite() && figure.value >= 0.0));
+}
+
+/// Returns the median time from the app's start to the text in its window.
+fn measure_first_paint(starts: usize) -> Figure {
+    let mut screen = Screen::start();
+    let helper = helper_path("painted.py");
+    let mut arguments = vec![helper.to_str().expect("a UTF-8 path").to_owned()];
+    arguments.push(app_program().to_str().expect("a UTF-8 path").to_owned());
+    if screen.read("id", &["-u"]) == "0" {
+        arguments.push("--allow-root".to_owned());
+    }
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let times = (0..starts).map(|_| {
+        let (mut ends, mut out) = screen.spawn_with_stdin("/usr/bin/python3", &arguments);
+        let mut line = String::new();
+        out.read_line(&mut line).expect("a readable line");
+        ends.write_all(b"end\n").expect("a listening helper");
+        let ended = out.read_line(&mut String::new());
+        ended.expect("the end of its output");
+        line.trim().parse().expect("the milliseconds")
+    });
+    Figure {
+        what: "start to the window with its text",
+        value: middle(times.collect()),
+        unit: "ms",
+        goal: 600.0,
+    }
+}
+
+/// Measures the other figures one after the other in a single app process.
+fn measure_one_process(look: Duration, questions: usize) -> Vec<Figure> {
+    let screen = tray::with_panel();
+    let app = App::start(&screen, &["--background"]);
+    tray::menu(&screen, "No agent connected");
+    let pid = app.id();
+    settle(pid);
+    let before = memory(pid);
+    screen.helper("tray.py", &["press", "Open IronCurtain"]);
+    let window = screen.window(WINDOW);
+    crate::window::says(&screen, "Nothing is protected yet");
+    quiet(pid);
+    let idle = wakeups(&family(pid), look * 3);
+    let mut agent = agent(&screen);
+    crate::window::open(&screen, "Home");
+    crate::window::says(&screen, "1 session connected.");
+    let work = measure_busy_page(pid, &mut agent, look);
+    let drawn = family(pid).split_off(1);
+    screen.activate(&window);
+    screen.key("alt+F4");
+    ended(&drawn);
+    settle(pid);
+    let after = memory(pid);
+    let left =
+        f64::from(u32::try_from(alive(&drawn) + family(pid).len() - 1).expect("a count that fits u32"));
+    let (dialog, waking) = measure_questions(&screen, pid, &mut agent, look, questions);
+    vec![
+        Figure {
+            what: "wake-ups of the app and of its window, nothing happens",
+            value: idle,
+            unit: "a second",
+            goal: 2.0,
+        },
+        Figure {
+            what: "wake-ups of the app, dialog open, nothing happens",
+            value: waking,
+            unit: "a second",
+            goal: 15.0,
+        },
+        Figure {
+            what: "the page's process, 10 calls a second",
+            value: work,
+            unit: "% of a core",
+            goal: 15.0,
+        },
+        Figure { what: "memory of the app in the background", value: before, unit: "MB", goal: 70.0 },
+        Figure {
+            what: "memory more than that once the window was closed",
+            value: (after - before).max(0.0),
+            unit: "MB",
+            goal: 10.0,
+        },
+        Figure { what: "processes that stay of the window", value: left, unit: "", goal: 0.0 },
+        Figure { what: "call to dialog", value: dialog, unit: "ms", goal: 60.0 },
+    ]
+}
+
+/// Returns the share of a core used by the page's process while an agent works.
+fn measure_busy_page(pid: u32, agent: &mut AgentClient, look: Duration) -> f64 {
+    let pages: Vec<u32> = family(pid).into_iter().filter(|one| name(*one).starts_with("WebKitWeb")).collect();
+    let spent = || pages.iter().map(|page| ticks(*page)).sum::<f64>();
+    let (start, before) = (Instant::now(), spent());
+    let mut calls = 0;
+    while start.elapsed() < look {
+        let call = agent.begin_call("list_allowed_directories", json!({}));
+        assert!(agent.answer(call)["result"]["content"].is_array(), "the call is allowed");
+        calls += 1;
+        std::thread::sleep(
+            (start + Duration::from_secs(1) / CALLS * calls).saturating_duration_since(Instant::now()),
+        );
+    }
+    (spent() - before) / TICKS / start.elapsed().as_secs_f64() * 100.0
+}
+
+/// Returns the median time from a call to its dialog, and the app's wake-ups while a dialog is open.
+fn measure_questions(
+    screen: &Screen,
+    pid: u32,
+    agent: &mut AgentClient,
+    look: Duration,
+    questions: usize,
+) -> (f64, f64) {
+    let windows = windows(screen);
+    let (mut times, mut waking) = (Vec::new(), 0.0);
+    for n in 0..questions {
+        let file = screen.home().join(format!("plan-{n}.txt"));
+        std::fs::write(&file, "ship on Tuesday").expect("the file");
+        if n > 0 {
+            std::thread::sleep(APART);
+        }
+        while windows.try_recv().is_ok() {}
+        let begin = Instant::now();
+        let call = begin_reading(agent, &file);
+        let shown = windows.recv_timeout(BOUND).expect("a new window");
+        times.push((shown - begin).as_secs_f64() * 1000.0);
+        let dialog = screen.window(DIALOG);
+        if n == 0 {
+            settle(pid);
+            waking = wakeups(&[pid], look);
+        }
+        screen.activate(&dialog);
+        screen.key("Escape");
+        assert_eq!(agent.answer(call)["result"]["isError"], true);
+        until("every window to close", || {
+            screen.xdotool(&["search", "--onlyvisible", "--name", DIALOG]).is_empty().then_some(())
+        });
+    }
+    (middle(times), waking)
+}
+
+/// Returns a channel with the times at which the window manager reports a changed set of windows.
+fn windows(screen: &Screen) -> Receiver<Instant> {
+    let spy =
+        screen.command("xprop").args(["-root", "-spy", "_NET_CLIENT_LIST"]).stdout(Stdio::piped()).spawn();
+    let out = spy.expect("xprop is needed").stdout.take().expect("its output");
+    let (tell, told) = channel();
+    let mut lines = BufReader::new(out).lines();
+    // The first line is the current state.
+    lines.next();
+    std::thread::spawn(move || {
+        while let Some(Ok(_)) = lines.next() {
+            if tell.send(Instant::now()).is_err() {
+                break;
+            }
+        }
+    });
+    told
+}
+
+/// Returns the wake-ups per second of all threads of some processes.
+fn wakeups(processes: &[u32], look: Duration) -> f64 {
+    let woken = || processes.iter().flat_map(|one| switches(*one)).collect::<HashMap<_, _>>();
+    let (start, before) = (Instant::now(), woken());
+    std::thread::sleep(look);
+    // Threads that have exited are not counted.
+    let since = |(thread, count): (String, f64)| count - before.get(&thread).copied().unwrap_or_default();
+    woken().into_iter().map(since).sum::<f64>() / start.elapsed().as_secs_f64()
+}
+
+/// Waits until a process and its children are nearly idle.
+pub(crate) fn settle(pid: u32) {
+    until("an idle app", || (wakeups(&family(pid), Duration::from_millis(500)) < 100.0).then_some(()));
+}
+
+/// Waits until startup work is complete: for about ten seconds after a window opens, and after a screen reader has
+/// queried it, the engine collects garbage. These seconds are not part of the figure.
+fn quiet(pid: u32) {
+    let second = Duration::from_secs(1);
+    until("an idle app", || {
+        let family = family(pid);
+        (0..QUIET).all(|_| wakeups(&family, second) <= QUIET_WAKEUPS).then_some(())
+    });
+}
+
+/// Returns the voluntary context switches of each thread of a process.
+fn switches(pid: u32) -> Vec<(String, f64)> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().filter_map(Result::ok);
+    let count = |thread: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(thread.path().join("status")).ok()?;
+        Some((thread.path().display().to_string(), field(&text, "voluntary_ctxt_switches:")))
+    };
+    threads.filter_map(count).collect()
+}
+
+fn ticks(pid: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    fields.iter().skip(11).take(2).filter_map(|field| field.parse::<f64>().ok()).sum()
+}
+
+pub(crate) fn field(text: &str, name: &str) -> f64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or_default()
+}
+
+fn middle(mut all: Vec<f64>) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all.get(all.len() / 2).copied().expect("a figure")
+}

@@ -1,0 +1,161 @@
+//! The mouse wheel in the window: every page can be read to its end and everything on it reached without the
+//! keyboard.
+
+use crate::app::App;
+use crate::app::agent;
+use crate::harness::Harness;
+use crate::screen::{Control, Screen, until};
+use crate::window::{named, open, says};
+
+const WINDOW: &str = "^IronCurtain$";
+
+const PAGES: [&str; 7] =
+    ["Sessions", "What you granted", "Rules", "Servers", "Clients", "Activity", "Settings"];
+
+/// Wheel notches between two queries of a page, which are slow through a screen reader.
+const NOTCHES: usize = 6;
+
+#[test]
+fn mouse_wheel_scrolls_every_page_to_its_end_and_back() {
+    let screen = crate::tray::with_panel();
+    let _app = App::start(&screen, &[]);
+    scroll_to_end_and_back(&screen, "First steps");
+    screen.click(&named(&screen, "Skip setup"));
+    says(&screen, "Nothing is protected yet");
+    scroll_to_end_and_back(&screen, "Home");
+    let _agent = agent(&screen);
+    says(&screen, "1 session connected.");
+    let mut longer = 0;
+    for page in PAGES {
+        open(&screen, page);
+        longer += usize::from(scroll_to_end_and_back(&screen, page));
+        // Controls at the end of a page are clicked there.
+        match page {
+            "Rules" => {
+                screen.click(&reached(&screen, "Add a rule\u{2026}"));
+                until("the form of a rule", || {
+                    let all = screen.controls(WINDOW);
+                    all.iter()
+                        .any(|one| one.name.starts_with("Only below") || one.name == "Then")
+                        .then_some(())
+                });
+            }
+            "Settings" => drop(reached(&screen, "Notifications")),
+            _ => {}
+        }
+    }
+    assert!(longer >= 3, "only {longer} of these pages are longer than the window");
+}
+
+#[test]
+fn every_task_works_with_mouse_and_wheel_only() {
+    let screen = Screen::start();
+    let harness = Harness::start(&screen, &["app"]);
+    says(&screen, "148 allowed, 3 denied, 5 asked");
+    let press = |name: &str| screen.click(&reached(&screen, name));
+    press("Forget it: Claude Code, write /home/ada/Documents/tax/2026/summary.md (+3 -1 lines)");
+    assert_eq!(harness.event(), "forgot q8");
+    reached(&screen, "All activity");
+    open(&screen, "Sessions");
+    press("Keep /home/ada/src/site/package.json");
+    assert_eq!(harness.event(), "Keep /home/ada/src/site/package.json");
+    press("Ask me again about delete_file in /home/ada/Pictures");
+    assert_eq!(harness.event(), "forgot q5");
+    press("End session of Cursor with git");
+    assert_eq!(harness.event(), "ended s2");
+    open(&screen, "What you granted");
+    press("Revoke /home/ada/Pictures/2026");
+    assert_eq!(harness.event(), "took-back g2");
+    open(&screen, "Home");
+    press("Lock down");
+    assert_eq!(harness.event(), "lockdown true false");
+}
+
+/// On Wayland the engine composites, and wheel events take another path.
+#[test]
+fn wayland_mouse_wheel_scrolls_page_to_its_end() {
+    let mut screen = Screen::sway();
+    let script = crate::screen::helper_path("wayland_pointer.py");
+    let arguments = ["-u", script.to_str().expect("a UTF-8 path"), "1280", "800"];
+    let (mut pointer, said) = screen.spawn_with_stdin("/usr/bin/python3", &arguments);
+    let mut said = std::io::BufRead::lines(said).map_while(Result::ok);
+    assert_eq!(said.next().as_deref(), Some("ready"));
+    let _harness = Harness::start(&screen, &["app"]);
+    says(&screen, "148 allowed, 3 denied, 5 asked");
+    let (left, top) = screen.sway_position("^IronCurtain");
+    // Slightly inside the page, so that the element there moves up when the page scrolls.
+    let first = || bounds(&screen).map(|(_, top)| top);
+    let before = until("the page", || first().filter(|top| *top > 0));
+    until("the page to scroll", || {
+        std::io::Write::write_all(
+            &mut pointer,
+            format!("move {} {}\nwheel 3\nend\n", left + 700, top + 400).as_bytes(),
+        )
+        .expect("a pointer");
+        assert_eq!(said.next().as_deref(), Some("done"));
+        first().filter(|top| *top < before - 100)
+    });
+}
+
+/// Scrolls the page to its end and back. Returns whether it needed scrolling.
+fn scroll_to_end_and_back(screen: &Screen, page: &str) -> bool {
+    let [x, y, width, height] = window_place(screen);
+    let middle = (x + width * 2 / 3, y + height / 2);
+    // The page loads data after its heading, so this waits until the layout is stable.
+    let mut before = None;
+    let (_, top) = until(page, || {
+        let now = bounds(screen)?;
+        (before.replace(now) == Some(now)).then_some(now)
+    });
+    let is_in = |edge: i32| (y..=y + height).contains(&edge);
+    let (end, _) = bounds(screen).expect("a page");
+    let longer = !is_in(end);
+    until(&format!("the end of {page}"), || {
+        let (end, _) = bounds(screen)?;
+        if is_in(end) {
+            return Some(());
+        }
+        (0..NOTCHES).for_each(|_| screen.turn(middle, true));
+        None
+    });
+    screen.picture(&format!("end-of-{page}"));
+    until(&format!("the beginning of {page}"), || {
+        let (_, now) = bounds(screen)?;
+        if now >= top {
+            return Some(());
+        }
+        (0..NOTCHES).for_each(|_| screen.turn(middle, false));
+        None
+    });
+    longer
+}
+
+/// Returns the place of a control, once the wheel has brought all of it into view.
+fn reached(screen: &Screen, name: &str) -> Control {
+    let [x, y, width, height] = window_place(screen);
+    until(&format!("`{name}` in the window"), || {
+        let control = screen.controls(WINDOW).into_iter().find(|one| one.name == name)?;
+        let [_, top, _, tall] = control.place;
+        if top < y || top + tall > y + height {
+            screen.turn((x + width * 2 / 3, y + height / 2), top >= y);
+            return None;
+        }
+        Some(control)
+    })
+}
+
+fn window_place(screen: &Screen) -> [i32; 4] {
+    until("the window", || {
+        let all = screen.controls(WINDOW);
+        all.into_iter().find(|one| one.role == "frame" && one.place[2] > 0).map(|one| one.place)
+    })
+}
+
+/// Returns the lowest edge of anything on the page and the position of its heading.
+fn bounds(screen: &Screen) -> Option<(i32, i32)> {
+    let all = screen.controls(WINDOW);
+    let heading = all.iter().position(|one| one.role == "heading")?;
+    let drawn = all.get(heading..)?.iter().filter(|one| one.place[3] > 0 && one.is("visible"));
+    let end = drawn.map(|one| one.place[1] + one.place[3]).max()?;
+    Some((end, all.get(heading)?.place[1]))
+}

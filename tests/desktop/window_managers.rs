@@ -1,0 +1,148 @@
+//! Window managers with focus-stealing prevention: our windows appear where the user requested them, and no dialog
+//! takes the keyboard focus from the window.
+
+use crate::app::{App, agent, begin_reading};
+use crate::harness::{DIALOG, Harness};
+use crate::screen::{Screen, until};
+use crate::window;
+use crate::window_process::{ended, family};
+
+const WINDOW: &str = "^IronCurtain$";
+const OTHER: &str = "^Another program$";
+const PICKER: &str = "^Grant a folder and everything in it$";
+
+#[test]
+fn metacity_raises_requested_window_and_question_takes_no_focus() {
+    use_under("metacity");
+}
+
+#[test]
+fn mutter_raises_requested_window_and_question_takes_no_focus() {
+    use_under("mutter");
+}
+
+#[test]
+fn xfwm4_raises_requested_window_and_question_takes_no_focus() {
+    use_under("xfwm4");
+}
+
+#[test]
+fn i3_raises_requested_window_and_question_takes_no_focus() {
+    use_under("i3");
+}
+
+/// Uses the window, another program, the dialog and a picker, one after the other.
+fn use_under(manager: &str) {
+    let screen = Screen::under(manager);
+    let folder = screen.home().join("notes");
+    std::fs::create_dir_all(&folder).expect("the folder");
+    for file in ["plan.txt", "list.txt"] {
+        std::fs::write(folder.join(file), "ship on Tuesday").expect("the file");
+    }
+    let app = App::start(&screen, &[]);
+    window::says(&screen, "Nothing is protected yet");
+    window::open(&screen, "Home");
+    let ours = screen.window(WINDOW);
+
+    let other = Harness::start(&screen, &["other", "window"]);
+    assert_eq!(other.event(), "ready");
+    let others = screen.window(OTHER);
+    for minimized in [false, true] {
+        use_other(&screen, &others);
+        // i3 tiles windows and does not minimize them.
+        let tiled = manager == "i3";
+        if minimized && !tiled {
+            screen.xdotool(&["windowminimize", &ours]);
+            until("the window to be hidden", || {
+                screen.read("xprop", &["-id", &ours, "_NET_WM_STATE"]).contains("_HIDDEN").then_some(())
+            });
+            use_other(&screen, &others);
+        }
+        assert_eq!(App::start(&screen, &["--background"]).exit(), Some(0));
+        screen.wait_for_focus(&ours);
+        if !tiled {
+            is_over(&screen, &ours, &others);
+        }
+    }
+
+    // The keyboard focus stays, and the dialog is fully visible.
+    let mut agent = agent(&screen);
+    window::says(&screen, "1 session connected.");
+    for file in ["plan.txt", "list.txt"] {
+        let call = begin_reading(&mut agent, &folder.join(file));
+        let dialog = screen.window(DIALOG);
+        screen.control(DIALOG, "push button", "Deny");
+        screen.key("x");
+        is_over(&screen, &dialog, &ours);
+        screen.wait_for_focus(&ours);
+        screen.picture(&format!("question-{manager}"));
+        // Answering a dialog is the latest input to the app's process, later than that to the window's process.
+        screen.press(WINDOW, "push button", "Show the question");
+        screen.wait_for_focus(&dialog);
+        screen.key("Escape");
+        assert_eq!(agent.answer(call)["result"]["isError"], true);
+        screen.activate(&ours);
+    }
+
+    window::open(&screen, "What you granted");
+    let press = |name: &str| screen.click(&window::named(&screen, name));
+    press("Add a permission\u{2026}");
+    press("Pick a folder\u{2026}");
+    let picker = screen.window(PICKER);
+    screen.wait_for_focus(&picker);
+    is_over(&screen, &picker, &ours);
+    screen.picture(&format!("picker-{manager}"));
+    screen.xdotool(&["type", "--delay", "20", folder.to_str().expect("a UTF-8 path")]);
+    screen.key("Return");
+    window::says(&screen, "Granted: ~/notes");
+
+    // The window stays usable and closes its picker with it.
+    press("Pick a folder\u{2026}");
+    let picker = screen.window(PICKER);
+    screen.wait_for_focus(&picker);
+    screen.activate(&ours);
+    screen.press(WINDOW, "push button", &format!("Revoke {}", folder.display()));
+    window::says(&screen, "Revoked, verified");
+    is_over(&screen, &picker, &ours);
+    let drawn = family(app.id()).split_off(1);
+    close(&screen, manager);
+    ended(&drawn);
+    until("the picker to close", || (!is_shown(&screen, PICKER)).then_some(()));
+    use_other(&screen, &others);
+    assert_eq!(App::start(&screen, &["--background"]).exit(), Some(0));
+    window::says(&screen, "1 session connected.");
+    screen.wait_for_focus(&screen.window(WINDOW));
+}
+
+/// Works in the other program, which is in front.
+fn use_other(screen: &Screen, others: &str) {
+    screen.activate(others);
+    screen.key("x");
+}
+
+/// Closes the focused window as the user does.
+fn close(screen: &Screen, manager: &str) {
+    if manager == "i3" {
+        screen.read("i3-msg", &["kill"]);
+    } else {
+        screen.key("alt+F4");
+    }
+}
+
+fn is_shown(screen: &Screen, title: &str) -> bool {
+    !screen.xdotool(&["search", "--onlyvisible", "--name", title]).is_empty()
+}
+
+/// Waits until one window is above the other.
+fn is_over(screen: &Screen, above: &str, below: &str) {
+    until("the expected stacking order", || {
+        let all = screen.read("xprop", &["-root", "_NET_CLIENT_LIST_STACKING"]);
+        let all: Vec<String> = all
+            .split([' ', ','])
+            .filter_map(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok())
+            .map(|number| number.to_string())
+            .collect();
+        let at = |window: &str| all.iter().position(|one| one == window);
+        (at(above)? > at(below)?).then_some(())
+    });
+}

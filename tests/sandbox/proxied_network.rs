@@ -1,0 +1,65 @@
+//! The suite's own network: the proxy on one side of a virtual link, and servers that record connections on the
+//! other.
+//!
+//! - Needs no privileges: the suite runs itself again in a user namespace.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    path::PathBuf,
+    sync::{
+        OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use crate::tools::Tools;
+use ironcurtain_testkit::outside::Outside;
+
+/// Address of the places that twins may connect to.
+pub(crate) const FREE: &str = "9.9.9.10";
+/// Address of the allowed name, where only permitted traffic may arrive.
+pub(crate) const ALLOWED: &str = "9.9.9.9";
+/// Addresses that no rule allows.
+const OTHERS: [&str; 3] = ["9.9.9.66/24", "10.9.9.9/24", "169.254.169.254/24"];
+const OTHER_V6: &str = "2620:fe::66/64";
+/// Public address of this side.
+pub(crate) const OWN: &str = "9.9.9.1";
+
+const PORTS: [&str; 6] = ["22", "25", "53", "80", "443", "8080"];
+
+static WORLD: OnceLock<World> = OnceLock::new();
+
+struct World {
+    log: PathBuf,
+    /// Length of the log that has been reported.
+    told: AtomicUsize,
+}
+
+/// Creates the network once.
+pub(crate) fn start(tools: &Tools) -> Outside {
+    let log = tools.place.join(format!("ic-outside-{}", std::process::id()));
+    fs::write(&log, "").unwrap();
+    let words = [tools.probe.as_ref(), "serve".as_ref(), log.as_os_str()];
+    let servers = words.into_iter().chain(PORTS.map(OsStr::new));
+    let near = [&format!("{OWN}/24"), "10.9.9.1/24", "169.254.169.1/24", "2620:fe::1/64"];
+    let free = [FREE, ALLOWED].map(|free| format!("{free}/24"));
+    let far: Vec<&str> =
+        [OTHER_V6].into_iter().chain(OTHERS).chain(free.iter().map(String::as_str)).collect();
+    let outside = Outside::start(servers, &near, &far);
+    assert!(WORLD.set(World { log, told: AtomicUsize::new(0) }).is_ok(), "there is one world");
+    outside
+}
+
+/// Returns forbidden connections since the last call. A connection without data to the address of an allowed name is
+/// acceptable.
+pub(crate) fn forbidden_connections() -> Vec<String> {
+    let Some(world) = WORLD.get() else { return vec![] };
+    let log = fs::read_to_string(&world.log).unwrap();
+    let told = world.told.fetch_max(log.lines().count(), Ordering::SeqCst);
+    let is_in_order = |line: &&str| {
+        line.starts_with(&format!("{FREE} "))
+            || line.starts_with(&format!("{ALLOWED} ")) && line.ends_with(" opened")
+    };
+    log.lines().skip(told).filter(|line| !is_in_order(line)).map(|line| format!("outside: {line}")).collect()
+}

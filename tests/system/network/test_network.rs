@@ -1,0 +1,93 @@
+//! A network for tests: the daemon on one side of a virtual link, servers with public and private addresses on the
+//! other, and host names known to the system resolver.
+//!
+//! Needs no privileges: the test restarts itself in a user namespace.
+
+use crate::test_home::Prepared;
+use crate::world::World;
+use ironcurtain_config::home::Home;
+use ironcurtain_testkit::namespace::{is_inside, run_inside};
+use ironcurtain_testkit::outside::Outside;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Address of the public names.
+pub(super) const PUBLIC: &str = "9.9.9.9";
+
+/// Contents of the hosts file.
+const HOSTS: &str = "\
+127.0.0.1 localhost
+9.9.9.9 files.example.test other.example.test third.example.test evil.example.test
+10.9.9.9 sly.example.test
+";
+
+pub struct Ground {
+    dir: tempfile::TempDir,
+    _outside: Outside,
+}
+
+/// Runs `body` in its own network. `test` is the full name of the calling test.
+pub fn inside(test: &str, body: impl FnOnce(&Ground)) {
+    if !is_inside() {
+        return run_inside(test, &["--net", "--mount"]);
+    }
+    body(&Ground::new());
+}
+
+impl Ground {
+    fn new() -> Self {
+        let dir = tempfile::Builder::new().prefix("icnet").tempdir_in("/var/tmp").unwrap();
+        let hosts = dir.path().join("hosts");
+        std::fs::write(&hosts, HOSTS).unwrap();
+        let bind = Command::new("mount").arg("--bind").args([&hosts, Path::new("/etc/hosts")]).status();
+        assert!(bind.unwrap().success());
+        let servers = ["/usr/bin/python3".into(), script("outside.py"), dir.path().join("log")];
+        let far = [format!("{PUBLIC}/24"), "10.9.9.9/24".to_owned()];
+        let outside = Outside::start(servers, &["9.9.9.1/24", "10.9.9.1/24"], &far);
+        Self { dir, _outside: outside }
+    }
+
+    /// Returns the address and port of every incoming connection.
+    pub fn reached(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
+        log.lines().map(str::to_owned).collect()
+    }
+}
+
+fn script(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/system/network");
+    dir.join(name).canonicalize().unwrap()
+}
+
+/// Creates a world with one server, `fetcher`, that has this network configuration.
+pub(super) fn world(network: &Value) -> World {
+    World::with(|prepared| install(prepared, network))
+}
+
+/// Tools that need no approval.
+const FREE: [&str; 7] = ["sneak", "many", "hold", "alive", "direct", "ssh", "proxies"];
+
+/// Writes the configuration: judged fetches require approval, all other tools are allowed.
+fn install(prepared: &Prepared, network: &Value) {
+    let tool = |name: &str, args: Value| json!({ "toolName": name, "serverName": "fetcher", "comment": "", "args": args });
+    let mut tools: Vec<Value> = FREE.iter().map(|name| tool(name, json!({ "where": ["none"] }))).collect();
+    tools.push(tool("get", json!({ "url": ["fetch-url"] })));
+    let annotations = json!({ "schemaVersion": 1, "servers": { "fetcher": { "tools": tools } } });
+    let rule = |name: &str, condition: Value, then: &str| json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name });
+    let rules = [rule("free", json!({ "tool": FREE }), "allow"), rule("ask", json!({}), "escalate")];
+    let rules = json!({ "schemaVersion": 1, "rules": rules });
+    let policy = prepared.home.policy();
+    std::fs::write(policy.join("tool-annotations.json"), annotations.to_string()).unwrap();
+    std::fs::write(policy.join("compiled-policy.json"), rules.to_string()).unwrap();
+    configure(&prepared.home, network);
+}
+
+/// Writes the server's network configuration.
+pub(super) fn configure(home: &Home, network: &Value) {
+    let script = script("fetcher.py");
+    let sandbox = json!({ "view": "roots", "filesystem": { "allowRead": [script] }, "network": network });
+    let entry = json!({ "command": "/usr/bin/python3", "args": [script], "sandbox": sandbox });
+    let servers = json!({ "fetcher": entry }).to_string();
+    std::fs::write(home.config.join("mcp-servers.json"), servers).unwrap();
+}

@@ -1,0 +1,134 @@
+//! A scripted user with a list of answers.
+
+use ironcurtain_consent::{Answer, Consent, DenialReach, Lifetime, Piece, Question, Reach, Slot, Withdrawn};
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Returns the path of each line of a question, or the first path of a line with two.
+pub fn paths(question: &Question) -> Vec<&str> {
+    question.consequences.iter().filter_map(|line| line.object.iter().find_map(path)).collect()
+}
+
+fn path(piece: &Piece) -> Option<&str> {
+    match piece {
+        Piece::Path(text) => Some(text),
+        Piece::Ours(_) | Piece::Foreign(_) => None,
+    }
+}
+
+/// The user's reaction to the next question.
+pub enum Next {
+    /// Allows the offer with this reach and lifetime.
+    Allow(Reach, Lifetime),
+    /// Allows the first offered reach of the list for the session, or once if no longer lifetime is offered.
+    AllowFirst(Vec<Reach>),
+    Deny,
+    /// Denies with this reach and note.
+    DenyMore(DenialReach, Option<String>),
+    /// Closes the dialog.
+    Close,
+    /// Never answers.
+    Ignore,
+    /// Runs a closure first, then reacts as given.
+    After(Box<dyn FnOnce(&Question) + Send>, Box<Next>),
+}
+
+/// Answers questions in order, and denies when the list is empty.
+#[derive(Default)]
+pub struct ScriptedUser {
+    next: Mutex<VecDeque<Next>>,
+    asked: Mutex<Vec<Question>>,
+    ignored: Mutex<Vec<Slot>>,
+    withdrawn: Mutex<Vec<Withdrawn>>,
+    told: Mutex<Vec<String>>,
+    calls_alone: AtomicBool,
+}
+
+impl ScriptedUser {
+    /// From now on denies questions that do not concern a call, such as workspace proposals, without counting them.
+    pub fn deny_other_questions(&self) {
+        self.calls_alone.store(true, Ordering::Relaxed);
+    }
+
+    pub fn will(&self, next: Next) {
+        self.next.lock().unwrap().push_back(next);
+    }
+
+    /// Discards the unused answers.
+    pub fn forget(&self) {
+        self.next.lock().unwrap().clear();
+    }
+
+    /// Returns the questions since the last query.
+    pub fn asked(&self) -> Vec<Question> {
+        std::mem::take(&mut self.asked.lock().unwrap())
+    }
+
+    /// Returns the number of questions since the last query.
+    pub fn count(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+
+    /// Answers the oldest question that was ignored.
+    pub fn answer_late(&self, answer: Answer) {
+        self.ignored.lock().unwrap().remove(0).answer(answer);
+    }
+
+    /// Returns all notices so far.
+    pub fn notices(&self) -> Vec<String> {
+        self.told.lock().unwrap().clone()
+    }
+
+    pub fn withdrawn(&self) -> Vec<Withdrawn> {
+        self.withdrawn.lock().unwrap().clone()
+    }
+}
+
+impl Consent for ScriptedUser {
+    fn ask(&self, question: Question, slot: Slot) {
+        if self.calls_alone.load(Ordering::Relaxed) && question.tool.is_none() {
+            return slot.answer(Answer::Deny { note: None, reach: DenialReach::Call });
+        }
+        let mut next = self.next.lock().unwrap().pop_front().unwrap_or(Next::Deny);
+        while let Next::After(first, then) = next {
+            first(&question);
+            next = *then;
+        }
+        let answer = match next {
+            Next::Allow(reach, lifetime) => {
+                let offer = question.offers.iter().position(|o| o.reach == reach).unwrap_or(usize::MAX);
+                Some(Answer::Allow { offer, lifetime })
+            }
+            Next::AllowFirst(reaches) => {
+                let at = |reach: &Reach| question.offers.iter().position(|offer| offer.reach == *reach);
+                let offer = reaches.iter().find_map(at).unwrap_or(usize::MAX);
+                let stands =
+                    question.offers.get(offer).is_some_and(|o| o.lifetimes.contains(&Lifetime::Session));
+                let lifetime = if stands { Lifetime::Session } else { Lifetime::Once };
+                Some(Answer::Allow { offer, lifetime })
+            }
+            Next::Deny => Some(Answer::Deny { note: None, reach: DenialReach::Call }),
+            Next::DenyMore(reach, note) => Some(Answer::Deny { note, reach }),
+            Next::Close | Next::After(..) => None,
+            Next::Ignore => {
+                self.ignored.lock().unwrap().push(slot);
+                self.asked.lock().unwrap().push(question);
+                return;
+            }
+        };
+        self.asked.lock().unwrap().push(question);
+        match answer {
+            Some(answer) => slot.answer(answer),
+            None => drop(slot),
+        }
+    }
+
+    fn withdraw(&self, _: &str, why: Withdrawn) {
+        self.withdrawn.lock().unwrap().push(why);
+    }
+
+    fn tell(&self, notice: &str) {
+        self.told.lock().unwrap().push(notice.to_owned());
+    }
+}

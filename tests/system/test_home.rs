@@ -1,0 +1,57 @@
+//! A user's machine in a temporary directory: a home with IronCurtain's files, prepared before anything runs.
+
+use ironcurtain_config::home::Home;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+pub struct TestHome {
+    pub home: Home,
+    base: PathBuf,
+    _dir: TempDir,
+}
+
+/// Settings that disable rate limits on questions, which have their own tests.
+const ASKED_FREELY: &str = r#"{ "questionsPerMinute": 1000, "denialHoldsSeconds": 0 }"#;
+
+impl TestHome {
+    pub fn new(prepare: impl FnOnce(&Prepared)) -> Self {
+        // Not in `/tmp`, because every sandbox has its own.
+        let dir = tempfile::Builder::new().prefix("ic").tempdir_in("/var/tmp").unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(base.join("person/docs")).unwrap();
+        std::fs::create_dir(base.join("tmp")).unwrap();
+        let home = Home::under(&base.join("ic"), &base.join("person"));
+        home.prepare().unwrap();
+        std::fs::write(home.config.join("config.json"), ASKED_FREELY).unwrap();
+        prepare(&Prepared { home: home.clone() });
+        Self { home, base, _dir: dir }
+    }
+
+    /// Returns the directory that contains everything.
+    pub fn base(&self) -> &Path {
+        &self.base
+    }
+
+    /// Returns the folder in `IRONCURTAIN_HOME`.
+    pub fn ours(&self) -> PathBuf {
+        self.base.join("ic")
+    }
+
+    /// Returns the folder for temporary files.
+    pub fn temporary(&self) -> PathBuf {
+        self.base.join("tmp")
+    }
+
+    /// Creates a file in the user's home.
+    pub fn file(&self, below: &str, content: &str) -> PathBuf {
+        let path = self.home.person.join(below);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+}
+
+/// Files that can be prepared before the daemon starts.
+pub struct Prepared {
+    pub home: Home,
+}

@@ -1,0 +1,77 @@
+// Revokes grants: denied at once, shown as revoked once verified, with an undo that requires confirmation.
+
+import { actButton, forget } from "./action_button.js";
+import * as backend from "./backend.js";
+import { redraw, state } from "./state.js";
+import { list } from "./words.js";
+
+/** @typedef {import("./types.js").Grant} Grant */
+
+/** Revoked grants with the time of verification. They stay in view until the page is closed.
+ * @type {Map<string, { grant: Grant, at_ms: number, restarted: number, note: string | null }>} */
+export const revoked = new Map();
+
+/** Reasons why grants were not revoked, by id.
+ * @type {Map<string, string>} */
+export const revokeErrors = new Map();
+
+/**
+ * Revokes grants and records the outcome of each.
+ * @param {string[]} ids
+ */
+export async function revokeGrants(ids) {
+  const before = new Map(state.snapshot?.grants.map((grant) => [grant.id, grant]));
+  ids.forEach((id) => revokeErrors.delete(id));
+  for (const { grant: id, at_ms, restarted, note, problem } of await backend.revokeGrants(ids)) {
+    const grant = before.get(id);
+    if (problem !== null || at_ms === null) revokeErrors.set(id, problem ?? "this could not be verified");
+    else if (grant) revoked.set(id, { grant, at_ms, restarted, note });
+  }
+  redraw();
+}
+
+/**
+ * @param {string} id
+ * @param {string} path
+ */
+export const revokeButton = (id, path) =>
+  actButton({
+    key: `take-back:${id}`,
+    ready: "Revoke",
+    going: "Revoking\u2026",
+    done: "Revoked",
+    failed: "Not revoked",
+    label: `Revoke ${path}`,
+    act: async () => {
+      await revokeGrants([id]);
+      const problem = revokeErrors.get(id);
+      if (problem !== undefined) {
+        revokeErrors.delete(id);
+        throw new Error(problem);
+      }
+    },
+  });
+
+/**
+ * Returns the button that restores a revoked grant after confirmation.
+ * @param {Grant} grant
+ */
+export const undoButton = (grant) =>
+  actButton({
+    key: `undo:${grant.id}`,
+    ready: "Undo",
+    yes: "Grant it again",
+    going: "Granting\u2026",
+    done: "Granted again",
+    failed: "Not granted",
+    label: `Undo: grant ${grant.path} again`,
+    says: `${grant.client} may ${list(grant.access)} ${grant.path}${grant.kind === "folder" ? " and everything in it" : ""} again, ${lifetimeWords(grant)}.`,
+    act: async () => {
+      await backend.restoreGrant(grant.id);
+      revoked.delete(grant.id);
+      forget(`take-back:${grant.id}`);
+    },
+  });
+
+/** @param {Grant} grant */
+const lifetimeWords = (grant) => (grant.lifetime === "always" ? "until you revoke it" : `for ${grant.lifetime}`);
