@@ -25,7 +25,7 @@ use std::process::Command;
 const NAME: &str = "ironcurtain";
 
 /// One-line description of the packages.
-const SUMMARY: &str = "Agents ask, you decide, the kernel enforces, and you can revoke it";
+const SUMMARY: &str = "Agents ask, you decide, the kernel enforces, and you can take it back";
 
 /// Maintainer of the packages. The address receives no mail; packages require its form, and [`BUGS`] is the contact.
 const MAINTAINER: &str = "The IronCurtain authors <ironcurtain-desktop@users.noreply.github.com>";
