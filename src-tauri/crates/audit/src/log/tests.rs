@@ -275,7 +275,10 @@ async fn the_chain_spans_files_and_a_missing_file_is_reported() {
         problem
     };
     let oldest = without(&closed[0]);
-    assert!(oldest.ends_with("are missing, and no later entry records that they were removed by age"), "{oldest}");
+    assert!(
+        oldest.ends_with("are missing, and no later entry records that they were removed by age"),
+        "{oldest}"
+    );
     let middle = without(&closed[1]);
     assert!(middle.contains("does not follow: the entries from "), "{middle}");
     let last = without(closed.last().unwrap());

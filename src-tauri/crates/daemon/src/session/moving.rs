@@ -61,6 +61,7 @@ pub(super) struct ClientState {
     pub(super) has_batches: bool,
     pub(super) paused: bool,
     pub(super) told: ToldState,
+    #[serde(rename = "era")]
     pub(super) version: ClientVersion,
     /// Bytes of the client that are to be read first, from the beginning of a message.
     #[serde(with = "as_base64")]

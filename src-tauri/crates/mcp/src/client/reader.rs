@@ -25,8 +25,10 @@ pub enum ClientVersion {
     #[default]
     Open,
     /// With a handshake.
+    #[serde(rename = "legacy")]
     Handshake,
     /// Without one; the core's answer to the greeting on its behalf, if it was greeted.
+    #[serde(rename = "modern")]
     Stateless(Option<InitializeResult>),
 }
 
@@ -200,5 +202,19 @@ fn is_modern(line: &[u8]) -> bool {
             method == "server/discover" || (method != "initialize" && names_revision(params.as_deref()))
         }
         Ok(Incoming::Notification { .. } | Incoming::Response { .. }) | Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_is_read_as_older_programs_write_it() {
+        let read = |text: &str| serde_json::from_str::<ClientVersion>(text).unwrap();
+        assert!(matches!(read(r#""legacy""#), ClientVersion::Handshake));
+        assert!(matches!(read(r#"{"modern":{"capabilities":{}}}"#), ClientVersion::Stateless(Some(_))));
+        assert!(matches!(read(r#"{"modern":null}"#), ClientVersion::Stateless(None)));
+        assert!(matches!(read(r#""open""#), ClientVersion::Open));
     }
 }
