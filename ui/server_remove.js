@@ -50,7 +50,7 @@ export function removalPanel(server, reload) {
       <h3>Taking out ${parts.foreign(server.name)}</h3>
       <ul class="small">${removalWords(planned, server.live.length).map((words) => html`<li>${words}</li>`)}</ul>
       ${grants.length === 0 ? nothing : html`
-        ${parts.tick(`remove-grants:${server.name}`, `Take back its ${count(grants.length, "permission")} too`, withGrants, (on) => { withGrants = on; redraw(); })}
+        ${parts.tick(`remove-grants:${server.name}`, `Revoke its ${count(grants.length, "permission")} too`, withGrants, (on) => { withGrants = on; redraw(); })}
         ${withGrants ? nothing : parts.warning("A later server with the same name would get them.")}`}
       <details><summary data-key="remove-entry:${server.name}">Its entry</summary><pre tabindex="0" aria-label="Its entry">${planned.entry}</pre></details>`,
     {

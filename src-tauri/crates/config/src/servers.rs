@@ -331,7 +331,7 @@ mod tests {
         let host = sandbox(r#"{ "network": { "allowedDomains": ["https://a"] } }"#);
         starts(host, "`sandbox.network.allowedDomains`: `https://a` is not a host: write it without");
         let any = sandbox(r#"{ "network": { "allowedDomains": [], "deniedDomains": ["*", "a..b"] } }"#);
-        starts(any, "`sandbox.network.deniedDomains`: `a..b` cannot be the name of a host");
+        starts(any, "`sandbox.network.deniedDomains`: `a..b` is not a valid host name");
         let all = sandbox(r#"{ "network": { "allowedDomains": ["*"] } }"#);
         starts(all, "`sandbox.network.allowedDomains`: `*` covers too much");
         starts(problem(r#"{ "command": "c", "passEnv": "A" }"#), "`passEnv`: invalid value: string \"A\"");

@@ -6,7 +6,7 @@ use super::settings::GitSettings;
 /// Maximum number of remotes of one call.
 const MOST: usize = 1000;
 
-/// How a tool uses a remote.
+/// Use of a remote by a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RemoteUse {
     /// Receives from it.

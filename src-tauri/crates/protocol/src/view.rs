@@ -272,7 +272,7 @@ pub struct GrantView {
     pub provenance: String,
     /// Reason why it currently does not apply: its path was removed or became a symlink, or the server changed.
     pub suspended: Option<String>,
-    /// Whether it is suspended because another program has the server's name, which the user decides about.
+    /// Set if it is suspended because another program has the server's name, which the user decides about.
     #[serde(default)]
     pub server_changed: bool,
     /// While it is being revoked: since when it has been denied, and why that is not saved yet.

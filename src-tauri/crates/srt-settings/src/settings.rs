@@ -176,7 +176,7 @@ pub struct CredentialVariable {
     inject_hosts: Vec<String>,
 }
 
-/// How a credential appears to the command.
+/// Form in which a credential appears to the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

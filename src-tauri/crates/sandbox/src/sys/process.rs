@@ -67,13 +67,14 @@ pub(crate) fn prepare(
 /// Runs `work` in a forked child and returns the bytes that it produced. Only for single-threaded processes.
 pub(crate) fn in_fork(work: impl FnOnce() -> Vec<u8>) -> io::Result<Vec<u8>> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    let parent = getpid();
     // SAFETY: the only caller, the supervisor, is single-threaded, so no lock in the child can belong to a missing thread.
     // The child exits with `_exit`, so no destructor or exit handler runs twice.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
             drop(read);
-            let said = set_parent_process_death_signal(Some(Signal::KILL))
+            let said = bind_to_parent(parent)
                 .map_err(io::Error::from)
                 .and_then(|()| File::from(write).write_all(&work()));
             // SAFETY: terminates the calling process and touches no memory.
@@ -186,11 +187,11 @@ impl Drop for Forked {
 /// Runs `work` in a forked child. The child keeps only the descriptor `kept` and the standard streams, so this process's
 /// open files and locks are still released when it exits. Only for single-threaded processes.
 pub(crate) fn fork(kept: BorrowedFd<'_>, work: impl FnOnce()) -> io::Result<Forked> {
+    let parent = getpid();
     // SAFETY: as in `in_fork`.
     match unsafe { libc::fork() } {
         0 => {
-            let bound = set_parent_process_death_signal(Some(Signal::KILL));
-            let alone = bound.and_then(|()| close_all_but(3, &[kept]));
+            let alone = bind_to_parent(parent).and_then(|()| close_all_but(3, &[kept]));
             if alone.is_ok() {
                 work();
             }
