@@ -132,7 +132,7 @@ fn tool_with_unknown_argument_is_not_written_unreviewed() {
     };
     let shown = text(&annotate(&place, &[]));
     assert!(shown.contains("?? what  none  (unknown: nothing tells what it is"), "{shown}");
-    assert!(shown.contains("LOOK AT 1 argument (marked ??)"), "{shown}");
+    assert!(shown.contains("CHECK 1 argument (marked ??)"), "{shown}");
     let output = text(&annotate(&place, &["--yes"]));
     let zap = "  zap: calls are refused, because it is unclear what `what` means. To decide now: ironcurtain servers annotate s";
     assert!(output.contains(zap) && output.contains("2 tools: 1 understood, 1 refused."), "{output}");
