@@ -95,9 +95,13 @@ pub(super) fn program(tests: &Built, path: &Path) -> Command {
     let mut program = Command::new("env");
     program.args(["--default-signal", "RUSTC_BOOTSTRAP=1"]).arg(path).current_dir(&tests.package);
     program.args(["-Zunstable-options", "--report-time"]);
-    if ALONE.contains(&tests.name.as_str()) {
-        program.arg("--test-threads=1");
-    }
+    let threads = match Part::of(tests) {
+        _ if ALONE.contains(&tests.name.as_str()) => Some(1),
+        // These tests mostly wait for processes.
+        Part::System => std::thread::available_parallelism().ok().map(|cores| cores.get() * 2),
+        Part::Crates | Part::Sandbox | Part::Display => None,
+    };
+    program.args(threads.map(|threads| format!("--test-threads={threads}")));
     program
 }
 
