@@ -1,7 +1,7 @@
-//! A call, which is a `tools/call` or a request that is judged like one: judged, perhaps asked about, put on record, forwarded.
-//!
-//! - After a person's answer the call is resolved and judged again: a change in between is a new question, and so is that
-//!   another kind of thing stands at one of its paths.
+//! Handles a call: a `tools/call` or another request that is judged like one. Judges it, asks if needed, records and forwards
+//! it.
+//! - After the user's answer, the call is resolved and judged again. If anything changed in between, including the kind of file
+//!   at one of its paths, the user is asked again.
 
 mod asking;
 mod forwarding;
@@ -32,7 +32,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// A call with everything it needs until its answer.
+/// Call with everything it needs until its response.
 struct Call {
     ticket: Ticket,
     tool: ToolCall,
@@ -46,8 +46,8 @@ impl Call {
     }
 }
 
-/// Takes one call. One that can be forwarded at once goes with those that came together with it. Only what must wait is
-/// left to a task of its own, when those before it are forwarded, so that calls are forwarded in their order.
+/// Handles one call. A call that needs no waiting is forwarded with its batch. Any other gets a task of its own after the calls
+/// before it are forwarded, so that calls stay in order.
 pub(super) async fn handle_call(
     session: &Arc<Session>,
     ticket: Ticket,
@@ -89,7 +89,7 @@ pub(super) async fn handle_call(
     }
 }
 
-/// The entry of a call's decision, and what of the call its answer is held against.
+/// Audit entry of a call's decision, with what its response is checked against.
 #[derive(Clone, Copy)]
 struct Decided {
     decision: u64,
@@ -97,7 +97,7 @@ struct Decided {
     makes_task: bool,
 }
 
-/// Judges a call. Where git must be asked for that, no other call waits for it.
+/// Judges a call. If judging has to wait for git, the batch so far is forwarded first.
 async fn judged(session: &Arc<Session>, tool: &ToolCall, together: &mut Together) -> Judged {
     let mut judging = std::pin::pin!(session.judge(tool, &[]));
     if let Some(judged) = judging.as_mut().now_or_never() {
@@ -126,7 +126,7 @@ fn spawn<F: Future<Output = ()> + Send + 'static>(
     session.track(&ticket, wait(session.clone(), call));
 }
 
-/// An answer on its way to the task that waits for it.
+/// Response handed to the task that waits for it.
 struct Answered {
     decision: u64,
     answer: ServerAnswer,
@@ -134,7 +134,7 @@ struct Answered {
 }
 
 impl Session {
-    /// Passes the server's answer to a call on; then it is put on record.
+    /// Forwards the server's response to a call, then records it.
     fn answered(
         &self,
         ticket: &Ticket,
@@ -162,11 +162,11 @@ impl Session {
             entry.summary = why.to_string();
         }
         if !self.pass_on(ticket, blocked.unwrap_or(answer), held) {
-            // It was taken back, which is on record.
+            // The client cancelled the call, which is already recorded.
             return;
         }
         self.services.metrics.served(began.elapsed());
-        // Without a runtime everything ends, and the next one notes what has no end.
+        // Without a runtime the process is exiting, and the next one records calls that have no end.
         if tokio::runtime::Handle::try_current().is_err() {
             return;
         }
@@ -175,7 +175,7 @@ impl Session {
     }
 }
 
-/// Waits for the answer and passes it on; then what was shown and opened for this call alone is taken away.
+/// Waits for the response and forwards it, then closes the access that was open for this call alone.
 async fn deliver(
     session: Arc<Session>,
     call: Call,
@@ -189,7 +189,7 @@ async fn deliver(
     };
     let Answered { decision, answer, held } = answered;
     let task = tasks::made(&answer).filter(|_| resources.is_some());
-    // Without a task it is taken away before the client hears the answer.
+    // Unless a task keeps it open, access is closed before the client gets the response.
     let kept = task.map(|task| (session.tasks.begin(task), resources));
     session.answered(&call.ticket, call.decided(decision), answer, held);
     if let Some((task, mut resources)) = kept {
@@ -206,8 +206,8 @@ async fn close_early(session: &Session, call: &Call, resources: CallResources, w
     session.closed_early(&call.tool.tool, closed, why).await;
 }
 
-/// Waits for the answer. What is shown for this call alone is taken away with it, or when a policy comes that does not allow
-/// the call, or when what the person allowed once has been open long enough, by the person's word or by the clock.
+/// Waits for the response. Access that is open for this call alone is closed when the response arrives, when a new policy
+/// forbids the call, when the user revokes the approval, or when its time is over.
 async fn answer(
     session: &Session,
     call: &Call,
@@ -217,7 +217,7 @@ async fn answer(
 ) -> Option<(Answered, CallResources)> {
     if resources.is_some() {
         let why = tokio::select! {
-            // One that is forgotten was taken back.
+            // The sender is dropped if the call was cancelled.
             answered = &mut pending => return answered.ok().map(|answered| (answered, resources)),
             () = session.forbidden(&call.tool, authorization) => "a rule forbids it now",
             () = CallResources::over(resources.one_time.as_mut()) => "it was taken back, or the time for it is over",

@@ -1,6 +1,5 @@
-//! The client's side of a session: reading, writing, and what each message means.
-//!
-//! - INVARIANT: what has no id is passed on only if it is a notification of the protocol, and only after the greeting.
+//! Client side of a session: reads, writes and dispatches messages.
+//! - INVARIANT: a message without an id is forwarded only if it is a notification of the protocol, and only after `initialize`.
 
 use super::call::{Together, handle_call};
 use super::in_flight::Ticket;
@@ -27,31 +26,31 @@ use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-/// The most characters that are repeated of a method that is not taken.
+/// Maximum number of characters of an unsupported method that a message repeats.
 const LONGEST_METHOD: usize = 100;
 
-/// The answer to a line that no memory was left for.
+/// Error for a line when the memory budget is exhausted.
 const NO_ROOM: &str = "no memory is left for so long a message, because of what other sessions hold; try again, or give more with `memoryMib` in `config.json`";
 
-/// Why a client is read no more.
+/// Reason why the client is no longer read.
 pub(super) enum ReadEnd {
-    /// It hung up.
+    /// The client disconnected.
     HungUp,
-    /// It sends back what it was told.
+    /// The client sends our own messages back.
     HearsItself,
-    /// Another trusted process takes the place of this one.
+    /// Another trusted process replaces this one.
     TakenOver {
-        /// The bytes that were read of a message that is not whole; nothing where they were passed over.
+        /// Bytes of an incomplete message, or `None` if they were discarded.
         unread: Option<Vec<u8>>,
-        /// Tells the era of the client, to the end.
+        /// Returns the client's protocol version at the end of the session.
         version: Box<dyn Fn() -> ClientVersion + Send + Sync>,
     },
 }
 
-/// Reads the client's lines.
+/// Reads lines from the client until it disconnects or the session moves.
 pub(super) async fn read(session: &Arc<Session>, mut lines: ClientReader) -> ReadEnd {
     let taken_over = &session.services.shutdown.taken_over;
-    // What is handed over is taken to its end first.
+    // Input that was handed over is processed completely first.
     let is_handed_over = lines.is_handed_over();
     loop {
         let line = tokio::select! {
@@ -68,8 +67,8 @@ pub(super) async fn read(session: &Arc<Session>, mut lines: ClientReader) -> Rea
             }
             return ReadEnd::HungUp;
         };
-        // One line has one answer of ours at most, and a client that does not read them is not read either. The semaphore is
-        // never closed.
+        // Each line gets at most one reply. A client that does not read its replies is not read either. The semaphore is never
+        // closed.
         drop(session.unread.acquire().await);
         let line = match said {
             ClientMessage::Line(line) => line,
@@ -93,7 +92,7 @@ pub(super) async fn read(session: &Arc<Session>, mut lines: ClientReader) -> Rea
     }
 }
 
-/// Takes a line; breaks off where the session hears itself.
+/// Processes a line; breaks if the client echoes our messages.
 async fn take(session: &Arc<Session>, line: Line, together: &mut Together) -> ControlFlow<()> {
     match line {
         Line::Whole(line, _) if line.iter().all(u8::is_ascii_whitespace) => ControlFlow::Continue(()),
@@ -110,13 +109,13 @@ async fn take(session: &Arc<Session>, line: Line, together: &mut Together) -> Co
     }
 }
 
-/// Answers a line that was not taken.
+/// Answers a line that was not processed.
 async fn passed_over(session: &Session, head: &[u8], text: &str) {
     session.dropped(text).await;
     session.reply(error_line(id_in(head).as_ref(), ErrorCode::INVALID_REQUEST.0, text));
 }
 
-/// Does what a line says, which may be several messages; breaks off where the session hears itself.
+/// Handles a line, which may be a batch; breaks if the client echoes our messages.
 async fn handle_line(
     session: &Arc<Session>,
     line: Vec<u8>,
@@ -139,7 +138,7 @@ async fn handle_message(
 ) -> ControlFlow<()> {
     let incoming = Incoming::parse(&line);
     if !matches!(&incoming, Ok(Incoming::Request { method, .. }) if method == CALL) {
-        // It may be about a call that came together with it.
+        // The message may be about a call of the same batch.
         together.forward(session).await;
     }
     let is_asked = matches!(incoming, Ok(Incoming::Request { .. } | Incoming::Notification { .. }));
@@ -148,7 +147,7 @@ async fn handle_message(
     }
     match incoming {
         Ok(Incoming::Request { id, method, params }) => {
-            // What of it is needed has been copied.
+            // Everything needed was copied.
             drop(line);
             handle_request(session, id, &method, params, budget, together).await
         }
@@ -159,7 +158,7 @@ async fn handle_message(
             let Err(response) = session.client_roots.take_answer(&id, response) else {
                 return ControlFlow::Continue(());
             };
-            // There is no connection if the process that sent the request has exited.
+            // The process that sent the request may have exited.
             let connection = session.server.connection_now();
             if let Some(request) = connection.and_then(|connection| connection.take_client_request(&id)) {
                 let answer = ClientAnswer::build(request.request(), &response);
@@ -239,7 +238,7 @@ fn initialize(session: &Arc<Session>, ticket: Ticket, params: Option<&RawValue>)
             Ok(Response::Result(result)) => {
                 session.has_batches.store(greeting::has_batches(result), Ordering::Relaxed);
             }
-            // It may be tried again.
+            // The client may retry.
             Ok(Response::Error(_)) | Err(_) => session.greeted.store(false, Ordering::Relaxed),
         }
         match outcome {
@@ -277,7 +276,7 @@ async fn handle_notification(
         // The client's own roots are never relayed.
         "notifications/roots/list_changed" => session.client_roots.may_have_changed(),
         _ => {
-            // A server that is not there has missed nothing that it could act on.
+            // A server that is not running has no state that the notification could concern.
             if let Some(connection) = session.server.connection_now() {
                 let params = notices::known(method, params);
                 connection.send(notification_line(method, params.as_deref()), budget);
@@ -286,13 +285,13 @@ async fn handle_notification(
     }
 }
 
-/// A method that is named in a sentence.
+/// Truncates a method name for a message.
 fn clipped(method: &str) -> String {
     visible::head(&visible::line(method), LONGEST_METHOD)
 }
 
 impl Session {
-    /// Sends a line of ours to the client.
+    /// Sends one of our own messages to the client.
     pub(super) fn reply(&self, line: Vec<u8>) {
         let unread = self.unread.clone().try_acquire_owned().ok();
         self.send(Outgoing::line(line).holding(unread));
@@ -303,7 +302,7 @@ impl Session {
         self.to_client.send(line);
     }
 
-    /// Puts something odd about the client into the session's log.
+    /// Logs an irregularity of the client to the session log.
     fn note(&self, text: String) {
         self.log.write(text);
     }
@@ -313,14 +312,14 @@ impl Session {
         self.finish(ticket, error_line(Some(&ticket.id), code.0, text));
     }
 
-    /// Answers a request, unless it was cancelled meanwhile.
+    /// Answers a request, unless it was cancelled in the meantime.
     pub(super) fn finish(&self, ticket: &Ticket, line: Vec<u8>) {
         if self.in_flight.finish(ticket) {
             self.reply(line);
         }
     }
 
-    /// Sends a request to the server, and its answer to the client.
+    /// Sends a request to the server, and the response to the client.
     pub(super) fn pass_to(
         self: &Arc<Self>,
         connection: &ServerConnection,
@@ -343,7 +342,7 @@ impl Session {
         self.forwarded(&ticket, place);
     }
 
-    /// Answers a request with what the server said, unless it was cancelled meanwhile; tells if it was not.
+    /// Answers a request with the server's response. Returns `false` if the request was cancelled in the meantime.
     pub(super) fn pass_on(&self, ticket: &Ticket, answered: ServerAnswer, held: MemoryShare) -> bool {
         if !self.in_flight.finish(ticket) {
             return false;
@@ -358,27 +357,27 @@ impl Session {
         true
     }
 
-    /// Runs what waits for a request, so that cancelling the request ends it.
+    /// Spawns the work for a request, so that cancelling the request aborts it.
     pub(super) fn track(&self, ticket: &Ticket, wait: impl Future<Output = ()> + Send + 'static) {
         let _ =
             self.in_flight.update(ticket, |request| request.task = Some(tokio::spawn(wait).abort_handle()));
     }
 
-    /// Notes that a request calls a tool.
+    /// Stores which tool a request calls.
     pub(super) fn calls(&self, ticket: &Ticket, tool: &str) {
         let _ = self.in_flight.update(ticket, |request| request.tool = Some(tool.to_owned()));
     }
 
-    /// Notes which request at the server stands for this one.
+    /// Stores the request that was sent to the server for this one.
     pub(super) fn forwarded(&self, ticket: &Ticket, at_server: RequestHandle) {
         let place = at_server.clone();
         if !self.in_flight.update(ticket, |request| request.at_server = Some(place)) {
-            // Taken back while it was sent. One that was answered meanwhile is over, and nobody is told.
+            // The client cancelled it while it was sent. If it was answered in the meantime, the server gets no cancellation.
             at_server.cancel(None);
         }
     }
 
-    /// The client takes a request back: its question is closed, and the server is told if it has the request.
+    /// Handles the client's cancellation: closes the question and forwards the cancellation if the server has the request.
     async fn cancelled(&self, params: Option<&RawValue>) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -392,7 +391,7 @@ impl Session {
         let Some(call) = self.in_flight.take_back(&id) else { return };
         self.abandon(&id, &call, "the client took the call back").await;
         if let Some(at_server) = call.at_server {
-            // The reason would be a text of the client that nobody sees.
+            // The reason would be client text that nobody has reviewed.
             at_server.cancel(None);
         }
     }

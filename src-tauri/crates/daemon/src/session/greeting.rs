@@ -1,8 +1,7 @@
-//! The client's `initialize`: passed on with the capabilities changed to what we stand for.
-//!
-//! - Roots are ours: the client's own are never relayed, and the server is told that the list can change. A remote server has
-//!   none, because it sees no file.
-//! - Sampling is offered to servers only where their requests for it are asked about or allowed, and not as a task.
+//! Forwards the client's `initialize` request with the capabilities that IronCurtain supports.
+//! - Roots are ours: the client's own are never relayed, and the server learns that the list can change. A remote server gets
+//!   no roots, because it sees no local files.
+//! - Servers are offered sampling only if their requests are asked about or allowed, and never as a task.
 
 use super::params::ParamsError;
 use super::sampling;
@@ -13,29 +12,29 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashSet;
 
-/// The number of characters of what a client calls itself, or of its version, people are shown.
+/// Maximum number of characters of the client's name or version that users are shown.
 const LONGEST_NAME: usize = 100;
 
-/// The abilities of a client that a server is told of.
+/// Client capabilities that are forwarded to the server.
 const CAPABILITIES: [&str; 4] = ["elicitation", "sampling", "tasks", "roots"];
 
-/// The longest value of a greeting that a server is told, in bytes of JSON. A longer one is left out.
+/// Maximum length of a forwarded value, in bytes of JSON. Longer values are left out.
 const LONGEST_VALUE: usize = 512;
 
-/// The content of a client's greeting.
+/// Parsed `initialize` request.
 #[derive(Debug)]
 pub(super) struct Greeting {
-    /// The parameters to pass on.
+    /// Parameters to forward.
     pub(super) params: Box<RawValue>,
-    /// The client's own name for itself.
+    /// Name that the client claims, unverified.
     pub(super) says_it_is: Option<String>,
-    /// Methods of servers that the client takes.
+    /// Server methods that the client accepts.
     pub(super) takes: HashSet<String>,
-    /// The client has roots of its own.
+    /// Set if the client has roots.
     pub(super) has_roots: bool,
 }
 
-/// Returns `true` if the revision that a server chose has batches.
+/// Returns `true` if the protocol version that the server chose has batches.
 pub(super) fn has_batches(result: &RawValue) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -45,7 +44,7 @@ pub(super) fn has_batches(result: &RawValue) -> bool {
     serde_json::from_str::<Chosen>(result.get()).is_ok_and(|chosen| chosen.protocol_version == "2025-03-26")
 }
 
-/// Reads and rewrites the parameters; the error is for the client.
+/// Parses and rewrites the parameters. An error is sent to the client.
 pub(super) fn rewrite(
     params: Option<&RawValue>,
     offers_sampling: bool,
@@ -105,7 +104,7 @@ pub(super) fn rewrite(
     })
 }
 
-/// These fields, as far as their values are short.
+/// Returns the named fields whose values are short enough.
 fn known(fields: &Fields, names: &[&str]) -> Fields {
     let mut known = Fields::default();
     for (name, value) in fields.iter() {
@@ -116,7 +115,7 @@ fn known(fields: &Fields, names: &[&str]) -> Fields {
     known
 }
 
-/// The tasks that a client keeps for servers, but those of sampling.
+/// Returns the client's task capabilities without those for sampling.
 fn without_sampling(tasks: &RawValue) -> Result<Box<RawValue>, ParamsError> {
     let object = |raw: &RawValue| {
         serde_json::from_str::<Fields>(raw.get())
@@ -131,7 +130,7 @@ fn without_sampling(tasks: &RawValue) -> Result<Box<RawValue>, ParamsError> {
     to_raw_value(&tasks).map_err(ParamsError::Unwritable)
 }
 
-/// A name or a version as people are shown it.
+/// Truncates a name or version for display.
 fn clipped(text: &str) -> String {
     visible::head(text, LONGEST_NAME)
 }

@@ -1,7 +1,6 @@
-//! Values that a server gave its client for later requests: places in lists, and names of tasks.
-//!
-//! - INVARIANT: a client sends its server no cursor and no task id but one that the server gave in this session.
-//! - The newest are remembered, as keyed hashes; a client that comes back to an older one starts its list again.
+//! Tracks the values that a server issued for later requests: list cursors and task ids.
+//! - INVARIANT: a client can send its server only cursors and task ids that the server issued in this session.
+//! - Only the newest values are kept, as keyed hashes. A client that uses an older cursor must restart its list.
 
 use ironcurtain_mcp::request::ServerRequest;
 use ironcurtain_mcp::server::ServerAnswer;
@@ -11,22 +10,21 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The number of values that are remembered.
+/// Maximum number of values kept.
 const MOST: usize = 4096;
 
-/// The values that a server gave.
+/// Values that a server issued.
 #[derive(Debug, Default)]
 pub(super) struct Issued {
     key: RandomState,
     newest: Mutex<VecDeque<u64>>,
 }
 
-/// The purpose of a value: one given for one list opens no other.
+/// Purpose of a value. A value issued for one list is not accepted for another.
 #[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
 pub(super) enum Purpose<'a> {
-    /// The next page of the list that this method asks for.
+    /// Next page of the list that this method returns.
     Page(&'a str),
-    /// A task.
     Task,
 }
 
@@ -46,24 +44,24 @@ struct Task {
 }
 
 impl Issued {
-    /// Returns `true` if the server gave this value for this purpose.
+    /// Returns `true` if the server issued this value for this purpose.
     pub(super) fn knows(&self, purpose: Purpose<'_>, value: &str) -> bool {
         let hash = self.key.hash_one((purpose, value));
         self.table().contains(&hash)
     }
 
-    /// Takes the answer to a request for a list.
+    /// Stores the cursor and tasks in the response to a list request.
     pub(super) fn hear_list(&self, request: &ServerRequest, answer: &ServerAnswer) {
         let is_list = request.method().ends_with("/list");
         let Some(given) = given(answer).filter(|_| is_list) else { return };
         if let Some(cursor) = given.next_cursor {
             self.add(Purpose::Page(request.method()), &cursor);
         }
-        // Each is a task in the one list that has tasks.
+        // Only `tasks/list` returns tasks.
         given.tasks.iter().for_each(|task| self.add(Purpose::Task, &task.task_id));
     }
 
-    /// Takes the answer to a call that was to make a task.
+    /// Stores the task in the response to a call that creates one.
     pub(super) fn hear_task(&self, answer: &ServerAnswer) {
         if let Some(task) = given(answer).and_then(|given| given.task) {
             self.add(Purpose::Task, &task.task_id);

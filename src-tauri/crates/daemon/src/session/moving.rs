@@ -1,8 +1,9 @@
-//! Moving a session to another trusted process: everything that process must know beside the client's own streams, which the
-//! shim brings it.
+//! Hands a session over to another trusted process, with everything that process needs except the client's streams, which the
+//! shim passes on.
 //!
-//! - INVARIANT: a session is moved with nothing of the client's unanswered, and what was read and not understood yet goes along.
-//! - The file lies in the session's folder, where only we write; its ticket opens it once.
+//! - INVARIANT: a session is handed over with no unanswered client request, and with every byte that was read but not
+//!   processed.
+//! - The state file lies in the session directory, which only we can write. Its ticket works once.
 
 use super::Session;
 use crate::server::ToldState;
@@ -26,20 +27,20 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// The name of the file in the session's folder.
+/// Name of the state file in the session directory.
 const NAME: &str = "moved.json";
 
-/// The time that calls which are under way may take: the app waits.
+/// Time limit for in-flight calls, because the app is waiting.
 const ANSWERS_BOUND: Duration = Duration::from_secs(2);
 
-/// The answer to those that take longer.
+/// Error for calls that take longer.
 pub(crate) const CUT_OFF: &str = "IronCurtain moved to its app while this call was under way, so its outcome is not known; look before \
     you call again";
 
-/// The longest such file: one message of the client in part, and what it subscribed to.
+/// Maximum size of the state file: one partial client message, and the subscriptions.
 const LONGEST: u64 = 256 << 20;
 
-/// A session on its way.
+/// State of a session on its way to another trusted process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct MovedSession {
     client: String,
@@ -47,28 +48,28 @@ pub struct MovedSession {
     pub(super) state: ClientState,
 }
 
-/// The state of a session that comes from its client.
+/// Per-client state of a session.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ClientState {
     pub(super) id: String,
     pub(super) started_ms: u64,
     pub(super) says_it_is: Option<String>,
-    /// Methods of servers that the client takes.
+    /// Server methods that the client accepts.
     pub(super) takes: HashSet<String>,
-    /// The client has said that it has roots.
+    /// Set if the client declared roots.
     pub(super) has_roots: bool,
     pub(super) greeted: bool,
     pub(super) has_batches: bool,
     pub(super) paused: bool,
     pub(super) told: ToldState,
     pub(super) version: ClientVersion,
-    /// Bytes of the client that are to be read first, from the beginning of a message.
+    /// Bytes of the client to process first, starting at a message boundary.
     #[serde(with = "as_base64")]
     pub(super) unread: Vec<u8>,
 }
 
 impl ClientState {
-    /// The state of a new session.
+    /// Creates the state of a new session.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
             id: random_name()?,
@@ -86,22 +87,22 @@ impl ClientState {
     }
 }
 
-/// Why no session is gone on with.
+/// Reason why a session cannot be continued.
 #[derive(Debug, thiserror::Error)]
 pub enum TicketError {
-    /// It opens nothing, or nothing of this client's with this server.
+    /// The ticket is unknown, or belongs to another client or server.
     #[error("no session waits for this ticket; start the server again in your client")]
     Unknown,
-    /// The session cannot be read.
+    /// The state file cannot be read.
     #[error("the session that was moved here cannot be read: {0}")]
     Unreadable(#[from] io::Error),
 }
 
 impl MovedSession {
-    /// Takes the session of a ticket, which opens nothing from then on.
+    /// Redeems a ticket, which is invalid from then on.
     ///
     /// # Errors
-    /// [`TicketError`].
+    /// Returns [`TicketError`] if the ticket does not fit or the state cannot be read.
     pub fn take(sessions: &Path, ticket: &str, client: &str, server: &str) -> Result<Self, TicketError> {
         take_kept(sessions, ticket, |id, moved: &Self| {
             (moved.state.id.as_str(), moved.client.as_str(), moved.server.as_str()) == (id, client, server)
@@ -109,7 +110,7 @@ impl MovedSession {
     }
 }
 
-/// A state that is kept for another trusted process, in a folder below that of sessions.
+/// State stored for another trusted process, in a folder below the sessions directory.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Kept<T> {
     secret: String,
@@ -117,7 +118,7 @@ pub(crate) struct Kept<T> {
 }
 
 impl<T: Serialize> Kept<T> {
-    /// Keeps a state in the folder of this name; the ticket that opens it once.
+    /// Stores the state in folder `id`, and returns the ticket that opens it once.
     pub(crate) fn keep(sessions: &Path, id: &str, state: T) -> io::Result<String> {
         let secret = random_name()?;
         let ticket = format!("{id}.{secret}");
@@ -127,8 +128,8 @@ impl<T: Serialize> Kept<T> {
     }
 }
 
-/// Takes the state of a ticket, which opens nothing from then on. It opens what `is_for` says it is for, by the name of its
-/// folder.
+/// Redeems a ticket, which is invalid from then on. `is_for` decides from the folder name and the state whether it belongs to
+/// the caller.
 pub(crate) fn take_kept<T: DeserializeOwned>(
     sessions: &Path,
     ticket: &str,
@@ -149,7 +150,7 @@ pub(crate) fn take_kept<T: DeserializeOwned>(
     if kept.secret != secret {
         return Err(TicketError::Unknown);
     }
-    // A state of another kind is for somebody else.
+    // State of another kind belongs to another caller.
     let state: T = serde_json::from_str(kept.state.get()).map_err(|_| TicketError::Unknown)?;
     if !is_for(id, &state) {
         return Err(TicketError::Unknown);
@@ -159,8 +160,8 @@ pub(crate) fn take_kept<T: DeserializeOwned>(
 }
 
 impl Session {
-    /// Moves the session to the trusted process that takes the place of this one, which the shim is told; `false` where it
-    /// cannot be moved.
+    /// Hands the session over to the trusted process that replaces this one, and notifies the shim. Returns `false` if that
+    /// fails.
     pub(super) async fn moves(
         &self,
         unread: &[u8],
@@ -173,7 +174,7 @@ impl Session {
         }
         self.answers_are_out(ANSWERS_BOUND).await;
         match self.write_moved(unread, version()) {
-            // A shim that is gone is seen to be gone.
+            // Sending fails only if the shim has disconnected.
             Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }.into()).is_ok(),
             Err(problem) => {
                 tracing::error!(%problem, "a session could not be moved, and is ended");
@@ -182,7 +183,7 @@ impl Session {
         }
     }
 
-    /// Writes down what another trusted process needs to go on; its ticket.
+    /// Stores what another trusted process needs to continue, and returns the ticket.
     fn write_moved(&self, unread: &[u8], version: ClientVersion) -> io::Result<String> {
         let state = ClientState {
             id: self.id.clone(),
@@ -203,7 +204,7 @@ impl Session {
     }
 }
 
-/// Bytes as text.
+/// Serializes bytes as base64.
 pub(crate) mod as_base64 {
     use super::{BASE64_STANDARD, Engine};
     use serde::{Deserialize, Deserializer, Serializer, de};

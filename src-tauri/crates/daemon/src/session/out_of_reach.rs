@@ -1,7 +1,6 @@
-//! Paths that no yes could open to a server: nobody is asked about them.
-//!
-//! - Nothing is allowed here. Only what certainly fails is refused; the rest is asked about.
-//! - The agent learns that such a path is there and what it is, which a yes would have told it too.
+//! Detects paths that no approval could open to a server, so that the user is not asked about them.
+//! - Nothing is allowed here. Only calls that are certain to fail are refused; the rest are asked about.
+//! - The refusal reveals that the path exists and its type, which an approval would have revealed too.
 
 use super::Session;
 use ironcurtain_config::SandboxBackend;
@@ -11,21 +10,21 @@ use ironcurtain_paths::{CanonicalPath, PathKind};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 
-/// Why no yes could open a path to a server, and what would help.
+/// Reason why no approval could open a path to a server, and what to do instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum OutOfReach {
-    /// It is no file.
+    /// The path is a device, socket or pipe.
     #[error(
         "nobody was asked about `{0}`, because it is a device, a socket or a pipe, and those are shown to no sandboxed server; \
          copy what is needed into a file"
     )]
     Special(CanonicalPath),
-    /// The file system takes no changes.
+    /// The file system is read-only.
     #[error(
         "nobody was asked about `{0}`, because the file system that it lies on is read-only; write somewhere else"
     )]
     ReadOnly(CanonicalPath),
-    /// The user may not.
+    /// The server's user lacks write permission.
     #[error(
         "nobody was asked about `{0}`, because the user whose rights the server has may not change it; write somewhere else, or \
          let the user change its permissions"
@@ -34,9 +33,9 @@ pub(super) enum OutOfReach {
 }
 
 impl Session {
-    /// The first of these that no yes could open to the server.
+    /// Returns the reason for the first requested path that no approval could open.
     pub(super) fn beyond_any_yes(&self, requested: &[RequestedAccess]) -> Option<OutOfReach> {
-        // What lies elsewhere is not for us to know.
+        // A remote server's paths are not on this machine.
         if self.principal.remote {
             return None;
         }
@@ -49,13 +48,13 @@ impl Session {
     }
 }
 
-/// A path that no sandbox is shown.
+/// Returns an error for a special file, which no sandbox is given.
 fn never_shown(asked: &RequestedAccess, need: &Need) -> Option<OutOfReach> {
     let is_special = asked.target == PathKind::Special && need.path == asked.path;
     is_special.then(|| OutOfReach::Special(asked.path.clone()))
 }
 
-/// A path that the server could not write whatever it is shown, since it has our rights.
+/// Returns an error for a path that the server cannot write even when it is mounted, since it has our rights.
 fn never_written(need: &Need) -> Option<OutOfReach> {
     match accessat(CWD, need.path.as_path(), Access::WRITE_OK, AtFlags::EACCESS) {
         Err(Errno::ROFS) => Some(OutOfReach::ReadOnly(need.path.clone())),
@@ -76,7 +75,7 @@ mod tests {
         let path = dir.path().canonicalize().unwrap();
         assert_eq!(written(path.to_str().unwrap()), None);
         assert_eq!(written("/no/such/path"), None, "what is not known is asked about");
-        // Nobody may write this one, root neither.
+        // Not writable for anyone, including root.
         let refused = written("/proc/sys/kernel/osrelease").unwrap();
         assert!(matches!(refused, OutOfReach::ReadOnly(_) | OutOfReach::NotTheirs(_)), "{refused}");
     }

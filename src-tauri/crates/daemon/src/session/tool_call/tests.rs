@@ -1,4 +1,4 @@
-//! Calls as clients write them, and the requests that are built of them.
+//! Tests that client calls are parsed and rebuilt as they were judged.
 
 use super::*;
 use crate::judging::JudgingContext;
@@ -15,7 +15,7 @@ fn refused(request: Option<JudgedRequest>, text: &str) -> String {
     ToolCall::read(request, Some(&raw(text))).unwrap_err().to_string()
 }
 
-/// A folder with a home in it, which has a file behind a link, and all that a call is judged with there.
+/// Creates a home with a file behind a symlink, and the context to judge calls in it.
 fn scene() -> (tempfile::TempDir, JudgingContext) {
     let dir = tempfile::tempdir().unwrap();
     let base = dir.path().canonicalize().unwrap();
@@ -131,7 +131,7 @@ fn an_argument_that_is_one_thing_to_us_and_another_to_the_server_is_refused() {
         let params = format!(r#"{{"name":"x","arguments":{{"path":{path}}}}}"#);
         ToolCall::read(None, Some(&raw(&params))).map(|call| call.arguments).map_err(|e| e.to_string())
     };
-    // To the library that reads it, this object is the text in it; the server would be sent the object.
+    // A naive parser would read this object as the text inside it, while the server would receive the object.
     assert_eq!(
         read(r#"{"$serde_json::private::RawValue":"\"/a\""}"#).unwrap_err(),
         "`path`: `$serde_json::private::RawValue` is not taken as a name at line 1 column 33"

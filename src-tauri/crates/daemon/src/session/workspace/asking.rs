@@ -1,4 +1,4 @@
-//! The question whether an agent may work in a folder, or with a file, and what its answer opens.
+//! Asks whether an agent may work in a folder or with a file, and grants the answer.
 
 use super::PROVENANCE;
 use crate::session::Session;
@@ -15,7 +15,7 @@ use ironcurtain_policy::{Access, AccessSet, GrantKind};
 use serde_json::{Map, Value};
 
 impl Session {
-    /// Puts the question, and gives what the person allows.
+    /// Asks the question and grants what the user allows.
     pub(super) async fn ask_about_path(
         &self,
         (path, kind): &(CanonicalPath, GrantKind),

@@ -1,13 +1,12 @@
-//! A folder that a client names by an address (RFC 8089), what an entry names by its path, and which paths may be proposed at all.
-//!
-//! - Each refusal says why. What is not certainly a folder of this machine, spelled in one way, is refused.
+//! Resolves the folders that a client names by URI (RFC 8089) and the paths of an entry, and decides which may be proposed.
+//! - Every refusal has a reason. Anything that is not certainly a folder on this machine, in canonical form, is refused.
 
 use ironcurtain_grants::GrantLimits;
 use ironcurtain_paths::{CanonicalPath, NotCanonicalError, PathError, PathKind, Resolver};
 use ironcurtain_policy::GrantKind;
 use percent_encoding::percent_decode_str;
 
-/// The system's own folders: nobody works in one of them as a whole, and a yes to it would open what belongs to all.
+/// System folders that nobody uses as a workspace, and whose grant would expose shared files.
 const SYSTEM: [&str; 22] = [
     "/",
     "/bin",
@@ -33,57 +32,57 @@ const SYSTEM: [&str; 22] = [
     "/var",
 ];
 
-/// The system's own folders in which nobody has a project either.
+/// System folders below which nobody has a workspace either.
 const SYSTEM_AND_BELOW: [&str; 7] = ["/bin", "/boot", "/dev", "/etc", "/proc", "/sbin", "/sys"];
 
-/// The longest address that is looked at, in bytes.
+/// Maximum length of a URI, in bytes.
 const LONGEST: usize = 4096;
 
-/// Why a path is not proposed.
+/// Reason why a path is not proposed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FolderRefusal {
-    /// The address is too long.
+    /// The URI is too long.
     #[error("its address has {0} bytes; at most {LONGEST} are taken")]
     Long(usize),
-    /// It is an address of something else.
+    /// The URI is not a `file` URI.
     #[error("it is not the address of a file; write `file:///` and the path")]
     NotAFile,
-    /// It is on another machine.
+    /// The folder is on another machine.
     #[error("it is on another machine, `{0}`")]
     Elsewhere(String),
-    /// Readers of addresses disagree about it.
+    /// Parsers disagree about the URI.
     #[error("its address has a query, a fragment, a backslash or an encoded slash")]
     Ambiguous,
-    /// The path is no text.
+    /// The path is not UTF-8.
     #[error("its path is not UTF-8")]
     NotUtf8,
-    /// The path is not spelled in the one way.
+    /// The path is not canonical.
     #[error(transparent)]
     Spelling(#[from] NotCanonicalError),
-    /// It cannot be found out where it leads.
+    /// The path cannot be resolved.
     #[error(transparent)]
     Unresolved(#[from] PathError),
-    /// It is a file, or not there.
+    /// The path is not a folder, or does not exist.
     #[error("no folder is there")]
     NoFolder,
-    /// It is nothing that could be granted, or not there.
+    /// The path is neither a file nor a folder, or does not exist.
     #[error("no file or folder is there")]
     Nothing,
-    /// It is the home, or holds it.
+    /// The path is or contains the home directory.
     #[error("it is your home, or holds it")]
     Home,
-    /// It belongs to the system.
+    /// The path belongs to the system.
     #[error("it is one of the system's own folders")]
     System,
-    /// It holds what is protected, or lies in it.
+    /// The path contains or lies in a protected location.
     #[error("it holds something protected, or lies in it")]
     Protected,
-    /// The policy says no.
+    /// The policy denies it.
     #[error("the policy denies it")]
     Denied,
 }
 
-/// The folder that an address leads to, links resolved. Blocking.
+/// Resolves a URI to a folder, following symlinks. Blocking.
 pub(super) fn resolve(uri: &str, resolver: &Resolver) -> Result<CanonicalPath, FolderRefusal> {
     let path = path(uri)?;
     let found = resolver.resolve(path.as_str())?;
@@ -93,7 +92,7 @@ pub(super) fn resolve(uri: &str, resolver: &Resolver) -> Result<CanonicalPath, F
     }
 }
 
-/// The file or folder that a path leads to, links resolved. Blocking.
+/// Resolves a path to a file or folder, following symlinks. Blocking.
 pub(super) fn there(path: &str, resolver: &Resolver) -> Result<(CanonicalPath, GrantKind), FolderRefusal> {
     let found = resolver.resolve(path)?;
     match found.target {
@@ -103,7 +102,7 @@ pub(super) fn there(path: &str, resolver: &Resolver) -> Result<(CanonicalPath, G
     }
 }
 
-/// The path of an address, as it is spelled there.
+/// Parses the path of a URI without resolving it.
 fn path(uri: &str) -> Result<CanonicalPath, FolderRefusal> {
     if uri.len() > LONGEST {
         return Err(FolderRefusal::Long(uri.len()));
