@@ -1,4 +1,5 @@
 //! Listening socket: admits peers and reads their hello message.
+//!
 //! - One daemon runs per user: it holds the lock of the state directory and that of the socket.
 //! - A peer of another user is refused before any of its input is read.
 
@@ -80,11 +81,11 @@ struct Lock(File);
 /// Peer of this user that has sent its hello message.
 #[derive(Debug)]
 pub struct Peer {
-    /// Its hello.
+    /// Hello message.
     pub hello: Hello,
-    /// Its process id, by the kernel's word.
+    /// Process id, from the kernel.
     pub pid: u32,
-    /// The connection.
+    /// Connection to the peer.
     pub stream: UnixStream,
     descriptors: Vec<OwnedFd>,
 }
@@ -92,9 +93,9 @@ pub struct Peer {
 /// Standard streams of a client.
 #[derive(Debug)]
 pub struct ClientStdio {
-    /// From the client.
+    /// Stream from the client.
     pub input: Inlet,
-    /// To the client.
+    /// Stream to the client.
     pub output: Outlet,
 }
 

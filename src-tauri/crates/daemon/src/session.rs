@@ -1,4 +1,5 @@
 //! Session of one connected shim, from its hello message until it disconnects.
+//!
 //! - A session owns its sandbox directory, its server and its grants, and releases all of them when it closes.
 //! - Client requests are judged in the order they arrive. A request that waits for the user or a server does not block others.
 //! - A failure in one message never closes the session.

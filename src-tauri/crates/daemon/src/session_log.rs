@@ -1,5 +1,6 @@
 //! Session logs: stderr of the servers, and irregularities of the clients. They are bounded, and escaped so that no line can
 //! hide text or control the terminal.
+//!
 //! - One thread writes all logs and nothing waits for it. Lines that arrive faster than it writes are counted and dropped.
 
 use ironcurtain_paths::bounded_read;

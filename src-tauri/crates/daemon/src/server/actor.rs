@@ -1,9 +1,8 @@
-//! The owner of one server's process and of what it sees.
+//! Actor that owns the process and the mounts of one server.
 //!
-//! - What is mounted follows from the live grants and the leases of calls under way; nothing else adds a mount
-//!   (see [`reconcile`]).
-//! - Another policy is followed as another grant is: what it opens no longer is taken away, with proof.
-//! - A process that is started again is greeted as the client greeted the first one.
+//! - The mounts follow from the live grants and the leases of in-flight calls; nothing else adds a mount (see [`reconcile`]).
+//! - A policy change is handled like a grant change: what it no longer opens is unmounted, with proof.
+//! - A restarted process gets the same `initialize` as the first one.
 
 mod applied;
 mod files;
@@ -42,15 +41,15 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// A server that ends sooner than this after its start is not started again at once.
+/// A server that exits sooner than this after its start is not restarted at once.
 const STEADY: Duration = Duration::from_secs(2);
 
-/// The number of times in a row that a server is started anew because it ended before it had answered the greeting.
+/// Maximum number of consecutive restarts of a server that exits before it answers `initialize`.
 const MOST_GREETINGS: u32 = 3;
 
 #[derive(Debug)]
 pub(super) enum ServerState {
-    /// The process of this number is started, or has not answered the greeting.
+    /// The process with this number was started, but has not answered `initialize`.
     Starting(u64),
     Up {
         connection: ServerConnection,
@@ -67,12 +66,12 @@ pub(super) enum Command {
     Start(oneshot::Sender<Result<(), DownReason>>),
     Restart(oneshot::Sender<Result<(), DownReason>>),
     Lease(Vec<Need>, Vec<CanonicalPath>, oneshot::Sender<Result<MountLease, ServerError>>),
-    /// Mounts what stands there now, for a call that needs nothing more: it does not wait until the server has understood.
+    /// Updates the mounts for a call that needs nothing more, without waiting for the server to notice.
     Refresh(oneshot::Sender<()>),
     Release(u64),
 }
 
-/// Starts the actor; it ends with the last sender of commands, or when its task is aborted.
+/// Starts the actor, which exits when the last command sender is dropped or its task is aborted.
 pub(super) fn start(
     options: ActorOptions,
     told: Told,
@@ -116,7 +115,7 @@ pub(super) fn start(
     (ActorView { state: state_seen, applied: applied_seen, roots: roots_seen, starts }, task)
 }
 
-/// The part of an actor's state that others see.
+/// State of an actor that others can read.
 #[derive(Debug, Clone)]
 pub(super) struct ActorView {
     pub(super) state: watch::Receiver<ServerState>,
@@ -125,7 +124,7 @@ pub(super) struct ActorView {
     pub(super) starts: Arc<AtomicU64>,
 }
 
-/// The paths that one call under way needs to see, and the files that an answer to it named.
+/// Paths that one in-flight call needs, and the autostart files that the user approved for it.
 struct Leased {
     needs: Vec<Need>,
     named: Vec<CanonicalPath>,
@@ -133,10 +132,10 @@ struct Leased {
 
 struct Actor {
     options: ActorOptions,
-    /// For the leases it gives; weak, so that it does not keep itself alive.
+    /// For the leases it creates. Weak, so that the actor does not keep itself alive.
     commands: mpsc::WeakUnboundedSender<Command>,
     inbox: mpsc::UnboundedReceiver<Command>,
-    /// Commands that came while something else was waited for, oldest first.
+    /// Commands that arrived while the actor was waiting for something else, oldest first.
     postponed: VecDeque<Command>,
     told: Told,
     state: Arc<watch::Sender<ServerState>>,
@@ -144,32 +143,32 @@ struct Actor {
     roots: watch::Sender<ServerView>,
     running: Option<Running>,
     server_rules: ServerRules,
-    /// Set when what no server may read has changed since the process was started.
+    /// Set when the hidden paths changed after the process was started.
     hides_too_little: bool,
     mounted: Vec<Mounted>,
     leases: BTreeMap<u64, Leased>,
-    /// Files that run later and that an answer of the person named.
+    /// Autostart files that the user approved.
     named: BTreeSet<CanonicalPath>,
     next_lease: u64,
-    /// Set when the server asks for roots; unknown at first.
+    /// Set if the server requests roots, `None` while unknown.
     asks_for_roots: Option<bool>,
-    /// The version of the roots that this process has understood, or been given time to.
+    /// Version of the roots that this process has understood, or had enough time for.
     understands: u64,
-    /// The version of the roots that this process was last notified of.
+    /// Version of the roots that this process was last notified of.
     announced: u64,
     started: Instant,
     quick_ends: u32,
-    /// The number of processes in a row that ended before they had answered the greeting.
+    /// Number of consecutive processes that exited before they answered `initialize`.
     unanswered: u32,
-    /// The number of times that the server was restarted because it still held something that was taken away.
+    /// Number of restarts because the server still held something that was revoked.
     restarts: u64,
-    /// The number of times that the server was started; others see it.
+    /// Number of starts, shared with the handle.
     starts: Arc<AtomicU64>,
-    /// The limits that it has since it recreated files.
+    /// Limits imposed on the server because it recreated files.
     recreating: RecreatedFiles,
-    /// The number of processes that were tried for that. Each has a sandbox of its own name.
+    /// Number of attempts to start a process. Each sandbox has a name of its own.
     tries: u64,
-    /// Its files, removed after the process is killed.
+    /// Files of the sandbox, removed after the process is killed.
     _files: Option<SessionFiles>,
 }
 
@@ -193,7 +192,7 @@ impl Actor {
                         return;
                     }
                     let version = grants.borrow_and_update().version;
-                    // A use is a change of the table too, but not of what is granted.
+                    // Using a grant changes the table too, but not what is granted.
                     if version != self.applied.borrow().versions.grants {
                         self.reconcile().await;
                     }
@@ -216,8 +215,8 @@ impl Actor {
         }
     }
 
-    /// Waits until the server may start. Nothing of it runs meanwhile, so that whatever is revoked does not exist. Returns
-    /// nothing where the session is over.
+    /// Waits until the server may start. Meanwhile nothing is mounted, so every revocation takes effect at once. Returns `None`
+    /// if the session closes.
     async fn wait_to_start(&mut self) -> Option<()> {
         let (may_start, mut grants) = (self.options.may_start.clone(), self.options.grants.clone());
         while !may_start.is_cancelled() {
@@ -234,7 +233,7 @@ impl Actor {
     async fn handle(&mut self, command: Command) {
         match command {
             Command::Greet => match self.running.take() {
-                // It was started with it.
+                // The process was initialized with it when it started.
                 Some(running) if running.greeted == Some(self.told.number()) => self.running = Some(running),
                 Some(mut running) => {
                     self.state.send_replace(ServerState::Starting(self.starts.load(Ordering::Relaxed)));
@@ -252,7 +251,7 @@ impl Actor {
                     self.start_server().await;
                     self.reconcile().await;
                 }
-                // Who no longer waits was cancelled.
+                // Fails if the caller was cancelled.
                 let _ = reply.send(self.outcome());
             }
             Command::Restart(reply) => {
@@ -262,12 +261,12 @@ impl Actor {
             }
             Command::Lease(needs, named, reply) => {
                 let outcome = self.lease(needs, named).await;
-                // A lease that nobody takes is dropped, which releases it.
+                // Fails if the caller was cancelled; dropping the lease releases it.
                 let _ = reply.send(outcome);
             }
             Command::Refresh(reply) => {
                 self.reconcile().await;
-                // As above.
+                // Fails if the caller was cancelled.
                 let _ = reply.send(());
             }
             Command::Release(id) => {
@@ -298,7 +297,7 @@ impl Actor {
         }
     }
 
-    /// The process has answered the greeting, or never will.
+    /// Handles the outcome of the process's `initialize`.
     async fn process_greeted(&mut self, outcome: Greeted) {
         let Some(running) = &mut self.running else { return };
         match outcome {
@@ -314,13 +313,13 @@ impl Actor {
         }
     }
 
-    /// Ends a process that is of no use.
+    /// Kills a process that is unusable.
     async fn give_up(&mut self, why: DownReason) {
         self.running = None;
         self.down(why).await;
     }
 
-    /// The process ended by itself.
+    /// Handles the exit of the process.
     async fn process_ended(&mut self) {
         let Some(mut running) = self.running.take() else { return };
         let status = match running.control() {
@@ -341,7 +340,7 @@ impl Actor {
         let why = DownReason::Ended(Arc::new(ending));
         self.unanswered += u32::from(was_greeted);
         if was_probed {
-            // It is of the other version, and is greeted as that.
+            // The server speaks the handshake protocol after all.
             self.options.versions.remember(&self.options.server.command_line(), ProtocolVersion::Handshake);
         }
         if was_greeted && (was_probed || !self.told.is_awaited()) && self.unanswered < MOST_GREETINGS {
@@ -378,7 +377,7 @@ impl Actor {
         self.not_running(reason);
     }
 
-    /// Tells everybody that waits for it.
+    /// Notifies everyone who waits for the server.
     fn not_running(&self, reason: DownReason) {
         self.told.give_up(&reason);
         self.state.send_replace(ServerState::Down(reason));
@@ -397,7 +396,7 @@ impl Actor {
     }
 }
 
-/// Returns the next command, the postponed ones first; nothing when nobody can send one any more.
+/// Returns the next command, postponed ones first, or `None` when all senders are dropped.
 async fn next_command(
     postponed: &mut VecDeque<Command>,
     inbox: &mut mpsc::UnboundedReceiver<Command>,

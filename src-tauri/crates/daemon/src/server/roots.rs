@@ -1,4 +1,4 @@
-//! From grants and leases to what a server sees and is told of. Roots are a projection, never the truth.
+//! Derives the mounts and roots of a server from grants and leases. Roots are a projection, never the source of truth.
 
 use ironcurtain_grants::mounts::Need;
 use ironcurtain_grants::{Files, StandingGrant};
@@ -8,19 +8,19 @@ use ironcurtain_policy::{GrantKind, OpenFolder, ProtectedPaths};
 use ironcurtain_protocol::RootView;
 use tokio::sync::watch;
 
-/// The paths that a server is to see, and the roots that it is to be told.
+/// Mounts and roots of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerView {
-    /// Grows with every change of `roots`.
+    /// Increases with every change of `roots`.
     pub version: u64,
-    /// Everything that is to be seen beside the session sandbox.
+    /// Mounts beyond the session sandbox.
     pub needs: Vec<Need>,
-    /// The session sandbox first; never empty once the server is started.
+    /// Roots, starting with the session sandbox; never empty once the server is started.
     pub roots: Vec<RootView>,
 }
 
 impl ServerView {
-    /// As the protocol wants them.
+    /// Returns the roots in the protocol's format.
     fn root_list(&self) -> RootList {
         let canonical =
             self.roots.iter().filter_map(|r| CanonicalPath::assume_canonical(&r.path).ok().zip(Some(r)));
@@ -31,13 +31,13 @@ impl ServerView {
         RootList { version: self.version, roots: canonical.map(root).collect() }
     }
 
-    /// Returns `true` if these directories have every root among them.
+    /// Returns `true` if these directories include every root.
     pub(super) fn is_told_by(&self, directories: &[&str]) -> bool {
         self.roots.iter().all(|r| directories.contains(&r.path.as_str()))
     }
 }
 
-/// The roots of the newest view.
+/// Roots of the newest view.
 #[derive(Debug)]
 pub(super) struct ViewedRoots(pub(super) watch::Receiver<ServerView>);
 
@@ -47,8 +47,8 @@ impl RootsSource for ViewedRoots {
     }
 }
 
-/// The projection. A grant whose path is not what it was (gone, or a link now), or that would show something protected
-/// by now, shows nothing by itself: each call under way is shown what it is allowed.
+/// Computes the view. A grant is not mounted if its path was removed or is now a symlink, or if it would now expose something
+/// protected; each in-flight call then gets its own mounts.
 #[must_use]
 pub fn shown(
     sandbox: &CanonicalPath,
@@ -70,7 +70,7 @@ pub fn shown(
         }
     };
     for folder in opened {
-        // One that is not there, or leads elsewhere by now, opens nothing.
+        // A folder that was removed or is now a symlink opens nothing.
         if resolver
             .resolve(folder.path.as_str())
             .is_ok_and(|f| f.path == folder.path && f.target == PathKind::Folder)
@@ -93,7 +93,7 @@ pub fn shown(
         match (target, files.kind) {
             (PathKind::Missing, _) | (PathKind::Folder, GrantKind::File) => continue,
             (PathKind::Folder, GrantKind::Tree) => needs.push(need),
-            // Removing a name is a change of its folder, which only a call under way is shown.
+            // Removing a file changes its folder, which is mounted for a single call only.
             (PathKind::File { .. } | PathKind::Special, _) if files.access.read || files.access.write => {
                 needs.push(need)
             }
@@ -113,26 +113,26 @@ pub fn shown(
     ServerView { version: 0, needs, roots }
 }
 
-/// Why a grant does not apply just now.
+/// Reason why a grant currently does not apply.
 #[derive(Debug, thiserror::Error)]
 pub enum Suspension {
     /// Its path cannot be resolved.
     #[error(transparent)]
     Unresolved(#[from] PathError),
-    /// A link stands at its path, or on the way there.
+    /// Its path is or contains a symlink.
     #[error("`{path}` is a link now, to `{to}`")]
     Link {
-        /// The path that was granted.
+        /// Granted path.
         path: CanonicalPath,
-        /// The end of the link.
+        /// Target of the symlink.
         to: CanonicalPath,
     },
-    /// Nothing stands at its path.
+    /// Its path does not exist.
     #[error("`{0}` does not exist any more")]
     Gone(CanonicalPath),
 }
 
-/// Looks at a granted path.
+/// Checks that a granted path still leads to the same place, and returns what is there.
 pub fn still_there(files: &Files, resolver: &Resolver) -> Result<PathKind, Suspension> {
     let found = resolver.resolve(files.path.as_str())?;
     if found.path != files.path {
@@ -265,7 +265,7 @@ mod tests {
             needs(&ProtectedPaths::default().with_read_only(vec![ReadOnlyPath { path: at("tree/keys"), is }]))
         };
         assert_eq!(keeping(ReadOnlyReason::ClientConfiguration), [at("other")]);
-        // These are masked in it.
+        // The sandbox masks these paths.
         assert_eq!(keeping(ReadOnlyReason::OurPrograms), [at("tree"), at("other")]);
     }
 

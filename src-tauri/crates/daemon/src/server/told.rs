@@ -1,7 +1,7 @@
-//! Everything that the client told its server and that a later process of it must be told too, before it takes a call: the
-//! greeting, that the client is initialized, the level of its log, and the resources that it follows.
+//! State that the client set at its server and that every later process must get before it takes a call: `initialize`,
+//! `initialized`, the log level and the subscriptions.
 //!
-//! - The client hears of one greeting only: should the process end before it has answered, the next one answers.
+//! - The client sees one handshake only: if the process exits before it answers, the next one answers.
 
 use super::down::DownReason;
 use ironcurtain_mcp::request::ServerRequest;
@@ -13,51 +13,51 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The number of resources whose subscription is told again.
+/// Maximum number of subscriptions that are replayed.
 const MOST_SUBSCRIPTIONS: usize = 1000;
 
-/// Takes the answer to the client's greeting, or why there is none.
+/// Receives the response to the client's `initialize`, or why there is none.
 pub type OnGreeted = Box<dyn FnOnce(Result<Response, DownReason>, MemoryShare) + Send>;
 
-/// The outcome of a greeting.
+/// Outcome of a handshake.
 #[derive(Debug)]
 pub(super) enum Greeted {
-    /// The server took it.
+    /// The server accepted it.
     Welcome,
-    /// The server refused it, and the client knows.
+    /// The server rejected it, and the client has the error.
     Refused,
-    /// The server, started again, refused it with this error.
+    /// A restarted server rejected it with this error.
     RefusedAgain(String),
-    /// It ended first.
+    /// The process exited first.
     Failed,
-    /// Started again, it was silent.
+    /// A restarted server did not answer.
     Unanswered,
 }
 
-/// The parts, shared by the handle and the owner of the process.
+/// State shared by the handle and the actor.
 #[derive(Clone, Default)]
 pub(super) struct Told(Arc<Mutex<Parts>>);
 
 #[derive(Default)]
 struct Parts {
     greeting: Option<Box<RawValue>>,
-    /// The number of times that the client has greeted.
+    /// Number of `initialize` requests that the client has sent.
     number: u64,
-    /// The client, while it waits.
+    /// Callback of the client, while it waits.
     waits: Option<OnGreeted>,
     initialized: Option<Vec<u8>>,
     level: Option<Box<RawValue>>,
     subscriptions: BTreeMap<String, Box<RawValue>>,
 }
 
-/// The parts as another trusted process is given them, with a session that is moved there.
+/// Client state that is passed on when the session is handed over.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct ToldState {
     greeting: Option<Box<RawValue>>,
-    /// The line.
+    /// Notification line.
     initialized: Option<String>,
     level: Option<Box<RawValue>>,
-    /// The parameters of each subscription, by the address as JSON text.
+    /// Parameters of each subscription, by URI as JSON text.
     subscriptions: BTreeMap<String, Box<RawValue>>,
 }
 
@@ -83,7 +83,7 @@ impl fmt::Debug for Told {
 }
 
 impl Told {
-    /// A copy of the parts, without the client that waits.
+    /// Returns a copy of the state, without the waiting client.
     pub(super) fn state(&self) -> ToldState {
         let parts = self.parts();
         ToldState {
@@ -94,7 +94,7 @@ impl Told {
         }
     }
 
-    /// The client greets.
+    /// Stores the client's `initialize` parameters.
     pub(super) fn greets(&self, params: Box<RawValue>, waits: OnGreeted) {
         let mut parts = self.parts();
         parts.greeting = Some(params);
@@ -102,23 +102,23 @@ impl Told {
         parts.waits = Some(waits);
     }
 
-    /// The parameters of the greeting, once there is one, and its number.
+    /// Returns the `initialize` parameters, once there are any, and their number.
     pub(super) fn greeting(&self) -> Option<(Box<RawValue>, u64)> {
         let parts = self.parts();
         Some((parts.greeting.clone()?, parts.number))
     }
 
-    /// The number of the last greeting.
+    /// Returns the number of the last `initialize`.
     pub(super) fn number(&self) -> u64 {
         self.parts().number
     }
 
-    /// Returns `true` while the client waits for the answer to its greeting.
+    /// Returns `true` while the client waits for the response to its `initialize`.
     pub(super) fn is_awaited(&self) -> bool {
         self.parts().waits.is_some()
     }
 
-    /// Tells a client that waits why its greeting has no answer. It may greet again.
+    /// Reports to a waiting client why its `initialize` has no response. The client may retry.
     pub(super) fn give_up(&self, why: &DownReason) {
         let mut parts = self.parts();
         let Some(waits) = parts.waits.take() else { return };
@@ -127,7 +127,7 @@ impl Told {
         waits(Err(why.clone()), None);
     }
 
-    /// A process has answered the greeting: it is told the rest, `up` makes it known, and then a client that waits has its answer.
+    /// Handles a process's response to `initialize`: replays the rest of the state, calls `up`, then answers a waiting client.
     pub(super) fn answered(
         &self,
         connection: &ServerConnection,
@@ -160,7 +160,7 @@ impl Told {
         greeted
     }
 
-    /// The client is initialized, by this line. A process that has answered the greeting is told so.
+    /// Stores the client's `initialized` line, and forwards it to a process that has answered `initialize`.
     pub(super) fn initialized(&self, line: Vec<u8>, now: impl FnOnce() -> Option<ServerConnection>) {
         let mut parts = self.parts();
         if let Some(connection) = now() {
@@ -173,7 +173,7 @@ impl Told {
         self.parts().initialized.is_some()
     }
 
-    /// Keeps a request of the client that changes what its server does from then on.
+    /// Remembers a client request that changes the server's later behaviour.
     pub(super) fn keep(&self, request: &ServerRequest) {
         #[derive(serde::Deserialize)]
         struct Of<'a> {
@@ -194,7 +194,7 @@ impl Told {
         }
     }
 
-    /// Returns `true` if the client follows the resource of this address.
+    /// Returns `true` if the client is subscribed to this resource.
     pub(super) fn follows(&self, uri: &str) -> bool {
         self.parts().subscriptions.contains_key(&serde_json::Value::from(uri).to_string())
     }
@@ -205,11 +205,11 @@ impl Told {
 }
 
 impl Parts {
-    /// Tells a process that has answered the greeting the rest.
+    /// Replays the rest of the state to a process that has answered `initialize`.
     fn tell(&self, connection: &ServerConnection) {
         let Some(line) = &self.initialized else { return };
         connection.send_initialized(line);
-        // Whether it takes them it has told the client already.
+        // The client already has the responses from the first time.
         if let Some(params) = &self.level {
             drop(connection.request("logging/setLevel", Some(params)));
         }

@@ -1,5 +1,6 @@
 //! Handles a call: a `tools/call` or another request that is judged like one. Judges it, asks if needed, records and forwards
 //! it.
+//!
 //! - After the user's answer, the call is resolved and judged again. If anything changed in between, including the kind of file
 //!   at one of its paths, the user is asked again.
 

@@ -1,4 +1,5 @@
 //! Client side of a session: reads, writes and dispatches messages.
+//!
 //! - INVARIANT: a message without an id is forwarded only if it is a notification of the protocol, and only after `initialize`.
 
 use super::call::{Together, handle_call};

@@ -1,4 +1,5 @@
 //! Detects a client whose output is its input, which would make us answer our own messages forever.
+//!
 //! - Checks only lines that no client sends on purpose: responses to no request, and invalid messages.
 
 use ironcurtain_mcp::wire::Outgoing;

@@ -1,4 +1,5 @@
 //! Forwards the client's `initialize` request with the capabilities that IronCurtain supports.
+//!
 //! - Roots are ours: the client's own are never relayed, and the server learns that the list can change. A remote server gets
 //!   no roots, because it sees no local files.
 //! - Servers are offered sampling only if their requests are asked about or allowed, and never as a task.

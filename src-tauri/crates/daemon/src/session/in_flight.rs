@@ -1,4 +1,5 @@
 //! In-flight requests of the client.
+//!
 //! - INVARIANT: an id may be reused once its request is answered or cancelled. Work left over from the old request does not
 //!   affect the new one, because each request has its own number.
 

@@ -1,4 +1,5 @@
 //! Tracks the values that a server issued for later requests: list cursors and task ids.
+//!
 //! - INVARIANT: a client can send its server only cursors and task ids that the server issued in this session.
 //! - Only the newest values are kept, as keyed hashes. A client that uses an older cursor must restart its list.
 

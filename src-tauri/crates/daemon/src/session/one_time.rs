@@ -1,4 +1,5 @@
 //! Grants that last for a single call, listed like other grants while the call is in flight.
+//!
 //! - INVARIANT: such a grant ends with the response, when the call is cancelled, when the policy forbids it, when the user
 //!   revokes it, and after [`LONGEST`] at the latest, even if the server never answers.
 

@@ -1,4 +1,5 @@
 //! Detects paths that no approval could open to a server, so that the user is not asked about them.
+//!
 //! - Nothing is allowed here. Only calls that are certain to fail are refused; the rest are asked about.
 //! - The refusal reveals that the path exists and its type, which an approval would have revealed too.
 

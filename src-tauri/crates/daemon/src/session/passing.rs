@@ -1,4 +1,5 @@
 //! Forwards requests that need no judging because the client controls none of their text, and rejects requests before judging.
+//!
 //! - Each request is rebuilt from a cursor or task that the server issued, or from one of the eight log levels.
 //! - INVARIANT: a request is on record before the server gets it; if it cannot be recorded, it is not sent.
 

@@ -1,4 +1,5 @@
 //! Queue of the calls that wait for the server, so that calls are forwarded in the order in which they arrived.
+//!
 //! - INVARIANT: a call's turn comes when every earlier call was forwarded or cancelled. A call that is cancelled while it waits
 //!   hands its own wait to the call behind it.
 

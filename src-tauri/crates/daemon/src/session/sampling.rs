@@ -1,4 +1,5 @@
 //! Handles servers that ask for the client's model (`sampling/createMessage`). The user sees the complete request first.
+//!
 //! - INVARIANT: the client gets such a request only after the permission is on record.
 //! - One request is handled at a time, so a server that keeps asking waits for the user.
 

@@ -1,4 +1,5 @@
 //! Tasks: calls whose result the client fetches later (`tasks/get`, `tasks/result`).
+//!
 //! - A call that creates a task is judged, asked about and recorded like any other. Its server runs for this session alone, so
 //!   its tasks belong to this session.
 //! - INVARIANT: access that is open for such a call alone is closed when the client learns that the task has finished, when the

@@ -1,4 +1,4 @@
-//! Greeting a process that was started.
+//! Sends `initialize` to a started process.
 
 use super::running::{Greeting, Running};
 use super::{Actor, ServerState};
@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 impl Actor {
-    /// Greets a process as the client greeted the first one, if it has.
+    /// Replays the client's `initialize` to a process, if the client has sent one.
     pub(super) fn greet(&self, running: &mut Running) {
         let Some((greeting, number)) = self.told.greeting() else { return };
         running.greeted = Some(number);
@@ -38,7 +38,7 @@ impl Actor {
         let answered = move |answer, held| {
             let up = || {
                 let up = ServerState::Up { connection: connection.clone(), pid, ready: false };
-                // Another one may have been started meanwhile.
+                // Another process may have been started in the meantime.
                 state.send_if_modified(|state| {
                     let is_this = matches!(state, ServerState::Starting(n) if *n == number);
                     if is_this {
@@ -47,7 +47,7 @@ impl Actor {
                     is_this
                 });
             };
-            // An owner that is gone need not know.
+            // Fails only if the actor has exited.
             let _ = send.send(told.answered(&connection, up, answer, held));
         };
         initialize(negotiation, Box::new(answered));

@@ -1,4 +1,4 @@
-//! The process that runs, and how it ends.
+//! Running server process, and how it exits.
 
 use super::stderr_tail::StderrTail;
 use crate::server::control::SupervisorControl;
@@ -12,10 +12,10 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-/// The time that a server that is to be started anew may take to be gone, with all that its sandbox had made.
+/// Time limit for a server to exit together with everything in its sandbox before it is restarted.
 const STOP_BOUND: Duration = Duration::from_secs(5);
 
-/// A process and what holds it.
+/// Process with the handles that keep it alive.
 pub(super) struct Running {
     pub(super) connection: ServerConnection,
     pub(super) hold: ProcessHold,
@@ -23,24 +23,24 @@ pub(super) struct Running {
     pub(super) stderr_tail: StderrTail,
     pub(super) pid: Option<u32>,
     pub(super) greeting: Greeting,
-    /// The number of the greeting that it was given.
+    /// Number of the `initialize` request that it received.
     pub(super) greeted: Option<u64>,
 }
 
-/// The state of a process's greeting.
+/// State of the handshake with a process.
 #[derive(Debug)]
 pub(super) enum Greeting {
-    /// The client has not greeted, or greets again.
+    /// The client has not sent `initialize`, or sends it again.
     None,
-    /// It has not answered.
+    /// The process has not answered.
     Open {
         outcome: oneshot::Receiver<Greeted>,
-        /// Without one, the client waits as long as it likes.
+        /// `None` if the client can wait indefinitely.
         deadline: Option<Instant>,
-        /// Set while it was only asked which era it is of.
+        /// Set while the process was only probed for its protocol version.
         is_probed: Arc<AtomicBool>,
     },
-    /// It has answered.
+    /// The process has answered.
     Welcome,
 }
 
@@ -66,31 +66,31 @@ impl Running {
         }
     }
 
-    /// Ends it, and waits until nothing of it is left, so that the next one finds its folder as it is to be.
+    /// Stops the process and waits until nothing of it is left, so that the next one starts with a clean folder.
     pub(super) async fn stop(mut self) {
         let Some(control) = self.control() else { return };
         let end = async {
-            // The supervisor kills first and answers then; one that cannot be asked ends with the conversation.
+            // The supervisor kills before it answers. If it cannot be asked, it exits when the connection closes.
             if control.ask(ControlOp::Shutdown).await.is_ok() {
                 control.exit().await;
             }
         };
-        // One that takes longer is killed.
+        // After the timeout it is killed.
         let _ = tokio::time::timeout(STOP_BOUND, end).await;
     }
 
-    /// Tells when masks of its sandbox may be lost.
+    /// Returns a signal that masks of the sandbox may be lost.
     pub(super) fn check(&mut self) -> Option<Arc<Notify>> {
         Some(self.control()?.look()?.check())
     }
 
-    /// Returns `true` if what it sees can only be changed by starting it anew.
+    /// Returns `true` if the mounts can only be changed by a restart.
     pub(super) fn is_fixed(&self) -> bool {
         matches!(self.hold, ProcessHold::Fixed { .. })
     }
 }
 
-/// Waits until masks may be lost; for ever where none can be.
+/// Waits until masks may be lost; pends forever if there are none.
 pub(super) async fn uncovered(check: Option<Arc<Notify>>) {
     match check {
         Some(check) => check.notified().await,
@@ -98,26 +98,26 @@ pub(super) async fn uncovered(check: Option<Arc<Notify>>) {
     }
 }
 
-/// News of a process that runs.
+/// Event of a running process.
 #[derive(Debug)]
 pub(super) enum News {
-    /// It has answered the greeting, or never will.
+    /// The handshake succeeded or failed.
     Greeted(Greeted),
-    /// Its output has ended.
+    /// The output was closed.
     Ended,
 }
 
-/// Waits for news of it; for ever where none runs.
+/// Waits for the next event; pends forever if no process runs.
 pub(super) async fn news(running: Option<&mut Running>) -> News {
     let Some(Running { reading, greeting, .. }) = running else { return std::future::pending().await };
     tokio::select! {
         outcome = greeted(greeting) => News::Greeted(outcome),
-        // Either way the conversation is over.
+        // The connection is over, whether reading failed or ended.
         _ = &mut reading.ended => News::Ended,
     }
 }
 
-/// Waits until a process that was greeted has answered or never will; for ever where none was.
+/// Waits for the outcome of the handshake; pends forever if none is pending.
 async fn greeted(greeting: &mut Greeting) -> Greeted {
     let Greeting::Open { outcome, deadline, .. } = greeting else { return std::future::pending().await };
     let late = async {

@@ -1,4 +1,5 @@
 //! Asks the user about a call.
+//!
 //! - An answer applies to the call as it was shown. The call is resolved and judged again afterwards, and any change in between
 //!   leads to a new question.
 //! - Other calls that wait for an identical question are judged again too, and do not inherit its answer.

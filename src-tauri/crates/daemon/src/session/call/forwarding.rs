@@ -1,4 +1,5 @@
 //! Forwards an allowed call: records its decision, then sends it.
+//!
 //! - INVARIANT: only [`send`] sends a call, and it needs the permit and the audit entry of the decision. If the entry cannot be
 //!   written, the call is not sent.
 //! - Calls that arrive in one batch are recorded and sent together, in order.

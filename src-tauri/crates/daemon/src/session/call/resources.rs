@@ -1,4 +1,5 @@
 //! Access that is open for one call alone, because the call needs it or the user approved it.
+//!
 //! - INVARIANT: access that is open for one call alone is either listed as a grant or closed.
 
 use crate::network::HostLease;

@@ -1,4 +1,5 @@
 //! Requests the client's own roots and proposes them to the user.
+//!
 //! - The client's roots are never relayed to a server, and open nothing by themselves.
 //! - INVARIANT: no server can guess the id of such a request, so a response to a server is never mistaken for one to us.
 //! - One request is open at a time. The number of requests, the time and size of a response and the number of folders are

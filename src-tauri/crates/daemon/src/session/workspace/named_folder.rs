@@ -1,4 +1,5 @@
 //! Resolves the folders that a client names by URI (RFC 8089) and the paths of an entry, and decides which may be proposed.
+//!
 //! - Every refusal has a reason. Anything that is not certainly a folder on this machine, in canonical form, is refused.
 
 use ironcurtain_grants::GrantLimits;
