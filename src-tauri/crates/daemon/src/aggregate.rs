@@ -1,10 +1,10 @@
-//! Several servers behind one entry of an agent client, each with a session of its own.
+//! Connection of a client to several servers, each with a session of its own.
 //!
-//! - Sessions are as they are for a single server: what one is allowed, asked about and grants, another has nothing of. What is
-//!   done here is to tell names and ids of one server from those of another.
-//! - A server that is broken, slow or hangs costs the others nothing, nor the beginning; it is missing, which is told, and
-//!   appears when it comes. Entries that are added to `mcp-servers.json`, taken out or changed appear and go at once.
-//! - One task owns everything and waits for nobody. What it passes on holds its share of the memory until it is written.
+//! - Each session works as it does for a single server: it has its own permissions, questions and grants. This module only
+//!   keeps the names and ids of the servers apart.
+//! - A server that is broken, slow or hangs delays neither the others nor the handshake. It is reported as missing, and appears
+//!   once it starts. Servers that are added, removed or changed in `mcp-servers.json` appear and disappear at once.
+//! - One task owns all state and never blocks. A forwarded message holds its share of the memory budget until it is written.
 
 mod from_client;
 mod from_upstream;
@@ -47,24 +47,24 @@ use tokio::time::Instant;
 use upstream::{FromUpstream, Phase, Upstream, UpstreamEvent, UpstreamParts};
 use welcoming::Unanswered;
 
-/// The number of answers of ours that may wait for a client that does not read; then it is not read either.
+/// Maximum number of our replies queued for a client that does not read. Beyond it, we stop reading from the client.
 const MOST_UNREAD: usize = 256;
 
-/// The number of times that a long request is in memory while it is judged and sent.
+/// Number of copies of a long request in memory while it is judged and sent.
 const COPIES: u32 = 6;
 
-/// The number of different warnings that a client is told.
+/// Maximum number of different warnings sent to a client.
 const MOST_WARNINGS: usize = 200;
 
-/// One connection of a client with several servers.
+/// Connection of a client to several servers.
 pub(crate) struct Aggregate {
     state: Arc<DaemonState>,
     client: Client,
-    /// Names the connection.
+    /// Unique identifier of the connection.
     id: String,
     profile: Option<String>,
     to_client: Outbox,
-    /// Has a permit for every answer of ours that may wait for the client.
+    /// Limits how many of our replies may be queued for the client.
     unread: Arc<Semaphore>,
     notes: mpsc::UnboundedSender<OutgoingNote>,
     events: mpsc::UnboundedSender<FromUpstream>,
@@ -72,29 +72,29 @@ pub(crate) struct Aggregate {
     last_upstream: u64,
     greeting: Option<InitializeRequest>,
     greeted_at: Instant,
-    /// The client's greeting, until it is answered.
+    /// The client's `initialize` request, until it is answered.
     unanswered: Option<Unanswered>,
-    /// Servers that have answered the greeting, with their capabilities, until they are gone on with.
+    /// Servers that have answered `initialize` and are not up yet, with their capabilities.
     welcomed: Vec<(u64, Fields)>,
-    /// The level of the log that the client wants.
+    /// Log level that the client requested.
     level: Option<Box<RawValue>>,
     catalogue: Catalogue,
-    /// The lists that the client has looked at since it was told that they have changed.
+    /// Lists that the client has read since it was last notified of a change.
     fresh: BTreeSet<&'static str>,
     tables: RequestTables,
     waiting: Vec<Waiting>,
     task_lists: Vec<TaskList>,
     warned: HashSet<String>,
     oddities: u64,
-    /// Sessions that were moved here, until they are gone on with.
+    /// Sessions that were handed over and not continued yet.
     moved: BTreeMap<String, MovedUpstream>,
-    /// Tickets of sessions that are moved from here.
+    /// Tickets of sessions that are being handed over to another process.
     tickets: BTreeMap<String, String>,
-    /// The sessions that have not ended yet.
+    /// Sessions that are still open.
     running: HashSet<u64>,
 }
 
-/// A connection that is about to be served.
+/// Opened connection that is ready to be served.
 pub(crate) struct Opened {
     aggregate: Aggregate,
     events: mpsc::UnboundedReceiver<FromUpstream>,
@@ -104,7 +104,7 @@ pub(crate) struct Opened {
 }
 
 impl Aggregate {
-    /// Begins a connection, or goes on with one that was moved here.
+    /// Opens a connection, or continues one that was handed over.
     pub(crate) fn open(
         state: Arc<DaemonState>,
         client: Client,
@@ -151,7 +151,7 @@ impl Aggregate {
         Ok(Opened { aggregate, events: from_upstreams, notes: for_shim, unread, version })
     }
 
-    /// Begins what is configured and not there, and ends what is there and configured no longer, or in another way.
+    /// Starts configured servers that are not running, and closes those that were removed from the configuration or changed.
     fn follow(&mut self) {
         let now = self.state.services.settings.borrow().clone();
         let selected = selection::selected(&now, self.profile.as_deref());
@@ -193,7 +193,7 @@ impl Aggregate {
         self.upstreams.insert(name, Upstream::begin(parts, COPIES));
     }
 
-    /// Answers what an upstream that is gone was asked, and takes back what it has asked.
+    /// Answers the client's requests to a closed upstream, and cancels the requests it sent.
     fn forget(&mut self, upstream: u64, why: &str) {
         self.awaits_no_tasks_of(upstream);
         let (asked, of_server) = self.tables.gone(upstream);
@@ -207,7 +207,7 @@ impl Aggregate {
         }
     }
 
-    /// Takes what happened in an upstream.
+    /// Handles an event of an upstream.
     fn happened(&mut self, (number, event): FromUpstream) {
         match event {
             UpstreamEvent::Line(line) => self.upstream_says(number, line),
@@ -217,7 +217,7 @@ impl Aggregate {
                 }
             }
             UpstreamEvent::Note(note) => {
-                // A shim that copies has no ear for it.
+                // Fails for a shim that copies the streams itself: it has no channel for notes.
                 let _ = self.notes.send(note);
             }
             UpstreamEvent::Began(session) => self.began(number, session),
@@ -229,7 +229,7 @@ impl Aggregate {
         let Some((name, upstream)) =
             self.upstreams.iter_mut().find(|(_, upstream)| upstream.number == number)
         else {
-            // Its entry has gone meanwhile.
+            // Its entry was removed in the meantime.
             return session.end();
         };
         upstream.session = Some(session);
@@ -263,7 +263,7 @@ impl Aggregate {
         }
     }
 
-    /// Tries what is missing again, when it is time.
+    /// Retries missing servers that are due.
     fn retry(&mut self) {
         let now = Instant::now();
         let due = |upstream: &&mut Upstream| upstream.retry.is_some_and(|at| at <= now);
@@ -316,7 +316,7 @@ impl Aggregate {
         self.state.services.changed();
     }
 
-    /// Returns `true` if every session was ended by the person.
+    /// Returns `true` if the user closed every session.
     fn is_all_ended(&self) -> bool {
         !self.upstreams.is_empty() && self.upstreams.values().all(|upstream| upstream.phase == Phase::Ended)
     }

@@ -1,7 +1,7 @@
-//! The client's messages: answered here where they are about all servers, and handed to the one that they are for.
+//! Handles the client's messages: answers those that concern all servers, and routes the others to their server.
 //!
-//! - INVARIANT: what is for one server goes to its session, by that server's own names, and is judged and recorded there.
-//! - What is turned away before there is a session for it is on record, too.
+//! - INVARIANT: a request for one server goes to its session under that server's own names, and is judged and recorded there.
+//! - Requests that are rejected before they reach a session are recorded too.
 
 use super::routing::{Destination, clipped};
 use super::upstream::Phase;
@@ -24,13 +24,13 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// The number of dropped messages that are put on record.
+/// Maximum number of dropped messages that are recorded.
 const MOST_ODDITIES: u64 = 100;
 
-/// The rule that turns away what is not understood.
+/// Rule that rejects invalid messages.
 const MALFORMED: &str = "structural-malformed";
 
-/// A request of the client that waits for a server to come.
+/// Client request that waits for a server to start.
 pub(super) struct Waiting {
     id: Id,
     method: String,
@@ -39,7 +39,7 @@ pub(super) struct Waiting {
 }
 
 impl Aggregate {
-    /// Takes what the client says.
+    /// Handles a message of the client.
     pub(super) async fn client_says(&mut self, said: ClientMessage) {
         let said = match said {
             ClientMessage::Line(said) => said,
@@ -75,7 +75,7 @@ impl Aggregate {
             Ok(Incoming::Request { id, method, params }) => self.request(id, method, params, held).await,
             Ok(Incoming::Notification { method, params }) => self.notification(&method, params).await,
             Ok(Incoming::Response { id, response }) => {
-                // The server that asked is gone if there is none.
+                // If there is no such request, the server that sent it has closed.
                 if let Some((upstream, own)) = self.tables.answers_server(&id) {
                     self.to_upstream(upstream, response_line(&own, &response), held);
                 }
@@ -113,7 +113,7 @@ impl Aggregate {
         }
     }
 
-    /// Answers what need not wait any longer.
+    /// Answers everything that no longer needs to wait.
     pub(super) async fn settle(&mut self) {
         self.settle_greeting();
         self.settle_task_lists();
@@ -124,7 +124,7 @@ impl Aggregate {
         }
     }
 
-    /// The time at which the first of those that wait waits no longer.
+    /// Returns the time at which the first waiting request times out.
     pub(super) fn waits_until(&self) -> Option<Instant> {
         self.waiting
             .iter()
@@ -134,7 +134,7 @@ impl Aggregate {
             .min()
     }
 
-    /// Hands a request on or answers it, unless it is to wait.
+    /// Routes or answers a request, or returns it if it must wait.
     async fn try_answer(&mut self, waiting: Waiting) -> Option<Waiting> {
         let until = self.patience(&waiting.method, waiting.params.as_deref());
         let may_wait = until.is_some_and(|until| Instant::now() < until);
@@ -206,7 +206,7 @@ impl Aggregate {
         self.reply(result_line(id, &json!({})));
     }
 
-    /// Tells a server the level of the log that the client wants.
+    /// Sends a server the log level that the client requested.
     pub(super) fn tell_level(&mut self, upstream: u64) {
         if let Some(level) = self.level.clone() {
             self.ask_upstream(upstream, OwnRequest::Level, "logging/setLevel", Some(&level));
@@ -232,7 +232,7 @@ impl Aggregate {
         let fields = params.as_ref().and_then(|params| serde_json::from_str::<Fields>(params.get()).ok());
         let raw = |name: &str| fields.as_ref().and_then(|fields| fields.get(name));
         match method {
-            // Each server is told when it has answered.
+            // Each server is notified once it has answered `initialize`.
             "notifications/initialized" => {}
             "notifications/roots/list_changed" => {
                 let line = notification_line(method, params.as_deref());
@@ -272,7 +272,7 @@ impl Aggregate {
         }
     }
 
-    /// Sends a line of ours to the client.
+    /// Sends one of our own messages to the client.
     pub(super) fn reply(&self, line: Vec<u8>) {
         let unread = self.unread.clone().try_acquire_owned().ok();
         self.to_client.send(Outgoing::line(line).holding(unread));
@@ -282,7 +282,7 @@ impl Aggregate {
         self.reply(error_line(Some(id), code.0, text));
     }
 
-    /// Answers what waits for a server with why nobody will.
+    /// Answers everything that waits for a server with an error.
     pub(super) fn cut_off(&mut self, text: &str) {
         self.answer_greeting();
         for list in std::mem::take(&mut self.task_lists) {
@@ -293,7 +293,7 @@ impl Aggregate {
         }
     }
 
-    /// Answers a line that was not taken.
+    /// Answers a line that was not processed.
     async fn passed_over(&mut self, id: Option<&Id>, code: i32, text: &str) {
         self.dropped(text).await;
         self.reply(error_line(id, code, text));
@@ -308,7 +308,7 @@ impl Aggregate {
         }
     }
 
-    /// Turns a request away: on record, and in an answer.
+    /// Rejects a request: records it and answers with an error.
     async fn turn_away(
         &mut self,
         id: &Id,
@@ -320,7 +320,7 @@ impl Aggregate {
         self.fail(id, code, text);
     }
 
-    /// Puts on record that a request was turned away.
+    /// Records that a request was rejected.
     async fn turned_away(&self, id: &Id, method: &str, params: Option<&RawValue>, text: &str) {
         let params: Map<String, Value> =
             params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();

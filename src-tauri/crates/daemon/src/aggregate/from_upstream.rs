@@ -1,4 +1,5 @@
-//! The messages of servers, each as its session passes it: to the client, by names and ids that tell it from others.
+//! Handles messages from the servers' sessions, and forwards them to the client with names and ids that are unique across
+//! servers.
 
 use super::upstream::Phase;
 use super::{Aggregate, MOST_WARNINGS};
@@ -14,11 +15,11 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// Levels of the log at which a client does not want to hear of a server that is missing.
+/// Log levels at which the client does not want to hear about missing servers.
 const QUIET: [&str; 4] = ["error", "critical", "alert", "emergency"];
 
 impl Aggregate {
-    /// Takes a line of an upstream.
+    /// Handles a line from an upstream.
     pub(super) fn upstream_says(&mut self, upstream: u64, line: Outgoing) {
         let Some(server) = self.server(upstream) else { return };
         match Incoming::of_line(line) {
@@ -36,13 +37,13 @@ impl Aggregate {
         }
     }
 
-    /// The name of the server of an upstream.
+    /// Returns the server name of an upstream.
     pub(super) fn server(&self, upstream: u64) -> Option<String> {
         self.upstreams.iter().find(|(_, of)| of.number == upstream).map(|(name, _)| name.clone())
     }
 
     fn answered(&mut self, upstream: u64, server: &str, id: &Id, response: Response, held: Held) {
-        // One that was taken back.
+        // The request was cancelled.
         let Some(asked) = self.tables.finished(id, Some(upstream)) else { return };
         if let (RoutedRequest { makes_task: true, .. }, Response::Result(result)) = (&asked, &response)
             && let Some(task) = made_task(result)
@@ -144,7 +145,7 @@ impl Aggregate {
         self.to_client.send(Outgoing::line(notification_line(method, params.as_deref())).holding_what(held));
     }
 
-    /// Sends a request of ours to an upstream.
+    /// Sends one of our own requests to an upstream.
     pub(super) fn ask_upstream(
         &mut self,
         upstream: u64,
@@ -157,7 +158,7 @@ impl Aggregate {
         }
     }
 
-    /// Greets an upstream whose session is there, if the client has greeted.
+    /// Sends `initialize` to an upstream that has a session, if the client has initialized.
     pub(super) fn greet_upstream(&mut self, upstream: u64) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         let Some(params) = self.greeting.as_ref().map(|greeting| greeting.params.clone()) else { return };
@@ -192,7 +193,7 @@ impl Aggregate {
         }
     }
 
-    /// A server is there: it is asked for what it has.
+    /// Marks a server as up, and requests its lists.
     pub(super) fn came(&mut self, upstream: u64, capabilities: Fields) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         of.is_up(capabilities);
@@ -207,7 +208,7 @@ impl Aggregate {
         self.refresh();
     }
 
-    /// A server is missing, which the client and whoever looks can see.
+    /// Marks a server as missing, and reports it to the client and in the log.
     pub(super) fn is_missing(&mut self, upstream: u64, why: String) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         let server = of.config.name.clone();
@@ -216,7 +217,7 @@ impl Aggregate {
         self.refresh();
     }
 
-    /// Asks a server for a list from its beginning.
+    /// Requests the first page of a list from a server.
     fn fetch(&mut self, upstream: u64, kind: CatalogueKind) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         if of.phase != Phase::Up || !of.has(kind.capability()) {
@@ -261,7 +262,7 @@ impl Aggregate {
         self.refresh();
     }
 
-    /// Puts all lists together again; the client is told once of what has changed since it has looked.
+    /// Rebuilds all lists. The client is notified once of each list that changed since it last read it.
     pub(super) fn refresh(&mut self) {
         let there = self.upstreams.iter().filter(|(_, upstream)| upstream.phase == Phase::Up);
         let with_resources =
@@ -280,7 +281,7 @@ impl Aggregate {
         }
     }
 
-    /// Tells the client, once, what is wrong.
+    /// Sends the client a warning, once.
     pub(super) fn warn(&mut self, text: String) {
         let text = visible::line(&text);
         if self.greeting.is_none()
@@ -300,7 +301,7 @@ impl Aggregate {
     }
 }
 
-/// The task that an answer to a call makes.
+/// Returns the task id if the response to a call creates a task.
 fn made_task(result: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     struct Made {
@@ -314,7 +315,7 @@ fn made_task(result: &RawValue) -> Option<String> {
     serde_json::from_str::<Made>(result.get()).ok().map(|made| made.task.task_id)
 }
 
-/// The words of an error.
+/// Returns the message of an error.
 fn error_text(error: &RawValue) -> String {
     #[derive(Deserialize)]
     struct Error {

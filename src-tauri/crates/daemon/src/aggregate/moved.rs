@@ -1,8 +1,8 @@
-//! Moving a connection to another trusted process: each of its sessions moves as one of a single server does, and what the
-//! connection knows of its client goes along.
+//! Hands a connection over to another trusted process: each session is handed over like that of a single server, together with
+//! the connection's state of its client.
 //!
-//! - INVARIANT: nothing is handed to a session any more when it moves, so nothing is lost between the two.
-//! - A server that was missing begins anew there.
+//! - INVARIANT: no message is routed to a session once its handover starts, so none is lost in between.
+//! - A server that was missing is started from scratch by the other process.
 
 use super::upstream::Phase;
 use super::{Aggregate, CUT_OFF, FromUpstream, private_dir};
@@ -17,34 +17,34 @@ use std::io;
 use std::path::Path;
 use tokio::sync::mpsc;
 
-/// A connection on its way.
+/// State of a connection on its way to another trusted process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct MovedAggregate {
     pub(super) id: String,
     client: String,
     profile: Option<String>,
-    /// The parameters of the client's greeting.
+    /// Parameters of the client's `initialize`.
     pub(super) greeting: Option<Box<RawValue>>,
     pub(super) level: Option<Box<RawValue>>,
     pub(super) tasks: HashMap<String, String>,
-    /// The sessions, by their server.
+    /// Sessions by server name.
     pub(super) upstreams: BTreeMap<String, MovedUpstream>,
     pub(super) version: ClientVersion,
-    /// Bytes of the client, from the beginning of a message.
+    /// Client bytes to process first, starting at a message boundary.
     #[serde(with = "as_base64")]
     pub(super) unread: Vec<u8>,
 }
 
-/// A session that moves with it.
+/// Session that is handed over with its connection.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct MovedUpstream {
     pub(super) ticket: String,
-    /// The capabilities of the server, which is not greeted again.
+    /// Capabilities of the server, which does not repeat the handshake.
     pub(super) capabilities: Fields,
 }
 
 impl MovedAggregate {
-    /// One that begins here, by this name.
+    /// Returns the state of a new connection with this id.
     pub(super) fn none(id: String) -> Self {
         Self {
             id,
@@ -59,7 +59,7 @@ impl MovedAggregate {
         }
     }
 
-    /// Takes the connection of a ticket, which opens nothing from then on.
+    /// Redeems a ticket, which is invalid from then on.
     pub(crate) fn take(
         sessions: &Path,
         ticket: &str,
@@ -69,14 +69,14 @@ impl MovedAggregate {
         let moved = take_kept(sessions, ticket, |id, moved: &Self| {
             (moved.id.as_str(), moved.client.as_str(), moved.profile.as_deref()) == (id, client, profile)
         })?;
-        // An empty folder that stays is nobody's.
+        // An empty folder that remains is harmless.
         let _ = std::fs::remove_dir(sessions.join(&moved.id));
         Ok(moved)
     }
 }
 
 impl Aggregate {
-    /// Moves the connection to the trusted process that takes the place of this one; `false` where it cannot be moved.
+    /// Hands the connection over to the trusted process that replaces this one. Returns `false` if that fails.
     pub(super) async fn moves(
         &mut self,
         (unread, version): (&[u8], &(dyn Fn() -> ClientVersion + Send + Sync)),
@@ -91,7 +91,7 @@ impl Aggregate {
         }
         self.to_client.is_written().await;
         match self.keep(unread, version()) {
-            // A shim that is gone is seen to be gone.
+            // Sending fails only if the shim has disconnected.
             Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }.into()).is_ok(),
             Err(problem) => {
                 tracing::error!(%problem, "a connection could not be moved, and is ended");

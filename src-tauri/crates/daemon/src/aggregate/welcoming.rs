@@ -1,7 +1,7 @@
-//! The answer to the client's greeting, with what servers say of their own use.
+//! Answers the client's `initialize`, including the servers' instructions.
 //!
-//! - It waits a moment at most, and only for servers of which nobody knows what they say: it is remembered for their program.
-//! - A server is told that the client is initialized, and can ask it something, when the client has the answer.
+//! - The response waits briefly, and only for servers whose instructions are unknown; they are remembered per program.
+//! - A server is marked as initialized, and may send requests to the client, only after the client has the response.
 
 use super::Aggregate;
 use super::upstream::Phase;
@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The time that it may wait.
+/// Maximum delay of the response.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The number of characters of one server's words that are passed on.
+/// Maximum number of characters of one server's instructions.
 const LONGEST: usize = 4000;
 
-/// A greeting that is not answered yet.
+/// Unanswered `initialize` request.
 #[derive(Debug)]
 pub(super) struct Unanswered {
     id: Id,
@@ -25,14 +25,14 @@ pub(super) struct Unanswered {
 }
 
 impl Unanswered {
-    /// One of this moment.
+    /// Creates the entry for a request that has just arrived.
     pub(super) fn new(id: Id) -> Self {
         Self { id, until: Instant::now() + PATIENCE }
     }
 }
 
 impl Aggregate {
-    /// A server has answered the greeting.
+    /// Stores a server's response to `initialize`.
     pub(super) fn greeted_by(&mut self, upstream: u64, mut result: Fields) {
         let capabilities = result.get("capabilities").and_then(|raw| serde_json::from_str(raw.get()).ok());
         let says = result.take("instructions").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
@@ -44,7 +44,7 @@ impl Aggregate {
         self.welcomed.push((upstream, capabilities.unwrap_or_default()));
     }
 
-    /// Answers the client's greeting when it is time, and goes on with the servers that have answered it.
+    /// Answers the client's `initialize` when it is due, and marks the servers that have responded as up.
     pub(super) fn settle_greeting(&mut self) {
         if let Some(unanswered) = &self.unanswered {
             let is_unknown = self.upstreams.values().any(|of| {
@@ -63,7 +63,7 @@ impl Aggregate {
         }
     }
 
-    /// Answers the client's greeting, if it is not answered.
+    /// Answers the client's `initialize`, if that has not happened.
     pub(super) fn answer_greeting(&mut self) {
         let (Some(greeting), Some(Unanswered { id, .. })) = (&self.greeting, self.unanswered.take()) else {
             return;
@@ -84,7 +84,7 @@ impl Aggregate {
         }
     }
 
-    /// The time at which the greeting waits no longer.
+    /// Returns the time at which the response is due.
     pub(super) fn greeting_waits_until(&self) -> Option<Instant> {
         self.unanswered.as_ref().map(|unanswered| unanswered.until)
     }

@@ -1,7 +1,7 @@
-//! Taking a grant back: denied first, then proved to be gone and stored, at the same time.
+//! Revokes grants: denies at once, then waits until the access is proven gone and the revocation is stored.
 //!
-//! - INVARIANT: when this begins to wait for anything, the grant is gone from the published table: no call and no
-//!   connection is let through by it any more.
+//! - INVARIANT: before this waits for anything, the grant is removed from the published table, so it allows no further call or
+//!   connection.
 
 use super::failed;
 use crate::daemon_state::DaemonState;
@@ -13,10 +13,10 @@ use ironcurtain_grants::{Ended, Ending, Fate, StandingGrant, Stored, TakenBack, 
 use ironcurtain_protocol::{ErrorCode, Reply};
 use std::sync::Arc;
 
-/// The sessions that are live, each with the number of times that its server was restarted so far.
+/// Live sessions, each with its server's number of restarts so far.
 type Sessions = Vec<(u64, Arc<Session>)>;
 
-/// Takes back what has this id, or says what became of it.
+/// Revokes the grant with this id, or reports its outcome.
 pub(super) async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
     let with_restarts = |session: Arc<Session>| (session.server().applied().restarts, session);
     let sessions: Sessions = state.live().into_iter().map(with_restarts).collect();
@@ -45,7 +45,7 @@ pub(super) async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
     }
 }
 
-/// Puts on record that the person may be asked about a project again.
+/// Records that the user may be asked about a project again.
 async fn asked_again(state: &DaemonState, no: Declined) -> Reply {
     let mut entry = Entry::new(Event::Revoked, "a no to a project was taken back; it is proposed again");
     (entry.grant_id, entry.client, entry.server_name) =
@@ -59,13 +59,13 @@ async fn asked_again(state: &DaemonState, no: Declined) -> Reply {
     }
 }
 
-/// Waits until every session that used it has lost it, and until that is stored.
+/// Waits until every session that used the grant has lost it, and the revocation is stored.
 async fn standing(sessions: &Sessions, taken: TakenBack) -> Reply {
     let (grant, version) = (taken.grant.clone(), taken.version);
     let proof = async {
         let mut restarted = Vec::new();
         for (before, session) in sessions.iter().filter(|(_, s)| s.may_use(&grant.subject)) {
-            // A session that ends meanwhile has lost everything.
+            // A session that closes in the meantime has lost everything.
             if session.server().is_within(version).await.is_ok_and(|restarts| restarts > *before) {
                 restarted.push(session.id.clone());
             }
@@ -90,7 +90,7 @@ async fn standing(sessions: &Sessions, taken: TakenBack) -> Reply {
     }
 }
 
-/// Puts on record that what was open for one call is gone.
+/// Records that access for a single call was closed.
 async fn once(state: &DaemonState, grant: StandingGrant, restarted: Vec<String>) -> Reply {
     let id = grant.id.clone();
     let mut entry = Entry::new(Event::Revoked, "a grant was taken back");

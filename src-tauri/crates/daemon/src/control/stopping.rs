@@ -1,9 +1,8 @@
-//! Lockdown, pausing a session, and what a person denied for the rest of one: beginning them, and ending them again; and noes to
-//! what waits.
+//! Starts and ends lockdown, pauses of a session and denials for the rest of a session, and denies pending questions.
 //!
-//! - A stop holds before it is on record; its end is on record first. Who asked for it is on record with it.
-//! - Any program of this user that no sandbox holds can ask for either. It could end the trusted process as well, and nothing
-//!   is allowed by it: what was asked about before is asked about again. The person is told when such a program does it.
+//! - A stop takes effect before it is recorded; its end is recorded first. The record names who requested it.
+//! - Any unsandboxed program of this user can request either. It could kill the trusted process just as well, and gains
+//!   nothing: what was asked about before is asked about again. The user is notified when another program does it.
 
 use super::{Asker, failed};
 use crate::daemon_state::DaemonState;
@@ -14,7 +13,7 @@ use ironcurtain_consent::Question;
 use ironcurtain_protocol::{ErrorCode, Reply, WaitingChoice};
 use std::sync::Arc;
 
-/// Begins lockdown; with it, every session is ended if that is wished.
+/// Starts lockdown, and closes all sessions if requested.
 pub(super) async fn begin_lockdown(state: &DaemonState, end_servers: bool, asker: Asker) -> Reply {
     let broker = &state.services.broker;
     let began = broker.stops().begin_lockdown();
@@ -62,7 +61,7 @@ pub(super) async fn end_lockdown(state: &DaemonState, asker: Asker) -> Reply {
     Reply::Done
 }
 
-/// Denies questions that wait. Each has its own end on record.
+/// Denies pending questions. The end of each is recorded separately.
 pub(super) async fn deny(
     state: &DaemonState,
     which: &WaitingChoice,
@@ -103,7 +102,7 @@ pub(super) async fn pause(state: &DaemonState, id: &str, asker: Asker) -> Reply 
     }
 }
 
-/// Ends the pause of a session.
+/// Resumes a session.
 pub(super) async fn resume(state: &DaemonState, id: &str, asker: Asker) -> Reply {
     let Some(session) = live(state, id) else { return no_session(id) };
     if !session.is_paused() {
@@ -118,7 +117,7 @@ pub(super) async fn resume(state: &DaemonState, id: &str, asker: Asker) -> Reply
     Reply::Done
 }
 
-/// Forgets a question that nobody answered in time, or takes a no for the rest of a session back.
+/// Forgets a question that was not answered in time, or revokes a denial for the rest of a session.
 pub(super) async fn forget(state: &DaemonState, id: &str, asker: Asker) -> Reply {
     let broker = &state.services.broker;
     if broker.missed().forget(id) {
@@ -155,14 +154,14 @@ async fn record(state: &DaemonState, entry: Entry) -> Result<(), AuditError> {
     recorded
 }
 
-/// Tells the person that another program ended something that was stopped.
+/// Notifies the user that another program ended a stop.
 fn tell(state: &DaemonState, asker: Asker, what: &str) {
     if matches!(asker, Asker::Peer(_)) {
         state.services.broker.tell(&format!("{what}, {}.", by(asker)));
     }
 }
 
-/// Whoever asked, in words.
+/// Describes the origin of a request.
 fn by(asker: Asker) -> String {
     match asker {
         Asker::Own => "by the person, in IronCurtain itself".to_owned(),

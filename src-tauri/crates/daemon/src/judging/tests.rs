@@ -1,4 +1,4 @@
-//! A call is judged as things stand on disk, for a sandboxed server and for one without a sandbox.
+//! Tests that a call is judged by the current files, for servers with and without a sandbox.
 
 use super::*;
 use ironcurtain_config::Servers;
