@@ -8,18 +8,21 @@
 
 mod from_client;
 mod from_upstream;
-mod moved;
+mod handover;
+mod initialize;
 mod routing;
 mod selection;
 mod serve;
 mod task_lists;
 mod upstream;
-mod welcoming;
 
 use crate::daemon_state::DaemonState;
 use crate::listener::OutgoingNote;
 use crate::session::{CUT_OFF, Session};
 use from_client::Waiting;
+pub(crate) use handover::AggregateHandover;
+use handover::UpstreamHandover;
+use initialize::Unanswered;
 use ironcurtain_audit::Entry;
 use ironcurtain_config::Server as ServerConfig;
 use ironcurtain_config::home::private_dir;
@@ -33,8 +36,6 @@ use ironcurtain_mcp::server::MemoryShare;
 use ironcurtain_mcp::wire::{Fields, Outbox, notification_line};
 use ironcurtain_paths::random_name;
 use ironcurtain_protocol::ShimNote;
-pub(crate) use moved::MovedAggregate;
-use moved::MovedUpstream;
 use rmcp::model::ErrorCode;
 pub(crate) use selection::unknown_profile;
 use serde_json::value::RawValue;
@@ -45,7 +46,6 @@ use task_lists::TaskList;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 use upstream::{FromUpstream, Phase, Upstream, UpstreamEvent, UpstreamParts};
-use welcoming::Unanswered;
 
 /// Maximum number of our replies queued for a client that does not read. Beyond it, we stop reading from the client.
 const MOST_UNREAD: usize = 256;
@@ -70,12 +70,12 @@ pub(crate) struct Aggregate {
     events: mpsc::UnboundedSender<FromUpstream>,
     upstreams: BTreeMap<String, Upstream>,
     last_upstream: u64,
-    greeting: Option<InitializeRequest>,
+    initialize_request: Option<InitializeRequest>,
     greeted_at: Instant,
     /// The client's `initialize` request, until it is answered.
     unanswered: Option<Unanswered>,
     /// Servers that have answered `initialize` and are not up yet, with their capabilities.
-    welcomed: Vec<(u64, Fields)>,
+    initialized_upstreams: Vec<(u64, Fields)>,
     /// Log level that the client requested.
     level: Option<Box<RawValue>>,
     catalogue: Catalogue,
@@ -87,7 +87,7 @@ pub(crate) struct Aggregate {
     warned: HashSet<String>,
     oddities: u64,
     /// Sessions that were handed over and not continued yet.
-    moved: BTreeMap<String, MovedUpstream>,
+    moved: BTreeMap<String, UpstreamHandover>,
     /// Tickets of sessions that are being handed over to another process.
     tickets: BTreeMap<String, String>,
     /// Sessions that are still open.
@@ -109,13 +109,13 @@ impl Aggregate {
         state: Arc<DaemonState>,
         client: Client,
         profile: Option<String>,
-        moved: Option<MovedAggregate>,
+        moved: Option<AggregateHandover>,
     ) -> io::Result<Opened> {
         let moved = match moved {
             Some(moved) => moved,
-            None => MovedAggregate::none(random_name()?),
+            None => AggregateHandover::none(random_name()?),
         };
-        let MovedAggregate { id, greeting, level, tasks, upstreams, unread, version, .. } = moved;
+        let AggregateHandover { id, greeting, level, tasks, upstreams, unread, version, .. } = moved;
         let greeting = greeting.and_then(|params| InitializeRequest::of(Some(&params)).ok());
         let ((events, from_upstreams), (notes, for_shim)) =
             (mpsc::unbounded_channel(), mpsc::unbounded_channel());
@@ -132,10 +132,10 @@ impl Aggregate {
             events,
             upstreams: BTreeMap::new(),
             last_upstream: 0,
-            greeting,
+            initialize_request: greeting,
             greeted_at: Instant::now(),
             unanswered: None,
-            welcomed: Vec::new(),
+            initialized_upstreams: Vec::new(),
             level,
             catalogue: Catalogue::default(),
             fresh: CatalogueKind::ALL.into_iter().filter(|_| is_moved).map(CatalogueKind::changed).collect(),
@@ -234,8 +234,8 @@ impl Aggregate {
         };
         upstream.session = Some(session);
         match self.moved.remove(name) {
-            Some(MovedUpstream { capabilities, .. }) => self.came(number, capabilities),
-            None => self.greet_upstream(number),
+            Some(UpstreamHandover { capabilities, .. }) => self.came(number, capabilities),
+            None => self.initialize_upstream(number),
         }
     }
 
@@ -284,7 +284,7 @@ impl Aggregate {
                     config.name
                 ));
             } else if has_session {
-                self.greet_upstream(number);
+                self.initialize_upstream(number);
             } else {
                 self.begin_again(config);
             }

@@ -6,14 +6,14 @@
 
 mod asking;
 mod caller;
-mod elsewhere;
 mod pace;
 mod reach;
 mod recording;
+mod unrecorded;
 
 pub use caller::Caller;
-pub(crate) use elsewhere::dialer_off_record;
 pub use reach::HostLease;
+pub(crate) use unrecorded::dialer_off_record;
 
 use asking::HostAsker;
 use ironcurtain_config::NetworkSettings;

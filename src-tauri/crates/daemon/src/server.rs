@@ -9,18 +9,18 @@ pub mod control;
 mod down;
 mod mounted;
 pub mod process;
+mod replay;
 mod roots;
 mod start_error;
-mod told;
 
 pub use actor::{ActorOptions, Applied, Versions};
 pub(crate) use control::LISTENING;
 pub use control::SupervisorError;
 pub use down::DownReason;
 pub use process::Containment;
+pub use replay::{InitializeCallback, ReplayState};
 pub use roots::{ServerView, Suspension, still_there};
 pub use start_error::{ContainmentError, ServerStartError};
-pub use told::{OnGreeted, ToldState};
 
 use actor::{ActorView, Command, ServerState};
 use ironcurtain_grants::mounts::Need;
@@ -28,13 +28,13 @@ use ironcurtain_mcp::request::ServerRequest;
 use ironcurtain_mcp::server::ServerConnection;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::ServerReach;
+use replay::Replay;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
-use told::Told;
 
 /// Maximum time a call waits for its server to start.
 const START_BOUND: Duration = Duration::from_secs(30);
@@ -72,7 +72,7 @@ pub struct ServerHandle {
     name: String,
     commands: mpsc::UnboundedSender<Command>,
     seen: ActorView,
-    told: Told,
+    replay: Replay,
     _actor: Arc<AbortOnDrop>,
 }
 
@@ -111,45 +111,45 @@ impl Drop for MountLease {
 impl ServerHandle {
     /// Starts the actor, which starts the process at once and replays what the client told an earlier process.
     #[must_use]
-    pub fn start(options: ActorOptions, told: ToldState) -> Self {
+    pub fn start(options: ActorOptions, state: ReplayState) -> Self {
         let name = options.server.name.clone();
         let (commands, inbox) = mpsc::unbounded_channel();
-        let told = Told::from(told);
-        let (seen, task) = actor::start(options, told.clone(), commands.downgrade(), inbox);
-        Self { name, commands, seen, told, _actor: Arc::new(AbortOnDrop(task)) }
+        let replay = Replay::from(state);
+        let (seen, task) = actor::start(options, replay.clone(), commands.downgrade(), inbox);
+        Self { name, commands, seen, replay, _actor: Arc::new(AbortOnDrop(task)) }
     }
 
     /// Sends the client's `initialize` to the server, and to every process that replaces it. `then` gets the response before
     /// the server's later messages are forwarded.
-    pub fn greet(&self, params: Box<RawValue>, then: OnGreeted) {
-        self.told.greets(params, then);
-        if self.commands.send(Command::Greet).is_err() {
-            self.told.give_up(&DownReason::Ended(Arc::default()));
+    pub fn initialize(&self, params: Box<RawValue>, then: InitializeCallback) {
+        self.replay.initialize(params, then);
+        if self.commands.send(Command::Initialize).is_err() {
+            self.replay.give_up(&DownReason::Ended(Arc::default()));
         }
     }
 
     /// Forwards the client's `notifications/initialized`, given as a line.
     pub fn initialized(&self, line: Vec<u8>) {
-        self.told.initialized(line, || self.connection_now());
+        self.replay.initialized(line, || self.connection_now());
         // If the actor has exited, there is nobody to notify.
         let _ = self.commands.send(Command::Initialized);
     }
 
     /// Returns the client state to replay to every later process.
     #[must_use]
-    pub fn told(&self) -> ToldState {
-        self.told.state()
+    pub fn replay_state(&self) -> ReplayState {
+        self.replay.state()
     }
 
     /// Remembers a client request that must be replayed to later processes, if it is one.
     pub fn keep(&self, request: &ServerRequest) {
-        self.told.keep(request);
+        self.replay.keep(request);
     }
 
     /// Returns `true` if the client is subscribed to this resource.
     #[must_use]
     pub fn follows(&self, uri: &str) -> bool {
-        self.told.follows(uri)
+        self.replay.follows(uri)
     }
 
     /// Returns the connection once the process runs, restarting it if it exited.

@@ -10,17 +10,17 @@ mod call;
 mod client;
 mod containment;
 mod echo;
-mod greeting;
+mod handover;
 mod hosts;
 mod in_flight;
+mod initialize;
 mod issued;
-mod moving;
 mod notices;
 mod one_time;
 mod open;
 mod out_of_reach;
 mod params;
-mod passing;
+mod passthrough;
 mod progress;
 mod queue;
 mod refusal;
@@ -36,6 +36,8 @@ use crate::server::ServerHandle;
 use crate::services::Services;
 use crate::session_log::SessionLog;
 use echo::Echo;
+pub(crate) use handover::{CUT_OFF, Kept, as_base64, take_kept};
+pub use handover::{SessionHandover, TicketError};
 use in_flight::Requests;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_config::Server as ServerConfig;
@@ -46,10 +48,8 @@ use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_protocol::{RootView, SessionView, ShimNote};
 use ironcurtain_visible as visible;
 use issued::Issued;
-pub(crate) use moving::{CUT_OFF, Kept, as_base64, take_kept};
-pub use moving::{MovedSession, TicketError};
 use one_time::OneTimeGrants;
-pub use open::{Beginning, SessionError};
+pub use open::{SessionError, SessionOptions};
 use queue::CallQueue;
 pub use serve::Attached;
 use std::collections::HashSet;
@@ -93,7 +93,7 @@ pub struct Session {
     echo: Mutex<Echo>,
     in_flight: Requests,
     one_time: OneTimeGrants,
-    greeted: AtomicBool,
+    is_initialized: AtomicBool,
     /// Set if the negotiated protocol version has batches.
     has_batches: AtomicBool,
     tasks: Tasks,

@@ -3,9 +3,9 @@
 //! - INVARIANT: a request for one server goes to its session under that server's own names, and is judged and recorded there.
 //! - Requests that are rejected before they reach a session are recorded too.
 
+use super::initialize::Unanswered;
 use super::routing::{Destination, clipped};
 use super::upstream::Phase;
-use super::welcoming::Unanswered;
 use super::{Aggregate, task_lists};
 use ironcurtain_audit::{DecidedBy, Entry, Event, PolicyDecision, redacted};
 use ironcurtain_mcp::aggregate::CatalogueKind;
@@ -62,7 +62,7 @@ impl Aggregate {
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
         }
-        let has_batches = self.greeting.as_ref().is_some_and(InitializeRequest::has_batches);
+        let has_batches = self.initialize_request.as_ref().is_some_and(InitializeRequest::has_batches);
         let batch = if has_batches { members(&line) } else { None };
         let Some(batch) = batch else { return self.message(&line, held).await };
         for message in batch {
@@ -97,8 +97,8 @@ impl Aggregate {
         }
         match method.as_str() {
             "ping" => self.reply(result_line(&id, &json!({}))),
-            "initialize" => self.greet(&id, params.as_deref()),
-            _ if self.greeting.is_none() => {
+            "initialize" => self.initialize(&id, params.as_deref()),
+            _ if self.initialize_request.is_none() => {
                 let problem = (ErrorCode::INVALID_REQUEST, "the first request must be `initialize`");
                 self.turn_away(&id, &method, params.as_deref(), problem).await;
             }
@@ -115,7 +115,7 @@ impl Aggregate {
 
     /// Answers everything that no longer needs to wait.
     pub(super) async fn settle(&mut self) {
-        self.settle_greeting();
+        self.settle_initialize();
         self.settle_task_lists();
         for waiting in std::mem::take(&mut self.waiting) {
             if let Some(waiting) = self.try_answer(waiting).await {
@@ -130,7 +130,7 @@ impl Aggregate {
             .iter()
             .filter_map(|waiting| self.patience(&waiting.method, waiting.params.as_deref()))
             .chain(self.task_lists_wait_until())
-            .chain(self.greeting_waits_until())
+            .chain(self.initialize_waits_until())
             .min()
     }
 
@@ -178,18 +178,18 @@ impl Aggregate {
         }
     }
 
-    fn greet(&mut self, id: &Id, params: Option<&RawValue>) {
-        if self.greeting.is_some() {
+    fn initialize(&mut self, id: &Id, params: Option<&RawValue>) {
+        if self.initialize_request.is_some() {
             return self.fail(id, ErrorCode::INVALID_REQUEST, "the session is initialized already");
         }
         match InitializeRequest::of(params) {
             Err(problem) => self.fail(id, ErrorCode::INVALID_PARAMS, &problem.to_string()),
             Ok(greeting) => {
-                self.greeting = Some(greeting);
+                self.initialize_request = Some(greeting);
                 self.greeted_at = Instant::now();
                 self.unanswered = Some(Unanswered::new(id.clone()));
                 let there: Vec<u64> = self.upstreams.values().map(|upstream| upstream.number).collect();
-                there.into_iter().for_each(|upstream| self.greet_upstream(upstream));
+                there.into_iter().for_each(|upstream| self.initialize_upstream(upstream));
             }
         }
     }
@@ -284,7 +284,7 @@ impl Aggregate {
 
     /// Answers everything that waits for a server with an error.
     pub(super) fn cut_off(&mut self, text: &str) {
-        self.answer_greeting();
+        self.answer_initialize();
         for list in std::mem::take(&mut self.task_lists) {
             self.fail(&list.id, ErrorCode::INTERNAL_ERROR, text);
         }

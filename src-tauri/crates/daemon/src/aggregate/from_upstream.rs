@@ -159,9 +159,11 @@ impl Aggregate {
     }
 
     /// Sends `initialize` to an upstream that has a session, if the client has initialized.
-    pub(super) fn greet_upstream(&mut self, upstream: u64) {
+    pub(super) fn initialize_upstream(&mut self, upstream: u64) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
-        let Some(params) = self.greeting.as_ref().map(|greeting| greeting.params.clone()) else { return };
+        let Some(params) = self.initialize_request.as_ref().map(|greeting| greeting.params.clone()) else {
+            return;
+        };
         if of.session.is_some() && of.phase != Phase::Up {
             self.ask_upstream(upstream, OwnRequest::Initialize, "initialize", Some(&params));
         }
@@ -174,7 +176,7 @@ impl Aggregate {
                 self.tasks_listed(upstream, &list, *listed, &response);
             }
             (OwnRequest::Initialize, Response::Result(result)) => {
-                self.greeted_by(upstream, serde_json::from_str(result.get()).unwrap_or_default());
+                self.initialized_by(upstream, serde_json::from_str(result.get()).unwrap_or_default());
             }
             (OwnRequest::Initialize, Response::Error(error)) => self.is_missing(upstream, error_text(&error)),
             (OwnRequest::List(kind, mut listed), Response::Result(page)) => match listed.take(kind, &page) {
@@ -284,7 +286,7 @@ impl Aggregate {
     /// Sends the client a warning, once.
     pub(super) fn warn(&mut self, text: String) {
         let text = visible::line(&text);
-        if self.greeting.is_none()
+        if self.initialize_request.is_none()
             || self.unanswered.is_some()
             || self.warned.len() >= MOST_WARNINGS
             || !self.warned.insert(text.clone())

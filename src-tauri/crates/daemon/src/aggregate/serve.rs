@@ -63,7 +63,7 @@ impl Opened {
             Ending::TakenOver => {
                 let version = lines.version();
                 if let Some(unread) = lines.rest().filter(|_| can_move)
-                    && aggregate.moves((&unread, &version), &mut events).await
+                    && aggregate.hand_over((&unread, &version), &mut events).await
                 {
                     // A shim that does not take the note has exited.
                     let _ = tokio::time::timeout(ANSWERS_BOUND, hung_up).await;

@@ -7,7 +7,7 @@ use crate::daemon_state::{DaemonState, NoPlace};
 use crate::listener::ClientStdio;
 use crate::listener::OutgoingNote;
 use crate::services::Services;
-use crate::session::{Attached, Beginning, MovedSession, Session, SessionError, TicketError};
+use crate::session::{Attached, Session, SessionError, SessionHandover, SessionOptions, TicketError};
 use ironcurtain_config::Server as ServerConfig;
 use ironcurtain_grants::Client;
 use ironcurtain_mcp::aggregate::{CatalogueKind, ListEntries, Lists};
@@ -231,10 +231,10 @@ async fn serve(
     let _place = state.place(now.config.max_sessions)?;
     let services = Services { config: now.config.clone(), ..state.services.clone() };
     let moved = ticket
-        .map(|ticket| MovedSession::take(&services.home.sessions(), &ticket, &client.key, &config.name))
+        .map(|ticket| SessionHandover::take(&services.home.sessions(), &ticket, &client.key, &config.name))
         .transpose()?;
-    let beginning = Beginning { client, server: config, connection: Some(connection), moved };
-    let opened = Session::open(services, beginning).await?;
+    let options = SessionOptions { client, server: config, connection: Some(connection), moved };
+    let opened = Session::open(services, options).await?;
     let session = opened.session.clone();
     state.began(session.clone());
     // Fails only if the connection has closed.

@@ -6,7 +6,7 @@
 
 mod applied;
 mod files;
-mod greeting;
+mod handshake;
 mod masks;
 mod options;
 mod reconcile;
@@ -21,8 +21,8 @@ pub use options::ActorOptions;
 use super::control::SupervisorControl;
 pub use super::down::{DownReason, ServerExit};
 use super::mounted::Mounted;
+use super::replay::{HandshakeOutcome, Replay};
 use super::roots::ServerView;
-use super::told::{Greeted, Told};
 use super::{MountLease, ServerError};
 use files::SessionFiles;
 use ironcurtain_audit::{Entry, Event};
@@ -32,7 +32,7 @@ use ironcurtain_mcp::wire::ProtocolVersion;
 use ironcurtain_paths::CanonicalPath;
 use reconcile::ServerRules;
 use recreating::RecreatedFiles;
-use running::{Greeting, News, Running, news, uncovered};
+use running::{Handshake, News, Running, news, uncovered};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,7 +45,7 @@ use tokio::time::Instant;
 const STEADY: Duration = Duration::from_secs(2);
 
 /// Maximum number of consecutive restarts of a server that exits before it answers `initialize`.
-const MOST_GREETINGS: u32 = 3;
+const MOST_HANDSHAKES: u32 = 3;
 
 #[derive(Debug)]
 pub(super) enum ServerState {
@@ -61,7 +61,7 @@ pub(super) enum ServerState {
 
 #[derive(Debug)]
 pub(super) enum Command {
-    Greet,
+    Initialize,
     Initialized,
     Start(oneshot::Sender<Result<(), DownReason>>),
     Restart(oneshot::Sender<Result<(), DownReason>>),
@@ -74,7 +74,7 @@ pub(super) enum Command {
 /// Starts the actor, which exits when the last command sender is dropped or its task is aborted.
 pub(super) fn start(
     options: ActorOptions,
-    told: Told,
+    replay: Replay,
     commands: mpsc::WeakUnboundedSender<Command>,
     inbox: mpsc::UnboundedReceiver<Command>,
 ) -> (ActorView, AbortHandle) {
@@ -88,7 +88,7 @@ pub(super) fn start(
         server_rules,
         hides_too_little: false,
         options,
-        told,
+        replay,
         commands,
         inbox,
         postponed: VecDeque::new(),
@@ -137,7 +137,7 @@ struct Actor {
     inbox: mpsc::UnboundedReceiver<Command>,
     /// Commands that arrived while the actor was waiting for something else, oldest first.
     postponed: VecDeque<Command>,
-    told: Told,
+    replay: Replay,
     state: Arc<watch::Sender<ServerState>>,
     applied: watch::Sender<Applied>,
     roots: watch::Sender<ServerView>,
@@ -208,7 +208,7 @@ impl Actor {
                 }
                 () = uncovered(check) => self.check().await,
                 news = news(self.running.as_mut()) => match news {
-                    News::Greeted(outcome) => self.process_greeted(outcome).await,
+                    News::Handshake(outcome) => self.handshake_ended(outcome).await,
                     News::Ended => self.process_ended().await,
                 },
             }
@@ -232,12 +232,14 @@ impl Actor {
 
     async fn handle(&mut self, command: Command) {
         match command {
-            Command::Greet => match self.running.take() {
+            Command::Initialize => match self.running.take() {
                 // The process was initialized with it when it started.
-                Some(running) if running.greeted == Some(self.told.number()) => self.running = Some(running),
+                Some(running) if running.initialize_number == Some(self.replay.number()) => {
+                    self.running = Some(running)
+                }
                 Some(mut running) => {
                     self.state.send_replace(ServerState::Starting(self.starts.load(Ordering::Relaxed)));
-                    self.greet(&mut running);
+                    self.initialize(&mut running);
                     self.running = Some(running);
                 }
                 None => {
@@ -298,18 +300,20 @@ impl Actor {
     }
 
     /// Handles the outcome of the process's `initialize`.
-    async fn process_greeted(&mut self, outcome: Greeted) {
+    async fn handshake_ended(&mut self, outcome: HandshakeOutcome) {
         let Some(running) = &mut self.running else { return };
         match outcome {
-            Greeted::Welcome => {
-                running.greeting = Greeting::Welcome;
+            HandshakeOutcome::Accepted => {
+                running.handshake = Handshake::Complete;
                 self.unanswered = 0;
                 self.reconcile().await;
             }
-            Greeted::Refused => running.greeting = Greeting::None,
-            Greeted::Failed => self.process_ended().await,
-            Greeted::RefusedAgain(error) => self.give_up(DownReason::GreetingRefused(error)).await,
-            Greeted::Unanswered => self.give_up(DownReason::GreetingUnanswered).await,
+            HandshakeOutcome::Rejected => running.handshake = Handshake::None,
+            HandshakeOutcome::Failed => self.process_ended().await,
+            HandshakeOutcome::RejectedAfterRestart(error) => {
+                self.give_up(DownReason::InitializeRejected(error)).await
+            }
+            HandshakeOutcome::Unanswered => self.give_up(DownReason::InitializeUnanswered).await,
         }
     }
 
@@ -333,17 +337,17 @@ impl Actor {
         let ending = ServerExit { status: status.or_else(|| running.hold.status()), stderr_tail, remote };
         running.connection.ended(&ending);
         let lost = running.control().map(SupervisorControl::uncovered).unwrap_or_default();
-        let (was_greeted, was_probed) = (running.greeting.is_open(), running.greeting.is_probed());
+        let (was_pending, was_probed) = (running.handshake.is_open(), running.handshake.is_probed());
         drop(running);
         self.tell_uncovered(lost).await;
         self.quick_ends = if self.started.elapsed() < STEADY { self.quick_ends + 1 } else { 0 };
         let why = DownReason::Ended(Arc::new(ending));
-        self.unanswered += u32::from(was_greeted);
+        self.unanswered += u32::from(was_pending);
         if was_probed {
             // The server speaks the handshake protocol after all.
             self.options.versions.remember(&self.options.server.command_line(), ProtocolVersion::Handshake);
         }
-        if was_greeted && (was_probed || !self.told.is_awaited()) && self.unanswered < MOST_GREETINGS {
+        if was_pending && (was_probed || !self.replay.is_awaited()) && self.unanswered < MOST_HANDSHAKES {
             self.mounted.clear();
             self.record(format!("the server {} is greeted again: {why}", self.options.server.name)).await;
             self.start_server().await;
@@ -379,7 +383,7 @@ impl Actor {
 
     /// Notifies everyone who waits for the server.
     fn not_running(&self, reason: DownReason) {
-        self.told.give_up(&reason);
+        self.replay.give_up(&reason);
         self.state.send_replace(ServerState::Down(reason));
     }
 

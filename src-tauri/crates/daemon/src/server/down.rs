@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Time limit for a restarted server to answer `initialize`.
-pub(super) const GREETING_BOUND: Duration = Duration::from_secs(30);
+pub(super) const INITIALIZE_BOUND: Duration = Duration::from_secs(30);
 
 /// Reason why a server is not running.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -22,13 +22,13 @@ pub enum DownReason {
     Ended(Arc<ServerExit>),
     /// After a restart, it rejected the client's `initialize`.
     #[error("it refused the greeting: {0}")]
-    GreetingRefused(String),
+    InitializeRejected(String),
     /// It kept creating autostart files.
     #[error("it was stopped, and is not started again in this session, because {0}")]
     Recreates(String),
     /// After a restart, it did not answer `initialize`.
-    #[error("it did not answer the greeting within {n} s", n = GREETING_BOUND.as_secs())]
-    GreetingUnanswered,
+    #[error("it did not answer the greeting within {n} s", n = INITIALIZE_BOUND.as_secs())]
+    InitializeUnanswered,
 }
 
 impl From<ServerStartError> for DownReason {

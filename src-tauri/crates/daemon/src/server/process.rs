@@ -106,13 +106,13 @@ pub(super) struct Start<'a> {
     /// Read-only paths in folders that we do not watch.
     pub(super) closed: BTreeMap<CanonicalPath, Vec<String>>,
     /// Connection parameters of a remote server.
-    pub(super) way: Option<RemoteWay>,
+    pub(super) transport: Option<RemoteTransport>,
     /// Checks that data under the server's name belongs to it. `None` for a mere inspection.
     pub(super) gate: Option<&'a IdentityGate>,
 }
 
 /// Connection parameters of a remote server.
-pub(super) struct RemoteWay {
+pub(super) struct RemoteTransport {
     /// Opens connections.
     pub(super) dialer: Dialer,
     /// Memory budget for its messages.
@@ -264,7 +264,8 @@ impl Drop for Killer {
 pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result<Process, ServerStartError> {
     if let Some(server) = &start.server.remote {
         start.admitted(None).await?;
-        let RemoteWay { dialer, memory, waited_for } = start.way.ok_or(ServerStartError::NoWay)?;
+        let RemoteTransport { dialer, memory, waited_for } =
+            start.transport.ok_or(ServerStartError::NoTransport)?;
         return remote::start(RemoteStart {
             server,
             secrets: &start.programs.secrets,
@@ -307,7 +308,7 @@ async fn run(containment: &Containment, start: Start<'_>) -> Result<Process, Ser
         Containment::Native(profile, view) => native::start(profile, *view, start).await,
         Containment::Srt(profile, dir) => srt::start(profile, dir, start).await,
         Containment::Plain => plain::start(start).await,
-        Containment::Remote => Err(ServerStartError::NoWay),
+        Containment::Remote => Err(ServerStartError::NoTransport),
     }
 }
 

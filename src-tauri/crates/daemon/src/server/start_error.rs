@@ -60,7 +60,7 @@ pub enum ServerStartError {
     Remote(#[from] RemoteError),
     /// The server is remote, and no connection parameters were given.
     #[error("it runs elsewhere, and there is no way to it here")]
-    NoWay,
+    NoTransport,
     /// Its directory cannot be created.
     #[error(transparent)]
     Directory(#[from] HomeError),

@@ -16,7 +16,7 @@ use super::queue::QueuePlace;
 use super::tool_call::ToolCall;
 use super::{Session, blocked, tasks};
 use asking::{Escalated, ask};
-pub(super) use forwarding::Together;
+pub(super) use forwarding::CallBatch;
 use forwarding::{forward, forward_alone};
 use futures_util::FutureExt;
 use ironcurtain_audit::{CallResult, Entry};
@@ -54,7 +54,7 @@ pub(super) async fn handle_call(
     ticket: Ticket,
     (method, params): (&str, Option<&RawValue>),
     budget: MemoryShare,
-    together: &mut Together,
+    batch: &mut CallBatch,
 ) {
     let tool = match ToolCall::read(JudgedRequest::parse(method), params) {
         Ok(tool) => tool,
@@ -65,26 +65,26 @@ pub(super) async fn handle_call(
     if session.is_paused() {
         return session.deny_paused(&call).await;
     }
-    let Judged { verdict, inspected, by } = judged(session, &call.tool, together).await;
+    let Judged { verdict, inspected, by } = judged(session, &call.tool, batch).await;
     match verdict {
         Verdict::Allow(permit) => {
             let authorization = session.authorize(permit, inspected, &by, Vec::new());
             let stands = || session.reaches_no_more(&authorization) && session.shows(&authorization);
             let at_once = |_: &ServerConnection| stands() && session.queue.is_empty();
             if let Some(connection) = session.server.ready_now().filter(at_once) {
-                return together.add(session, call, authorization, connection);
+                return batch.add(session, call, authorization, connection);
             }
-            together.forward(session).await;
+            batch.forward(session).await;
             let place = session.queue.stand();
             spawn(session, call, |s, c| wait_in_line(s, c, authorization, place));
         }
         Verdict::Escalate(escalation) => {
-            together.forward(session).await;
+            batch.forward(session).await;
             let escalated = Escalated { escalation, inspected, snapshot: by.snapshot };
             spawn(session, call, |s, c| ask(s, c, escalated));
         }
         Verdict::Deny(denial) => {
-            together.forward(session).await;
+            batch.forward(session).await;
             session.deny(&call, &inspected, denial, &by.snapshot).await;
         }
     }
@@ -99,12 +99,12 @@ struct Decided {
 }
 
 /// Judges a call. If judging has to wait for git, the batch so far is forwarded first.
-async fn judged(session: &Arc<Session>, tool: &ToolCall, together: &mut Together) -> Judged {
+async fn judged(session: &Arc<Session>, tool: &ToolCall, batch: &mut CallBatch) -> Judged {
     let mut judging = std::pin::pin!(session.judge(tool, &[]));
     if let Some(judged) = judging.as_mut().now_or_never() {
         return judged;
     }
-    together.forward(session).await;
+    batch.forward(session).await;
     judging.await
 }
 

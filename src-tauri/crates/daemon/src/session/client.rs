@@ -2,13 +2,13 @@
 //!
 //! - INVARIANT: a message without an id is forwarded only if it is a notification of the protocol, and only after `initialize`.
 
-use super::call::{Together, handle_call};
+use super::call::{CallBatch, handle_call};
 use super::in_flight::Ticket;
-use super::passing::{Rejection, pass_on_record, passes, passes_when_paused};
+use super::passthrough::{Rejection, pass_on_record, passes, passes_when_paused};
 use super::refusal::denied;
 use super::tasks::TaskRequest;
 use super::tool_call::CALL;
-use super::{Session, echo, greeting, notices};
+use super::{Session, echo, initialize, notices};
 use crate::server::DownReason;
 use ironcurtain_consent::Stop;
 use ironcurtain_mcp::client::{ClientMessage, ClientReader, ClientVersion};
@@ -74,14 +74,14 @@ pub(super) async fn read(session: &Arc<Session>, mut lines: ClientReader) -> Rea
         let line = match said {
             ClientMessage::Line(line) => line,
             ClientMessage::Refused(refused) => {
-                session.refused_at_the_edge(&refused).await;
+                session.record_refused(&refused).await;
                 continue;
             }
         };
-        let mut together = Together::default();
+        let mut calls = CallBatch::default();
         let (mut next, mut left) = (Some(line), MOST_TOGETHER);
         while let Some(line) = next {
-            if take(session, line, &mut together).await.is_break() {
+            if take(session, line, &mut calls).await.is_break() {
                 session.note(format!("the session was ended: {}", echo::WHY));
                 return ReadEnd::HearsItself;
             }
@@ -89,15 +89,15 @@ pub(super) async fn read(session: &Arc<Session>, mut lines: ClientReader) -> Rea
             let goes_on = left > 0 && session.unread.available_permits() > 0;
             next = if goes_on { lines.next_now() } else { None };
         }
-        together.forward(session).await;
+        calls.forward(session).await;
     }
 }
 
 /// Processes a line; breaks if the client echoes our messages.
-async fn take(session: &Arc<Session>, line: Line, together: &mut Together) -> ControlFlow<()> {
+async fn take(session: &Arc<Session>, line: Line, calls: &mut CallBatch) -> ControlFlow<()> {
     match line {
         Line::Whole(line, _) if line.iter().all(u8::is_ascii_whitespace) => ControlFlow::Continue(()),
-        Line::Whole(line, share) => handle_line(session, line, share.map(Arc::new), together).await,
+        Line::Whole(line, share) => handle_line(session, line, share.map(Arc::new), calls).await,
         Line::TooLong { length, head } => {
             let text = format!("the message has {length} bytes; at most {MAX_LINE_BYTES} are taken");
             passed_over(session, &head, &text).await;
@@ -121,12 +121,12 @@ async fn handle_line(
     session: &Arc<Session>,
     line: Vec<u8>,
     budget: MemoryShare,
-    together: &mut Together,
+    calls: &mut CallBatch,
 ) -> ControlFlow<()> {
     let batch = if session.has_batches.load(Ordering::Relaxed) { members(&line) } else { None };
-    let Some(batch) = batch else { return handle_message(session, line, budget, together).await };
+    let Some(batch) = batch else { return handle_message(session, line, budget, calls).await };
     for message in batch {
-        handle_message(session, message.get().as_bytes().to_vec(), budget.clone(), together).await?;
+        handle_message(session, message.get().as_bytes().to_vec(), budget.clone(), calls).await?;
     }
     ControlFlow::Continue(())
 }
@@ -135,12 +135,12 @@ async fn handle_message(
     session: &Arc<Session>,
     line: Vec<u8>,
     budget: MemoryShare,
-    together: &mut Together,
+    calls: &mut CallBatch,
 ) -> ControlFlow<()> {
     let incoming = Incoming::parse(&line);
     if !matches!(&incoming, Ok(Incoming::Request { method, .. }) if method == CALL) {
         // The message may be about a call of the same batch.
-        together.forward(session).await;
+        calls.forward(session).await;
     }
     let is_asked = matches!(incoming, Ok(Incoming::Request { .. } | Incoming::Notification { .. }));
     if !is_asked && session.echo.lock().unwrap_or_else(PoisonError::into_inner).hears_itself(&line) {
@@ -150,7 +150,7 @@ async fn handle_message(
         Ok(Incoming::Request { id, method, params }) => {
             // Everything needed was copied.
             drop(line);
-            handle_request(session, id, &method, params, budget, together).await
+            handle_request(session, id, &method, params, budget, calls).await
         }
         Ok(Incoming::Notification { method, params }) => {
             handle_notification(session, &method, params.as_deref(), budget).await
@@ -184,7 +184,7 @@ async fn handle_request(
     method: &str,
     params: Option<Box<RawValue>>,
     budget: MemoryShare,
-    together: &mut Together,
+    calls: &mut CallBatch,
 ) {
     let Some(ticket) = session.in_flight.enter(&id) else {
         let text = format!("the id {} is in use by a request that has no answer yet", id.as_json());
@@ -196,7 +196,7 @@ async fn handle_request(
     match method {
         "ping" => session.finish(&ticket, result_line(&id, &serde_json::Map::new())),
         "initialize" => initialize(session, ticket, params.as_deref()),
-        _ if !session.greeted.load(Ordering::Relaxed) => {
+        _ if !session.is_initialized.load(Ordering::Relaxed) => {
             let problem = (ErrorCode::INVALID_REQUEST, "the first request must be `initialize`");
             session.reject(&ticket, request, Rejection::Malformed, problem).await;
         }
@@ -205,7 +205,7 @@ async fn handle_request(
             session.reject(&ticket, request, Rejection::Paused, problem).await;
         }
         _ if method == CALL || JudgedRequest::parse(method).is_some() => {
-            handle_call(session, ticket, request, budget, together).await
+            handle_call(session, ticket, request, budget, calls).await
         }
         _ if passes(method) => pass_on_record(session, ticket, request, budget).await,
         _ => {
@@ -219,28 +219,28 @@ async fn handle_request(
 
 fn initialize(session: &Arc<Session>, ticket: Ticket, params: Option<&RawValue>) {
     let is_remote = session.config.remote.is_some();
-    let greeting = match greeting::rewrite(params, session.offers_sampling(), is_remote) {
-        Ok(greeting) => greeting,
+    let request = match initialize::rewrite(params, session.offers_sampling(), is_remote) {
+        Ok(request) => request,
         Err(problem) => {
             return session.fail(&ticket, ErrorCode::INVALID_PARAMS, &problem.to_string());
         }
     };
-    if session.greeted.swap(true, Ordering::Relaxed) {
+    if session.is_initialized.swap(true, Ordering::Relaxed) {
         return session.fail(&ticket, ErrorCode::INVALID_REQUEST, "the session is initialized already");
     }
-    *session.principal.says_it_is.lock().unwrap_or_else(PoisonError::into_inner) = greeting.says_it_is;
-    session.client_takes.send_replace(greeting.takes);
-    session.client_roots.declare(greeting.has_roots);
+    *session.principal.says_it_is.lock().unwrap_or_else(PoisonError::into_inner) = request.says_it_is;
+    session.client_takes.send_replace(request.takes);
+    session.client_roots.declare(request.has_roots);
     session.services.changed();
     let waiting = Arc::downgrade(session);
     let answered = move |outcome: Result<Response, DownReason>, held| {
         let Some(session) = waiting.upgrade() else { return };
         match &outcome {
             Ok(Response::Result(result)) => {
-                session.has_batches.store(greeting::has_batches(result), Ordering::Relaxed);
+                session.has_batches.store(initialize::has_batches(result), Ordering::Relaxed);
             }
             // The client may retry.
-            Ok(Response::Error(_)) | Err(_) => session.greeted.store(false, Ordering::Relaxed),
+            Ok(Response::Error(_)) | Err(_) => session.is_initialized.store(false, Ordering::Relaxed),
         }
         match outcome {
             Ok(response) => drop(session.pass_on(&ticket, ServerAnswer::Response(response), held)),
@@ -250,7 +250,7 @@ fn initialize(session: &Arc<Session>, ticket: Ticket, params: Option<&RawValue>)
             }
         }
     };
-    session.server.greet(greeting.params, Box::new(answered));
+    session.server.initialize(request.params, Box::new(answered));
 }
 
 async fn handle_notification(
@@ -265,7 +265,7 @@ async fn handle_notification(
         session.dropped(&text).await;
         return session.note(text);
     }
-    if !session.greeted.load(Ordering::Relaxed) {
+    if !session.is_initialized.load(Ordering::Relaxed) {
         return session.note(format!("a notification before the greeting was dropped: {method}"));
     }
     match method {
@@ -389,7 +389,7 @@ impl Session {
             return;
         };
         let Ok(id) = Id::try_from(&*cancelled.request_id) else { return };
-        let Some(call) = self.in_flight.take_back(&id) else { return };
+        let Some(call) = self.in_flight.cancel(&id) else { return };
         self.abandon(&id, &call, "the client took the call back").await;
         if let Some(at_server) = call.at_server {
             // The reason would be client text that nobody has reviewed.

@@ -80,7 +80,7 @@ impl Requests {
     }
 
     /// Removes the request that currently has this id.
-    pub(super) fn take_back(&self, id: &Id) -> Option<InFlight> {
+    pub(super) fn cancel(&self, id: &Id) -> Option<InFlight> {
         let mut table = self.table();
         let request = table.open.remove(id).map(|(_, request)| request);
         if table.open.is_empty() {
@@ -121,7 +121,7 @@ mod tests {
         let old = requests.enter(&id).unwrap();
         assert_eq!(requests.enter(&id), None);
         assert!(requests.update(&old, |request| request.tool = Some("old".to_owned())));
-        assert_eq!(requests.take_back(&id).unwrap().tool.as_deref(), Some("old"));
+        assert_eq!(requests.cancel(&id).unwrap().tool.as_deref(), Some("old"));
 
         let new = requests.enter(&id).unwrap();
         assert!(!requests.update(&old, |request| request.tool = Some("old".to_owned())));

@@ -1,8 +1,8 @@
 //! Opens a session: creates its directory and its server.
 
+use super::handover::{ClientState, SessionHandover};
 use super::in_flight::Requests;
 use super::issued::Issued;
-use super::moving::{ClientState, MovedSession};
 use super::one_time::OneTimeGrants;
 use super::queue::CallQueue;
 use super::serve::Opened;
@@ -56,7 +56,7 @@ pub enum SessionError {
 }
 
 /// Parameters for opening a session.
-pub struct Beginning {
+pub struct SessionOptions {
     /// The client that calls.
     pub client: Client,
     /// Configuration of the server.
@@ -64,7 +64,7 @@ pub struct Beginning {
     /// Name of the connection, if several sessions share one.
     pub connection: Option<String>,
     /// State handed over by another trusted process, if the session continues here.
-    pub moved: Option<MovedSession>,
+    pub moved: Option<SessionHandover>,
 }
 
 impl Session {
@@ -72,8 +72,8 @@ impl Session {
     ///
     /// # Errors
     /// Returns [`SessionError`] if nothing was started.
-    pub async fn open(services: Services, beginning: Beginning) -> Result<Opened, SessionError> {
-        let Beginning { client, server: config, connection, moved } = beginning;
+    pub async fn open(services: Services, options: SessionOptions) -> Result<Opened, SessionError> {
+        let SessionOptions { client, server: config, connection, moved } = options;
         let is_moved = moved.is_some();
         let state = moved.map_or_else(ClientState::new, |moved| Ok(moved.state))?;
         let ClientState { id, started_ms, takes, told, unread, version, .. } = state;
@@ -182,7 +182,7 @@ impl Session {
             echo: Mutex::default(),
             in_flight: Requests::default(),
             one_time: OneTimeGrants::default(),
-            greeted: AtomicBool::new(state.greeted),
+            is_initialized: AtomicBool::new(state.greeted),
             has_batches: AtomicBool::new(state.has_batches),
             tasks: Tasks::default(),
             issued: Issued::default(),

@@ -79,7 +79,7 @@ impl Opened {
                 }
                 ReadEnd::HearsItself => Ending::Cut(echo::WHY),
                 ReadEnd::TakenOver { unread: Some(unread), version }
-                    if can_move && session.moves(&unread, &*version).await =>
+                    if can_move && session.hand_over(&unread, &*version).await =>
                 {
                     Ending::Moved
                 }

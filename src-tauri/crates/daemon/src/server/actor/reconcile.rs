@@ -272,8 +272,8 @@ impl Actor {
 
     /// Returns `true` if the running process was notified that the client is initialized.
     fn is_initialized(&self) -> bool {
-        self.running.as_ref().is_some_and(|running| running.greeting.is_welcome())
-            && self.told.is_initialized()
+        self.running.as_ref().is_some_and(|running| running.handshake.is_complete())
+            && self.replay.is_initialized()
     }
 
     /// Marks the server as ready to take calls.

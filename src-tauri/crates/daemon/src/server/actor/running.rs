@@ -3,7 +3,7 @@
 use super::stderr_tail::StderrTail;
 use crate::server::control::SupervisorControl;
 use crate::server::process::ProcessHold;
-use crate::server::told::Greeted;
+use crate::server::replay::HandshakeOutcome;
 use ironcurtain_mcp::server::{Reading, ServerConnection};
 use ironcurtain_sandbox::ControlOp;
 use std::sync::Arc;
@@ -22,29 +22,29 @@ pub(super) struct Running {
     pub(super) reading: Reading,
     pub(super) stderr_tail: StderrTail,
     pub(super) pid: Option<u32>,
-    pub(super) greeting: Greeting,
+    pub(super) handshake: Handshake,
     /// Number of the `initialize` request that it received.
-    pub(super) greeted: Option<u64>,
+    pub(super) initialize_number: Option<u64>,
 }
 
 /// State of the handshake with a process.
 #[derive(Debug)]
-pub(super) enum Greeting {
+pub(super) enum Handshake {
     /// The client has not sent `initialize`, or sends it again.
     None,
     /// The process has not answered.
     Open {
-        outcome: oneshot::Receiver<Greeted>,
+        outcome: oneshot::Receiver<HandshakeOutcome>,
         /// `None` if the client can wait indefinitely.
         deadline: Option<Instant>,
         /// Set while the process was only probed for its protocol version.
         is_probed: Arc<AtomicBool>,
     },
     /// The process has answered.
-    Welcome,
+    Complete,
 }
 
-impl Greeting {
+impl Handshake {
     pub(super) fn is_open(&self) -> bool {
         matches!(self, Self::Open { .. })
     }
@@ -53,8 +53,8 @@ impl Greeting {
         matches!(self, Self::Open { is_probed, .. } if is_probed.load(Ordering::Relaxed))
     }
 
-    pub(super) fn is_welcome(&self) -> bool {
-        matches!(self, Self::Welcome)
+    pub(super) fn is_complete(&self) -> bool {
+        matches!(self, Self::Complete)
     }
 }
 
@@ -102,24 +102,24 @@ pub(super) async fn uncovered(check: Option<Arc<Notify>>) {
 #[derive(Debug)]
 pub(super) enum News {
     /// The handshake succeeded or failed.
-    Greeted(Greeted),
+    Handshake(HandshakeOutcome),
     /// The output was closed.
     Ended,
 }
 
 /// Waits for the next event; pends forever if no process runs.
 pub(super) async fn news(running: Option<&mut Running>) -> News {
-    let Some(Running { reading, greeting, .. }) = running else { return std::future::pending().await };
+    let Some(Running { reading, handshake, .. }) = running else { return std::future::pending().await };
     tokio::select! {
-        outcome = greeted(greeting) => News::Greeted(outcome),
+        outcome = handshake_outcome(handshake) => News::Handshake(outcome),
         // The connection is over, whether reading failed or ended.
         _ = &mut reading.ended => News::Ended,
     }
 }
 
 /// Waits for the outcome of the handshake; pends forever if none is pending.
-async fn greeted(greeting: &mut Greeting) -> Greeted {
-    let Greeting::Open { outcome, deadline, .. } = greeting else { return std::future::pending().await };
+async fn handshake_outcome(handshake: &mut Handshake) -> HandshakeOutcome {
+    let Handshake::Open { outcome, deadline, .. } = handshake else { return std::future::pending().await };
     let late = async {
         match *deadline {
             Some(deadline) => tokio::time::sleep_until(deadline).await,
@@ -127,7 +127,7 @@ async fn greeted(greeting: &mut Greeting) -> Greeted {
         }
     };
     tokio::select! {
-        outcome = outcome => outcome.unwrap_or(Greeted::Failed),
-        () = late => Greeted::Unanswered,
+        outcome = outcome => outcome.unwrap_or(HandshakeOutcome::Failed),
+        () = late => HandshakeOutcome::Unanswered,
     }
 }

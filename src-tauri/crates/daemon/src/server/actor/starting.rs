@@ -1,12 +1,12 @@
 //! Starts a server process with its mounts.
 
-use super::running::{Greeting, Running};
+use super::running::{Handshake, Running};
 use super::stderr_tail::StderrTail;
 use super::{Actor, DownReason, STEADY, ServerState};
 use crate::autostart::WatchedServer;
 use crate::network::ServesNetwork;
 use crate::server::mounted::Mounted;
-use crate::server::process::{self, Process, ProcessHold, RemoteWay, Start, Watch};
+use crate::server::process::{self, Process, ProcessHold, RemoteTransport, Start, Watch};
 use crate::server::roots::ViewedRoots;
 use crate::server::start_error::ServerStartError;
 use ironcurtain_grants::mounts::{Need, united};
@@ -63,7 +63,7 @@ impl Actor {
             network,
             needs,
             watch,
-            way: o.network.as_deref().map(|network| RemoteWay {
+            transport: o.network.as_deref().map(|network| RemoteTransport {
                 dialer: network.dialer(),
                 memory: o.memory.clone(),
                 waited_for: Some(o.waited_for.clone()),
@@ -99,11 +99,18 @@ impl Actor {
             }
             ProcessHold::Plain { .. } | ProcessHold::Remote(_) => Vec::new(),
         };
-        let mut running =
-            Running { connection, hold, reading, stderr_tail, pid, greeting: Greeting::None, greeted: None };
+        let mut running = Running {
+            connection,
+            hold,
+            reading,
+            stderr_tail,
+            pid,
+            handshake: Handshake::None,
+            initialize_number: None,
+        };
         self.record(format!("the server {} started", self.options.server.name)).await;
-        self.greet(&mut running);
-        if let Greeting::None = running.greeting {
+        self.initialize(&mut running);
+        if let Handshake::None = running.handshake {
             let connection = running.connection.clone();
             self.state.send_replace(ServerState::Up { connection, pid, ready: false });
         }

@@ -3,7 +3,7 @@
 //! - A program that another server can write is refused.
 //! - Its writable folders are watched for autostart files, as in a session; any that it leaves behind is quarantined.
 
-use super::{Containment, Process, RemoteWay, Start, start};
+use super::{Containment, Process, RemoteTransport, Start, start};
 use crate::autostart::{LoneWatch, rules};
 use crate::containment::{Profile, ServerPrograms, Surroundings};
 use crate::network::{ServesNetwork, dialer_off_record};
@@ -63,7 +63,7 @@ pub async fn start_alone(
         Containment::Native(profile, view) => watch(profile, *view, &needs, around)?,
         Containment::Srt(..) | Containment::Plain | Containment::Remote => (None, BTreeMap::new()),
     };
-    let way = server.remote.as_ref().map(|remote| RemoteWay {
+    let transport = server.remote.as_ref().map(|remote| RemoteTransport {
         dialer: dialer_off_record(&server.name, remote.rules().unwrap_or_default()),
         memory: Memory::new(ALONE_MIB, ALONE_MIB).allowance(1),
         waited_for: None,
@@ -77,7 +77,7 @@ pub async fn start_alone(
         needs: &needs,
         watch: None,
         closed,
-        way,
+        transport,
         gate: None,
     };
     Ok(LoneProcess { process: start(containment, start_it).await?, watch })

@@ -2,7 +2,7 @@
 //!
 //! - INVARIANT: only [`send`] sends a call, and it needs the permit and the audit entry of the decision. If the entry cannot be
 //!   written, the call is not sent.
-//! - Calls that arrive in one batch are recorded and sent together, in order.
+//! - Calls that arrive in one batch are recorded and sent batch, in order.
 
 use super::Call;
 use super::record::allowed_by;
@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 
 /// Calls of one batch that need no task of their own to wait for the response.
 #[derive(Default)]
-pub(in crate::session) struct Together(Vec<(Pending, Box<Ready>)>);
+pub(in crate::session) struct CallBatch(Vec<(Pending, Box<Ready>)>);
 
 /// Call that is sent as soon as its decision is recorded.
 struct Ready {
@@ -31,7 +31,7 @@ struct Ready {
     connection: ServerConnection,
 }
 
-impl Together {
+impl CallBatch {
     /// Adds a call, or fails if it cannot be serialized.
     pub(super) fn add(
         &mut self,

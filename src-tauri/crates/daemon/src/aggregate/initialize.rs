@@ -33,7 +33,7 @@ impl Unanswered {
 
 impl Aggregate {
     /// Stores a server's response to `initialize`.
-    pub(super) fn greeted_by(&mut self, upstream: u64, mut result: Fields) {
+    pub(super) fn initialized_by(&mut self, upstream: u64, mut result: Fields) {
         let capabilities = result.get("capabilities").and_then(|raw| serde_json::from_str(raw.get()).ok());
         let says = result.take("instructions").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
         let says = says.map(|says| visible::head(says.trim(), LONGEST)).filter(|says| !says.is_empty());
@@ -41,31 +41,33 @@ impl Aggregate {
             let says = says.map(Arc::from);
             self.state.services.instructions.remember(&of.config.command_line(), says);
         }
-        self.welcomed.push((upstream, capabilities.unwrap_or_default()));
+        self.initialized_upstreams.push((upstream, capabilities.unwrap_or_default()));
     }
 
     /// Answers the client's `initialize` when it is due, and marks the servers that have responded as up.
-    pub(super) fn settle_greeting(&mut self) {
+    pub(super) fn settle_initialize(&mut self) {
         if let Some(unanswered) = &self.unanswered {
             let is_unknown = self.upstreams.values().any(|of| {
                 of.phase == Phase::Coming
                     && self.state.services.instructions.of(&of.config.command_line()).is_none()
-                    && !self.welcomed.iter().any(|(upstream, _)| *upstream == of.number)
+                    && !self.initialized_upstreams.iter().any(|(upstream, _)| *upstream == of.number)
             });
             if is_unknown && Instant::now() < unanswered.until {
                 return;
             }
-            self.answer_greeting();
+            self.answer_initialize();
         }
-        for (upstream, capabilities) in std::mem::take(&mut self.welcomed) {
+        for (upstream, capabilities) in std::mem::take(&mut self.initialized_upstreams) {
             self.to_upstream(upstream, notification_line("notifications/initialized", None), None);
             self.came(upstream, capabilities);
         }
     }
 
     /// Answers the client's `initialize`, if that has not happened.
-    pub(super) fn answer_greeting(&mut self) {
-        let (Some(greeting), Some(Unanswered { id, .. })) = (&self.greeting, self.unanswered.take()) else {
+    pub(super) fn answer_initialize(&mut self) {
+        let (Some(greeting), Some(Unanswered { id, .. })) =
+            (&self.initialize_request, self.unanswered.take())
+        else {
             return;
         };
         let known = &self.state.services.instructions;
@@ -85,7 +87,7 @@ impl Aggregate {
     }
 
     /// Returns the time at which the response is due.
-    pub(super) fn greeting_waits_until(&self) -> Option<Instant> {
+    pub(super) fn initialize_waits_until(&self) -> Option<Instant> {
         self.unanswered.as_ref().map(|unanswered| unanswered.until)
     }
 }

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 
 /// State of a connection on its way to another trusted process.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct MovedAggregate {
+pub(crate) struct AggregateHandover {
     pub(super) id: String,
     client: String,
     profile: Option<String>,
@@ -28,7 +28,7 @@ pub(crate) struct MovedAggregate {
     pub(super) level: Option<Box<RawValue>>,
     pub(super) tasks: HashMap<String, String>,
     /// Sessions by server name.
-    pub(super) upstreams: BTreeMap<String, MovedUpstream>,
+    pub(super) upstreams: BTreeMap<String, UpstreamHandover>,
     pub(super) version: ClientVersion,
     /// Client bytes to process first, starting at a message boundary.
     #[serde(with = "as_base64")]
@@ -37,13 +37,13 @@ pub(crate) struct MovedAggregate {
 
 /// Session that is handed over with its connection.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct MovedUpstream {
+pub(super) struct UpstreamHandover {
     pub(super) ticket: String,
     /// Capabilities of the server, which does not repeat the handshake.
     pub(super) capabilities: Fields,
 }
 
-impl MovedAggregate {
+impl AggregateHandover {
     /// Returns the state of a new connection with this id.
     pub(super) fn none(id: String) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl MovedAggregate {
 
 impl Aggregate {
     /// Hands the connection over to the trusted process that replaces this one. Returns `false` if that fails.
-    pub(super) async fn moves(
+    pub(super) async fn hand_over(
         &mut self,
         (unread, version): (&[u8], &(dyn Fn() -> ClientVersion + Send + Sync)),
         events: &mut mpsc::UnboundedReceiver<FromUpstream>,
@@ -105,14 +105,14 @@ impl Aggregate {
         private_dir(&sessions.join(&self.id)).map_err(io::Error::other)?;
         let upstreams = std::mem::take(&mut self.tickets).into_iter().filter_map(|(server, ticket)| {
             let capabilities = self.upstreams.get(&server)?.capabilities.clone();
-            Some((server, MovedUpstream { ticket, capabilities }))
+            Some((server, UpstreamHandover { ticket, capabilities }))
         });
-        let moved = MovedAggregate {
+        let moved = AggregateHandover {
             upstreams: upstreams.collect(),
             id: self.id.clone(),
             client: self.client.key.clone(),
             profile: self.profile.clone(),
-            greeting: self.greeting.as_ref().map(|greeting| greeting.params.clone()),
+            greeting: self.initialize_request.as_ref().map(|greeting| greeting.params.clone()),
             level: self.level.clone(),
             tasks: self.tables.tasks().clone(),
             version,

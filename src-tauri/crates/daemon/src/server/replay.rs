@@ -17,17 +17,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const MOST_SUBSCRIPTIONS: usize = 1000;
 
 /// Receives the response to the client's `initialize`, or why there is none.
-pub type OnGreeted = Box<dyn FnOnce(Result<Response, DownReason>, MemoryShare) + Send>;
+pub type InitializeCallback = Box<dyn FnOnce(Result<Response, DownReason>, MemoryShare) + Send>;
 
 /// Outcome of a handshake.
 #[derive(Debug)]
-pub(super) enum Greeted {
+pub(super) enum HandshakeOutcome {
     /// The server accepted it.
-    Welcome,
+    Accepted,
     /// The server rejected it, and the client has the error.
-    Refused,
+    Rejected,
     /// A restarted server rejected it with this error.
-    RefusedAgain(String),
+    RejectedAfterRestart(String),
     /// The process exited first.
     Failed,
     /// A restarted server did not answer.
@@ -36,15 +36,15 @@ pub(super) enum Greeted {
 
 /// State shared by the handle and the actor.
 #[derive(Clone, Default)]
-pub(super) struct Told(Arc<Mutex<Parts>>);
+pub(super) struct Replay(Arc<Mutex<Parts>>);
 
 #[derive(Default)]
 struct Parts {
     greeting: Option<Box<RawValue>>,
     /// Number of `initialize` requests that the client has sent.
     number: u64,
-    /// Callback of the client, while it waits.
-    waits: Option<OnGreeted>,
+    /// Callback of the client, while it waiting.
+    waiting: Option<InitializeCallback>,
     initialized: Option<Vec<u8>>,
     level: Option<Box<RawValue>>,
     subscriptions: BTreeMap<String, Box<RawValue>>,
@@ -52,7 +52,7 @@ struct Parts {
 
 /// Client state that is passed on when the session is handed over.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct ToldState {
+pub struct ReplayState {
     greeting: Option<Box<RawValue>>,
     /// Notification line.
     initialized: Option<String>,
@@ -61,14 +61,14 @@ pub struct ToldState {
     subscriptions: BTreeMap<String, Box<RawValue>>,
 }
 
-impl From<ToldState> for Told {
-    fn from(state: ToldState) -> Self {
-        let ToldState { greeting, initialized, level, subscriptions } = state;
+impl From<ReplayState> for Replay {
+    fn from(state: ReplayState) -> Self {
+        let ReplayState { greeting, initialized, level, subscriptions } = state;
         let initialized = initialized.map(String::into_bytes);
         Self(Arc::new(Mutex::new(Parts {
             greeting,
             number: 0,
-            waits: None,
+            waiting: None,
             initialized,
             level,
             subscriptions,
@@ -76,17 +76,17 @@ impl From<ToldState> for Told {
     }
 }
 
-impl fmt::Debug for Told {
+impl fmt::Debug for Replay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Told").field("initialized", &self.is_initialized()).finish_non_exhaustive()
+        f.debug_struct("Replay").field("initialized", &self.is_initialized()).finish_non_exhaustive()
     }
 }
 
-impl Told {
+impl Replay {
     /// Returns a copy of the state, without the waiting client.
-    pub(super) fn state(&self) -> ToldState {
+    pub(super) fn state(&self) -> ReplayState {
         let parts = self.parts();
-        ToldState {
+        ReplayState {
             greeting: parts.greeting.clone(),
             initialized: parts.initialized.as_ref().map(|line| String::from_utf8_lossy(line).into_owned()),
             level: parts.level.clone(),
@@ -95,15 +95,15 @@ impl Told {
     }
 
     /// Stores the client's `initialize` parameters.
-    pub(super) fn greets(&self, params: Box<RawValue>, waits: OnGreeted) {
+    pub(super) fn initialize(&self, params: Box<RawValue>, waiting: InitializeCallback) {
         let mut parts = self.parts();
         parts.greeting = Some(params);
         parts.number += 1;
-        parts.waits = Some(waits);
+        parts.waiting = Some(waiting);
     }
 
     /// Returns the `initialize` parameters, once there are any, and their number.
-    pub(super) fn greeting(&self) -> Option<(Box<RawValue>, u64)> {
+    pub(super) fn initialize_params(&self) -> Option<(Box<RawValue>, u64)> {
         let parts = self.parts();
         Some((parts.greeting.clone()?, parts.number))
     }
@@ -113,18 +113,18 @@ impl Told {
         self.parts().number
     }
 
-    /// Returns `true` while the client waits for the response to its `initialize`.
+    /// Returns `true` while the client waiting for the response to its `initialize`.
     pub(super) fn is_awaited(&self) -> bool {
-        self.parts().waits.is_some()
+        self.parts().waiting.is_some()
     }
 
     /// Reports to a waiting client why its `initialize` has no response. The client may retry.
     pub(super) fn give_up(&self, why: &DownReason) {
         let mut parts = self.parts();
-        let Some(waits) = parts.waits.take() else { return };
+        let Some(waiting) = parts.waiting.take() else { return };
         parts.greeting = None;
         drop(parts);
-        waits(Err(why.clone()), None);
+        waiting(Err(why.clone()), None);
     }
 
     /// Handles a process's response to `initialize`: replays the rest of the state, calls `up`, then answers a waiting client.
@@ -134,30 +134,32 @@ impl Told {
         up: impl FnOnce(),
         answer: ServerAnswer,
         held: MemoryShare,
-    ) -> Greeted {
+    ) -> HandshakeOutcome {
         let response = match answer {
             ServerAnswer::Response(response) => response,
-            ServerAnswer::Failed(_) => return Greeted::Failed,
+            ServerAnswer::Failed(_) => return HandshakeOutcome::Failed,
         };
         let mut parts = self.parts();
-        let waits = parts.waits.take();
-        let greeted = match (&response, &waits) {
+        let waiting = parts.waiting.take();
+        let outcome = match (&response, &waiting) {
             (Response::Result(_), _) => {
-                parts.tell(connection);
-                Greeted::Welcome
+                parts.replay_to(connection);
+                HandshakeOutcome::Accepted
             }
             (Response::Error(_), Some(_)) => {
                 parts.greeting = None;
-                Greeted::Refused
+                HandshakeOutcome::Rejected
             }
-            (Response::Error(error), None) => return Greeted::RefusedAgain(error.get().to_owned()),
+            (Response::Error(error), None) => {
+                return HandshakeOutcome::RejectedAfterRestart(error.get().to_owned());
+            }
         };
         up();
         drop(parts);
-        if let Some(waits) = waits {
-            waits(Ok(response), held);
+        if let Some(waiting) = waiting {
+            waiting(Ok(response), held);
         }
-        greeted
+        outcome
     }
 
     /// Stores the client's `initialized` line, and forwards it to a process that has answered `initialize`.
@@ -206,7 +208,7 @@ impl Told {
 
 impl Parts {
     /// Replays the rest of the state to a process that has answered `initialize`.
-    fn tell(&self, connection: &ServerConnection) {
+    fn replay_to(&self, connection: &ServerConnection) {
         let Some(line) = &self.initialized else { return };
         connection.send_initialized(line);
         // The client already has the responses from the first time.

@@ -24,7 +24,7 @@ const LONGEST_VALUE: usize = 512;
 
 /// Parsed `initialize` request.
 #[derive(Debug)]
-pub(super) struct Greeting {
+pub(super) struct InitializeRequest {
     /// Parameters to forward.
     pub(super) params: Box<RawValue>,
     /// Name that the client claims, unverified.
@@ -50,7 +50,7 @@ pub(super) fn rewrite(
     params: Option<&RawValue>,
     offers_sampling: bool,
     is_remote: bool,
-) -> Result<Greeting, ParamsError> {
+) -> Result<InitializeRequest, ParamsError> {
     #[derive(Deserialize)]
     struct Info {
         name: String,
@@ -97,7 +97,7 @@ pub(super) fn rewrite(
         capabilities.set("roots", to_raw_value(&roots).map_err(ParamsError::Unwritable)?);
     }
     params.set("capabilities", to_raw_value(&capabilities).map_err(ParamsError::Unwritable)?);
-    Ok(Greeting {
+    Ok(InitializeRequest {
         params: to_raw_value(&params).map_err(ParamsError::Unwritable)?,
         says_it_is: info.map(|i| format!("{} {}", clipped(&i.name), clipped(&i.version)).trim().to_owned()),
         takes,
@@ -143,20 +143,20 @@ mod tests {
     #[test]
     fn roots_are_ours_sampling_is_gone_and_known_fields_stay() {
         let text = r#"{"protocolVersion":"2025-06-18","capabilities":{"sampling":{},"elicitation":{},"roots":{},"experimental":{"x":1.0}},"clientInfo":{"name":"claude","version":"2","note":"n"},"extra":[1]}"#;
-        let greeting = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false, false).unwrap();
+        let request = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false, false).unwrap();
         let expected = r#"{"protocolVersion":"2025-06-18","clientInfo":{"name":"claude","version":"2"},"capabilities":{"elicitation":{},"roots":{"listChanged":true}}}"#;
-        assert_eq!(greeting.params.get(), expected);
-        assert_eq!(greeting.says_it_is.as_deref(), Some("claude 2"));
-        assert_eq!(greeting.takes, HashSet::from(["elicitation/create".to_owned()]));
-        assert!(greeting.has_roots && rewrite(None, false, false).is_err());
+        assert_eq!(request.params.get(), expected);
+        assert_eq!(request.says_it_is.as_deref(), Some("claude 2"));
+        assert_eq!(request.takes, HashSet::from(["elicitation/create".to_owned()]));
+        assert!(request.has_roots && rewrite(None, false, false).is_err());
     }
 
     #[test]
     fn sampling_stays_where_it_is_offered_and_the_client_has_it() {
         let text = r#"{"capabilities":{"sampling":{"tools":{}},"roots":{"listChanged":true}}}"#;
         let raw = RawValue::from_string(text.to_owned()).unwrap();
-        let greeting = rewrite(Some(&raw), true, false).unwrap();
-        assert_eq!((greeting.params.get(), greeting.takes.contains(sampling::METHOD)), (text, true));
+        let request = rewrite(Some(&raw), true, false).unwrap();
+        assert_eq!((request.params.get(), request.takes.contains(sampling::METHOD)), (text, true));
         let without = RawValue::from_string(r#"{"capabilities":{}}"#.to_owned()).unwrap();
         assert!(!rewrite(Some(&without), true, false).unwrap().takes.contains(sampling::METHOD));
     }
@@ -164,25 +164,25 @@ mod tests {
     #[test]
     fn a_remote_server_is_told_of_no_roots() {
         let text = r#"{"capabilities":{"roots":{"listChanged":true},"elicitation":{}}}"#;
-        let greeting = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false, true).unwrap();
-        assert_eq!(greeting.params.get(), r#"{"capabilities":{"elicitation":{}}}"#);
+        let request = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false, true).unwrap();
+        assert_eq!(request.params.get(), r#"{"capabilities":{"elicitation":{}}}"#);
     }
 
     #[test]
     fn tasks_that_a_client_keeps_are_passed_on_but_for_sampling() {
         let text = r#"{"capabilities":{"tasks":{"list":{},"requests":{"sampling":{"createMessage":{}},"elicitation":{"create":{}}}}}}"#;
-        let greeting = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false, false).unwrap();
+        let request = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false, false).unwrap();
         let expected = r#"{"capabilities":{"tasks":{"list":{},"requests":{"elicitation":{"create":{}}}},"roots":{"listChanged":true}}}"#;
-        assert_eq!(greeting.params.get(), expected);
-        assert!(greeting.takes.contains("tasks/get") && !greeting.takes.contains("elicitation/create"));
+        assert_eq!(request.params.get(), expected);
+        assert!(request.takes.contains("tasks/get") && !request.takes.contains("elicitation/create"));
     }
 
     #[test]
     fn a_long_name_is_cut_where_people_see_it_and_not_passed_on() {
         let text = format!(r#"{{"clientInfo":{{"name":"{}","version":"2"}}}}"#, "n".repeat(1000));
-        let greeting = rewrite(Some(&RawValue::from_string(text).unwrap()), false, false).unwrap();
+        let request = rewrite(Some(&RawValue::from_string(text).unwrap()), false, false).unwrap();
         let expected = format!("{} … (900 characters more) 2", "n".repeat(100));
-        assert_eq!(greeting.says_it_is, Some(expected));
-        assert!(!greeting.params.get().contains(&"n".repeat(100)));
+        assert_eq!(request.says_it_is, Some(expected));
+        assert!(!request.params.get().contains(&"n".repeat(100)));
     }
 }

@@ -6,7 +6,7 @@
 //! - The state file lies in the session directory, which only we can write. Its ticket works once.
 
 use super::Session;
-use crate::server::ToldState;
+use crate::server::ReplayState;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use ironcurtain_audit::clock::now_ms;
@@ -42,7 +42,7 @@ const LONGEST: u64 = 256 << 20;
 
 /// State of a session on its way to another trusted process.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct MovedSession {
+pub struct SessionHandover {
     client: String,
     server: String,
     pub(super) state: ClientState,
@@ -61,7 +61,7 @@ pub(super) struct ClientState {
     pub(super) greeted: bool,
     pub(super) has_batches: bool,
     pub(super) paused: bool,
-    pub(super) told: ToldState,
+    pub(super) told: ReplayState,
     pub(super) version: ClientVersion,
     /// Bytes of the client to process first, starting at a message boundary.
     #[serde(with = "as_base64")]
@@ -80,7 +80,7 @@ impl ClientState {
             greeted: false,
             has_batches: false,
             paused: false,
-            told: ToldState::default(),
+            told: ReplayState::default(),
             version: ClientVersion::Open,
             unread: Vec::new(),
         })
@@ -98,7 +98,7 @@ pub enum TicketError {
     Unreadable(#[from] io::Error),
 }
 
-impl MovedSession {
+impl SessionHandover {
     /// Redeems a ticket, which is invalid from then on.
     ///
     /// # Errors
@@ -162,7 +162,7 @@ pub(crate) fn take_kept<T: DeserializeOwned>(
 impl Session {
     /// Hands the session over to the trusted process that replaces this one, and notifies the shim. Returns `false` if that
     /// fails.
-    pub(super) async fn moves(
+    pub(super) async fn hand_over(
         &self,
         unread: &[u8],
         version: &(dyn Fn() -> ClientVersion + Send + Sync),
@@ -173,7 +173,7 @@ impl Session {
             self.reply(error_line(Some(id), ErrorCode::INTERNAL_ERROR.0, CUT_OFF));
         }
         self.answers_are_out(ANSWERS_BOUND).await;
-        match self.write_moved(unread, version()) {
+        match self.write_handover(unread, version()) {
             // Sending fails only if the shim has disconnected.
             Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }.into()).is_ok(),
             Err(problem) => {
@@ -184,23 +184,23 @@ impl Session {
     }
 
     /// Stores what another trusted process needs to continue, and returns the ticket.
-    fn write_moved(&self, unread: &[u8], version: ClientVersion) -> io::Result<String> {
+    fn write_handover(&self, unread: &[u8], version: ClientVersion) -> io::Result<String> {
         let state = ClientState {
             id: self.id.clone(),
             started_ms: self.started_ms,
             says_it_is: self.principal.says_it_is.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             takes: self.client_takes.borrow().clone(),
             has_roots: self.client_roots.is_declared(),
-            greeted: self.greeted.load(Ordering::Relaxed),
+            greeted: self.is_initialized.load(Ordering::Relaxed),
             has_batches: self.has_batches.load(Ordering::Relaxed),
             paused: self.is_paused(),
-            told: self.server.told(),
+            told: self.server.replay_state(),
             version,
             unread: unread.to_vec(),
         };
         let (client, server) = (self.principal.client.key.clone(), self.config.name.clone());
-        let moved = MovedSession { client, server, state };
-        Kept::keep(&self.services.home.sessions(), &self.id, moved)
+        let handover = SessionHandover { client, server, state };
+        Kept::keep(&self.services.home.sessions(), &self.id, handover)
     }
 }
 

@@ -238,7 +238,7 @@ impl Session {
     }
 
     /// Records that the protocol layer rejected a request.
-    pub(super) async fn refused_at_the_edge(&self, refused: &RefusedRequest) {
+    pub(super) async fn record_refused(&self, refused: &RefusedRequest) {
         let request = (refused.method.as_str(), refused.params.as_deref());
         self.turned_away(&refused.id, request, Rejection::Malformed, &refused.why).await;
     }
