@@ -129,7 +129,7 @@ fn a_wall_clock_that_is_set_forward_ends_a_quarter_of_an_hour_at_the_next_call_a
     assert_eq!(client.open(&secret).ok(), "secret");
     clock.is_set_by(DAY);
     // Nobody tells of this clock that it was set, as the kernel does of its own: the call itself finds out.
-    client.open(&secret).refused("what is granted, changed before the server got it");
+    client.open(&secret).refused("the permissions for it, changed before the server got it");
     asked(&mut machine, &mut client, &secret, "0").refused("the user denied this call");
     // It is over, whatever the clock says then.
     clock.is_set_by(0);

@@ -79,7 +79,7 @@ fn once_is_listed_while_the_call_is_under_way_and_ends_when_it_is_taken_back() {
     assert_eq!(world.revoke_only_grant(), [""; 0]);
     client.sneak(&secret).refused(MISSING);
     assert_eq!(world.grants(), []);
-    for what in ["a grant was taken back", "what was allowed once is closed: it was taken back"] {
+    for what in ["a grant was revoked", "what was allowed once is closed: it was revoked"] {
         let names = |line: &str| line.contains(what) && line.contains(secret.to_str().unwrap());
         eventually(what, BOUND, || world.log().lines().any(names));
     }
@@ -201,7 +201,7 @@ fn a_grant_whose_path_became_a_link_is_suspended_and_not_followed() {
     std::fs::rename(world.path("docs"), world.path("moved")).unwrap();
     assert_eq!(world.grants()[0].suspended.as_deref().map(|why| why.contains("does not exist")), Some(true));
     std::os::unix::fs::symlink(world.path("keys"), world.path("docs")).unwrap();
-    assert_eq!(world.grants()[0].suspended.as_deref().map(|why| why.contains("is a link now")), Some(true));
+    assert_eq!(world.grants()[0].suspended.as_deref().map(|why| why.contains("is now a symlink")), Some(true));
     world.person.asked();
     client.open(&world.path("docs/key.txt")).refused("the user denied this call");
     let asked = world.person.asked();

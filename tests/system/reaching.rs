@@ -133,7 +133,7 @@ fn a_path_that_the_server_could_never_be_shown_is_not_asked_for_and_says_what_wo
     rustix::fs::mkfifoat(rustix::fs::CWD, at("pipe"), rustix::fs::Mode::RWXU).unwrap();
     let mut client = world.connect("hostile");
     let special =
-        "because it is a device, a socket or a pipe, and those are shown to no sandboxed server; copy";
+        "because it is a device, a socket or a pipe, which no sandboxed server can use; copy";
     for name in ["socket", "pipe"] {
         client.open(&at(name)).refused(special);
     }

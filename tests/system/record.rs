@@ -247,7 +247,7 @@ fn a_client_that_talks_nonsense_does_not_fill_the_record() {
     client.plain("heard").ok();
     let decided = decided_of_others(&world);
     assert_eq!(decided.len(), 100);
-    assert!(decided[99].2.ends_with("; more like it are not put on record"), "{:?}", decided[99]);
+    assert!(decided[99].2.ends_with("; further ones are not recorded"), "{:?}", decided[99]);
 }
 
 /// The beginnings and the ends on record, and who was refused.

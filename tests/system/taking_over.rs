@@ -81,7 +81,7 @@ fn a_call_that_does_not_end_in_time_is_answered_and_the_session_goes_on() {
     eventually("it is under way", BOUND, || log(&place).contains("\"slow\""));
     let world = World::of(place, programs(), Person::default());
     assert!(headless.wait().success());
-    client.outcome(call).refused("moved to its app while this call was under way");
+    client.outcome(call).refused("moved to its app while this call was in flight");
     client.plain("now").ok();
     drop(world);
 }
@@ -136,7 +136,7 @@ fn only_the_ticket_of_a_moved_session_opens_it() {
         writeln!(stream, "{}", json!({ "version": 1, "purpose": { "session": shim } })).unwrap();
         let mut answer = String::new();
         BufReader::new(stream).read_line(&mut answer).unwrap();
-        assert!(answer.contains("no session waits for this ticket"), "{ticket}: {answer}");
+        assert!(answer.contains("this session has expired"), "{ticket}: {answer}");
     }
     assert_eq!(world.sessions().len(), 1);
 }

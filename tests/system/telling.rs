@@ -36,7 +36,7 @@ fn a_call_without_an_id_does_not_reach_a_server_that_would_do_it() {
     client.send(&progress());
     assert_eq!(told(&mut client), ["notifications/initialized", "notifications/progress"]);
     assert!(!file.exists());
-    in_log(&world, "a message without an id that is no notification of a client was dropped: tools/call");
+    in_log(&world, "dropped a message without an id that is not a client notification: tools/call");
     // The same as a request is judged, done and on record.
     client.call("scribble", json!({ "where": file })).ok();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "scribbled");
@@ -67,7 +67,7 @@ fn nothing_is_told_before_the_greeting() {
     eventually("the server", BOUND, || world.sessions().first().is_some_and(|s| s.server_pid.is_some()));
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     client.send(&progress());
-    in_log(&world, "a notification before the greeting was dropped: notifications/progress");
+    in_log(&world, "dropped a notification before `initialize`: notifications/progress");
     client.handshake();
     assert_eq!(told(&mut client), ["notifications/initialized"]);
 }

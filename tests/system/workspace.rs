@@ -184,13 +184,13 @@ fn what_a_client_may_not_name_is_refused_by_its_reason_and_asks_nobody() {
     let home = world.home.person.clone();
     let mut client = connect(&world, Path::new("/"));
     let named = [
-        (uri(Path::new("/")), "it is your home, or holds it"),
-        (uri(&home), "it is your home, or holds it"),
-        (uri(&home.join(".ssh")), "it holds something protected, or lies in it"),
-        (uri(&world.home.config), "it holds something protected, or lies in it"),
+        (uri(Path::new("/")), "it is or contains your home folder"),
+        (uri(&home), "it is or contains your home folder"),
+        (uri(&home.join(".ssh")), "it contains or is inside a protected folder"),
+        (uri(&world.home.config), "it contains or is inside a protected folder"),
         (uri(Path::new("/etc")), "it is one of the system's own folders"),
-        (uri(&file), "no folder is there"),
-        (uri(&home.join("gone")), "no folder is there"),
+        (uri(&file), "it is not an existing folder"),
+        (uri(&home.join("gone")), "it is not an existing folder"),
         (format!("file://elsewhere{}", home.display()), "it is on another machine, `elsewhere`"),
         (format!("{}/src/../..", uri(&home)), "is not in canonical form"),
         ("https://example.org/".to_owned(), "it is not the address of a file"),

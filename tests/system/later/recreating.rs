@@ -31,7 +31,7 @@ fn a_file_that_is_made_again_and_again_is_gone_and_its_folder_is_read_only() {
     assert!((5..=10).contains(&kept), "{kept}");
     let record = ended(&world, client);
     assert!(record.unfinished.iter().any(|reason| reason.contains("came back 5 times")), "{record:?}");
-    assert!(world.log().contains("again and again, so it can only read"), "it is not on record");
+    assert!(world.log().contains("kept recreating"), "it is not on record");
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_server_that_goes_on_making_a_file_again_is_stopped_for_the_session() {
     let script = format!("while echo '{servers}' > .mcp.json; do :; done 2> /dev/null");
     let call = client.begin_call("run", json!({ "where": folder, "script": script }));
     client.outcome(call).refused("it makes files again and again that programs of yours run");
-    client.plain("heard").refused("it was stopped, and is not started again in this session");
+    client.plain("heard").refused("it was stopped and will not be restarted in this session");
     // Another session starts it as before.
     world.connect("hostile").plain("heard").ok();
 }

@@ -165,7 +165,7 @@ impl Aggregate {
             let Some(mut upstream) = self.upstreams.remove(&name) else { continue };
             upstream.end();
             let why =
-                format!("the entry of the server `{name}` in `mcp-servers.json` is gone, or was changed");
+                format!("the entry of the server `{name}` in `mcp-servers.json` was removed or changed");
             self.forget(upstream.number, &why);
             self.catalogue.forget(&name);
         }
@@ -280,7 +280,7 @@ impl Aggregate {
         for (number, is_late, has_session, config) in again {
             if is_late {
                 self.warn(format!(
-                    "the server `{}` is missing: it has not answered the greeting yet",
+                    "the server `{}` is missing: it has not answered `initialize` yet",
                     config.name
                 ));
             } else if has_session {
@@ -311,7 +311,7 @@ impl Aggregate {
     async fn record(&self, mut entry: Entry) {
         entry.client = Some(self.client.view.name.clone());
         if let Err(problem) = self.state.services.audit.record(entry).await {
-            tracing::error!(%problem, "what was turned away is not on record");
+            tracing::error!(%problem, "failed to record a rejected request");
         }
         self.state.services.changed();
     }

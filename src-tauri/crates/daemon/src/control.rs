@@ -195,7 +195,7 @@ async fn activity(state: &DaemonState, limit: usize) -> Reply {
     let read = tokio::task::spawn_blocking(move || view::activity(&log, limit)).await;
     match read {
         Ok(Ok(entries)) => Reply::Activity(entries),
-        Ok(Err(problem)) => failed(ErrorCode::Storage, format!("the audit log cannot be read: {problem}")),
+        Ok(Err(problem)) => failed(ErrorCode::Storage, format!("failed to read the audit log: {problem}")),
         Err(problem) => failed(ErrorCode::Storage, problem.to_string()),
     }
 }
@@ -212,7 +212,7 @@ async fn verify(state: &DaemonState) -> Reply {
             let problem = found.or_else(|| state.services.audit.unknown_end().map(str::to_owned));
             Reply::Audit(AuditCheckView { intact, entries, problem, known_by })
         }
-        Ok(Err(problem)) => failed(ErrorCode::Storage, format!("the audit log cannot be read: {problem}")),
+        Ok(Err(problem)) => failed(ErrorCode::Storage, format!("failed to read the audit log: {problem}")),
         Err(problem) => failed(ErrorCode::Storage, problem.to_string()),
     }
 }
@@ -228,7 +228,7 @@ fn metrics(state: &DaemonState) -> Reply {
     };
     match services.metrics.text(gauges) {
         Ok(text) => Reply::Metrics(text),
-        Err(problem) => failed(ErrorCode::Storage, format!("the figures cannot be written: {problem}")),
+        Err(problem) => failed(ErrorCode::Storage, format!("failed to encode the metrics: {problem}")),
     }
 }
 

@@ -46,7 +46,7 @@ pub enum ListenError {
         source: io::Error,
     },
     /// The socket cannot be created.
-    #[error("the socket `{path}` cannot be made: {source}")]
+    #[error("failed to create the socket `{path}`: {source}")]
     Io {
         /// Path of the socket.
         path: PathBuf,
@@ -176,12 +176,8 @@ impl Peer {
         let (hello, descriptors) = match met {
             Ok(Ok(met)) => met,
             Ok(Err(problem)) => {
-                refuse(
-                    &mut stream,
-                    RefusalCode::Malformed,
-                    format!("the greeting was not understood: {problem}"),
-                )
-                .await;
+                refuse(&mut stream, RefusalCode::Malformed, format!("invalid hello message: {problem}"))
+                    .await;
                 return None;
             }
             Err(_) => return None,
@@ -222,10 +218,7 @@ impl Peer {
                 let (input, output) = (Input::new(input)?, Output::new(output)?);
                 Ok(ClientStdio { input: Inlet::Stream(input), output: Outlet::Stream(output) })
             }
-            _ => Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "standard input and output did not come along",
-            )),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "standard input and output are missing")),
         }
     }
 }
@@ -323,7 +316,7 @@ mod tests {
     use tokio::io::AsyncBufReadExt;
 
     #[tokio::test]
-    async fn a_note_is_with_the_shim_when_it_is_said_to_be_written() {
+    async fn a_note_is_delivered_before_it_is_reported_as_written() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (send, notes) = mpsc::unbounded_channel();
         let (written, is_written) = oneshot::channel();
@@ -339,7 +332,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_daemon_has_a_state_wherever_it_listens() {
+    async fn one_daemon_holds_a_state_directory_on_any_socket() {
         let kept = tempfile::tempdir().unwrap();
         let [state, other] = ["state", "other"].map(|name| kept.path().join(name));
         std::fs::create_dir(&state).unwrap();

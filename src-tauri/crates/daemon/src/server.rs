@@ -54,7 +54,7 @@ pub enum ServerError {
     #[error("the server `{0}` did not start within {n} s", n = START_BOUND.as_secs())]
     Slow(String),
     /// A path could not be mounted.
-    #[error("the kernel could not show `{path}` to the server: {reason}")]
+    #[error("failed to mount `{path}` for the server: {reason}")]
     NotShown {
         /// The path.
         path: String,

@@ -110,7 +110,7 @@ fn append(open: &mut HashMap<PathBuf, File>, path: &Path, text: &str, lost: u64)
     let Some(file) = open.get_mut(path) else { return Ok(()) };
     let mut lines = String::new();
     if lost > 0 {
-        lines = format!("({lost} lines came faster than they could be written, and are not here)\n");
+        lines = format!("({lost} lines were dropped because they came too fast)\n");
     }
     lines.push_str(&visible::line(&text.replace('\t', "    ")));
     lines.push('\n');
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thread_writes_the_logs_of_many_sessions_and_what_is_lost_is_counted() {
+    fn one_thread_writes_all_logs_and_counts_dropped_lines() {
         let dir = tempfile::tempdir().unwrap();
         let logs = SessionLogs::start().unwrap();
         let path = |n: usize| dir.path().join(format!("{n}.log"));
@@ -154,7 +154,7 @@ mod tests {
         assert!(began.elapsed() < Duration::from_secs(5));
         soon(|| {
             all[0].write("end".to_owned());
-            text(0).contains(" lines came faster than they could be written")
+            text(0).contains(" lines were dropped because they came too fast")
         });
         soon(|| text(0).len() <= LONGEST);
     }

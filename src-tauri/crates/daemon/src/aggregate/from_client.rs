@@ -51,11 +51,11 @@ impl Aggregate {
         let (line, held) = match said {
             Line::Whole(line, share) => (line, share.map(Arc::new)),
             Line::TooLong { length, head } => {
-                let text = format!("the message has {length} bytes; at most {MAX_LINE_BYTES} are taken");
+                let text = format!("the message has {length} bytes; at most {MAX_LINE_BYTES} are accepted");
                 return self.passed_over(id_in(&head).as_ref(), ErrorCode::INVALID_REQUEST.0, &text).await;
             }
             Line::NoRoom { head } => {
-                let text = "no memory is left for so long a message, because of what other sessions hold; try again, or give more with `memoryMib` in `config.json`";
+                let text = "not enough memory for a message of this length while other sessions use it; try again, or increase `memoryMib` in `config.json`";
                 return self.passed_over(id_in(&head).as_ref(), ErrorCode::INVALID_REQUEST.0, text).await;
             }
         };
@@ -166,7 +166,7 @@ impl Aggregate {
 
     fn hand_on(&mut self, server: &str, id: &Id, (method, fields): (&str, &Fields), held: MemoryShare) {
         let Some(upstream) = self.upstreams.get(server) else {
-            return self.fail(id, ErrorCode::INTERNAL_ERROR, &format!("the server `{server}` is gone"));
+            return self.fail(id, ErrorCode::INTERNAL_ERROR, &format!("the server `{server}` has closed"));
         };
         let params = match to_raw_value(fields) {
             Ok(params) => params,
@@ -222,9 +222,11 @@ impl Aggregate {
                 self.fresh.insert(kind.changed());
                 self.reply(result_line(id, &page));
             }
-            None => {
-                self.fail(id, ErrorCode::INVALID_PARAMS, "`params.cursor` is none of those that were given")
-            }
+            None => self.fail(
+                id,
+                ErrorCode::INVALID_PARAMS,
+                "`params.cursor` is unknown; request the list from its beginning",
+            ),
         }
     }
 
@@ -266,7 +268,7 @@ impl Aggregate {
                 self.to_upstream(upstream, notification_line(method, params.as_deref()), None);
             }
             _ => {
-                let text = "a message without an id that is no notification of a client was dropped";
+                let text = "dropped a message without an id that is not a client notification";
                 self.dropped(&format!("{text}: {}", clipped(method))).await;
             }
         }

@@ -33,7 +33,7 @@ impl Aggregate {
             Ok((Incoming::Notification { method, params }, held)) => {
                 self.tells(upstream, &server, &method, params, held)
             }
-            Err(_) => tracing::warn!(server, "a line that is no message was not passed on"),
+            Err(_) => tracing::warn!(server, "dropped an invalid message"),
         }
     }
 
@@ -49,7 +49,7 @@ impl Aggregate {
             && let Some(task) = made_task(result)
             && !self.tables.makes_task(task, server)
         {
-            let text = format!("the server `{server}` has made a task by a name that another one has");
+            let text = format!("the server `{server}` created a task with an id that is already in use");
             return self.fail(id, ErrorCode::INTERNAL_ERROR, &text);
         }
         if let (RoutedRequest { calls_tool: true, .. }, Response::Result(result)) = (&asked, &response) {
@@ -256,7 +256,9 @@ impl Aggregate {
         let has_changed = of.awaited.remove(&kind).unwrap_or_default();
         let (server, left_out) = (of.config.name.clone(), of.left_out());
         if left_out > 0 {
-            self.warn(format!("{left_out} entries of the lists of the server `{server}` are left out: they are no entries, or too many"));
+            self.warn(format!(
+                "left out {left_out} list entries of the server `{server}`: they are invalid or too many"
+            ));
         }
         if has_changed {
             self.fetch(upstream, kind);

@@ -94,7 +94,7 @@ impl Aggregate {
             // Sending fails only if the shim has disconnected.
             Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }.into()).is_ok(),
             Err(problem) => {
-                tracing::error!(%problem, "a connection could not be moved, and is ended");
+                tracing::error!(%problem, "failed to hand over a connection, which is closed now");
                 false
             }
         }

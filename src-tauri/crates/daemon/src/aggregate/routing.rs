@@ -35,11 +35,11 @@ enum NoServerError {
     #[error("`params.ref` is missing")]
     NoRef,
     /// The name matches no server.
-    #[error("no {what} is called `{name}`; `{list}` says which there are")]
+    #[error("no {what} is called `{name}`; `{list}` lists the available ones")]
     Unknown { what: &'static str, name: String, list: &'static str },
     /// The server has no tool or prompt of that name.
     #[error(
-        "no {what} is called `{name}`: the server `{server}` has none of that name; `{list}` says which there are"
+        "no {what} is called `{name}`: the server `{server}` has none of that name; `{list}` lists the available ones"
     )]
     NotThere { what: &'static str, name: String, server: String, list: &'static str },
     /// No server lists the resource.

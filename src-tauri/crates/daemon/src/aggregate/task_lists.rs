@@ -42,11 +42,11 @@ impl Aggregate {
     pub(super) fn list_tasks(&mut self, id: Id, params: Option<&RawValue>) {
         let params = params.and_then(|params| serde_json::from_str::<Fields>(params.get()).ok());
         if params.is_some_and(|params| params.get("cursor").is_some()) {
-            let text = "`params.cursor` is none of those that were given";
+            let text = "`params.cursor` is unknown; request the list from its beginning";
             return self.fail(&id, ErrorCode::INVALID_PARAMS, text);
         }
         if self.task_lists.len() >= MOST {
-            let text = format!("{MOST} requests for the list of tasks have no answer yet");
+            let text = format!("{MOST} requests for the list of tasks are already in flight");
             return self.fail(&id, ErrorCode::INVALID_REQUEST, &text);
         }
         let with_list = self.upstreams.values().filter(|of| of.phase == Phase::Up && of.lists_tasks());

@@ -91,7 +91,7 @@ pub(super) struct UpstreamParts {
 /// The memory budget for messages to a server is exhausted.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "no memory is left for what the server `{0}` is sent, because it or others have not read what came before; try again"
+    "not enough memory for messages to the server `{0}`, because it or others have not read earlier ones; try again"
 )]
 pub(super) struct Full(String);
 

@@ -32,7 +32,7 @@ pub(super) async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
     match state.services.workspaces.take_back(id) {
         Ok(Some(no)) => return asked_again(state, no).await,
         Ok(None) => {}
-        Err(problem) => return failed(ErrorCode::Storage, format!("the no is not taken back: {problem}")),
+        Err(problem) => return failed(ErrorCode::Storage, format!("failed to revoke the denial: {problem}")),
     }
     match state.services.grants.fate(id).await {
         Ok(Fate::Ending(ending)) => failed(ErrorCode::Storage, still_ending(&ending)),
@@ -40,14 +40,15 @@ pub(super) async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
         Ok(Fate::Unknown) => failed(ErrorCode::NotFound, format!("there is no grant `{id}`")),
         Err(problem) => failed(
             ErrorCode::Storage,
-            format!("no grant `{id}` holds; whether it ever did is not known: {problem}"),
+            format!("no grant `{id}` is active; failed to check whether it existed: {problem}"),
         ),
     }
 }
 
 /// Records that the user may be asked about a project again.
 async fn asked_again(state: &DaemonState, no: Declined) -> Reply {
-    let mut entry = Entry::new(Event::Revoked, "a no to a project was taken back; it is proposed again");
+    let mut entry =
+        Entry::new(Event::Revoked, "a denial of a project was revoked; it will be proposed again");
     (entry.grant_id, entry.client, entry.server_name) =
         (Some(no.id.clone()), Some(no.client_name), Some(no.server));
     entry.paths = vec![no.folder];
@@ -55,7 +56,7 @@ async fn asked_again(state: &DaemonState, no: Declined) -> Reply {
     state.services.changed();
     match recorded {
         Ok(_) => Reply::Revoked { grant: no.id, restarted: Vec::new(), unstored: None },
-        Err(problem) => failed(ErrorCode::Storage, format!("the no is taken back, but {problem}")),
+        Err(problem) => failed(ErrorCode::Storage, format!("the denial is revoked, but {problem}")),
     }
 }
 
@@ -77,7 +78,7 @@ async fn standing(sessions: &Sessions, taken: TakenBack) -> Reply {
     match stored {
         Stored::Whole => Reply::Revoked { grant, restarted, unstored: None },
         Stored::Noted(problem) => {
-            let unstored = format!("it is noted and will be stored, which cannot be done yet: {problem}");
+            let unstored = format!("it will be stored as soon as possible, which failed for now: {problem}");
             Reply::Revoked { grant, restarted, unstored: Some(unstored) }
         }
         Stored::Nowhere(problem) => failed(
@@ -93,7 +94,7 @@ async fn standing(sessions: &Sessions, taken: TakenBack) -> Reply {
 /// Records that access for a single call was closed.
 async fn once(state: &DaemonState, grant: StandingGrant, restarted: Vec<String>) -> Reply {
     let id = grant.id.clone();
-    let mut entry = Entry::new(Event::Revoked, "a grant was taken back");
+    let mut entry = Entry::new(Event::Revoked, "a grant was revoked");
     entry.grant_id = Some(grant.id);
     entry.client = Some(grant.subject.client_name);
     entry.server_name = Some(grant.subject.server);
@@ -103,7 +104,7 @@ async fn once(state: &DaemonState, grant: StandingGrant, restarted: Vec<String>)
     state.services.changed();
     match recorded {
         Ok(_) => Reply::Revoked { grant: id, restarted, unstored: None },
-        Err(problem) => failed(ErrorCode::Storage, format!("the grant is taken back, but {problem}")),
+        Err(problem) => failed(ErrorCode::Storage, format!("the grant is revoked, but {problem}")),
     }
 }
 
@@ -123,8 +124,8 @@ fn has_ended(id: &str, ended: Ended) -> String {
 
 fn fate(why: Why) -> &'static str {
     match why {
-        Why::TakenBack => "was taken back",
-        Why::Clock => "ended by the clock",
+        Why::TakenBack => "was revoked",
+        Why::Clock => "expired",
         Why::NotKept => "could not be kept",
     }
 }

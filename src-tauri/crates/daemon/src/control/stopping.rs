@@ -35,7 +35,7 @@ pub(super) async fn begin_lockdown(state: &DaemonState, end_servers: bool, asker
         (Err(problem), _) => failed(
             ErrorCode::Storage,
             format!(
-                "lockdown is on, but would not be after another start, because `{}` cannot be written: {problem}",
+                "lockdown is on, but will not survive a restart: failed to write `{}`: {problem}",
                 state.services.home.lockdown().display()
             ),
         ),
@@ -54,7 +54,7 @@ pub(super) async fn end_lockdown(state: &DaemonState, asker: Asker) -> Reply {
     }
     if let Err(problem) = broker.stops().end_lockdown() {
         let file = state.services.home.lockdown();
-        let text = format!("lockdown is still on, because `{}` cannot be removed: {problem}", file.display());
+        let text = format!("lockdown is still on: failed to remove `{}`: {problem}", file.display());
         return failed(ErrorCode::Storage, text);
     }
     tell(state, asker, "Lockdown was ended");
@@ -78,7 +78,7 @@ pub(super) async fn deny(
         return match which {
             WaitingChoice::All => Reply::Denied(denied),
             WaitingChoice::These(_) => {
-                failed(ErrorCode::NotFound, "none of these questions waits".to_owned())
+                failed(ErrorCode::NotFound, "none of these questions is pending".to_owned())
             }
         };
     }
@@ -164,7 +164,7 @@ fn tell(state: &DaemonState, asker: Asker, what: &str) {
 /// Describes the origin of a request.
 fn by(asker: Asker) -> String {
     match asker {
-        Asker::Own => "by the person, in IronCurtain itself".to_owned(),
+        Asker::Own => "by the user, in IronCurtain itself".to_owned(),
         Asker::Peer(pid) => {
             let program = std::fs::read_link(format!("/proc/{pid}/exe"));
             let program = program.map_or_else(|_| "a program".to_owned(), |exe| exe.display().to_string());

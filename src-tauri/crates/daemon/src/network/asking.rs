@@ -82,7 +82,7 @@ impl Asking {
             deadline: caller.services.config.question_deadline(),
         }
         .build();
-        let mut entry = caller.entry(Event::Question, "a question was put to the person", target);
+        let mut entry = caller.entry(Event::Question, "the user was asked", target);
         entry.policy_decision = Some(PolicyDecision::escalate(&question.rule, &question.reason));
         let inquiry = Inquiry {
             entry,

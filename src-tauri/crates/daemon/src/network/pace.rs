@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_burst_is_let_through_and_what_comes_after_waits() {
+    async fn calls_after_a_burst_wait() {
         let (pace, began) = (Pace::new(), Instant::now());
         for _ in 0..BURST {
             pace.turn().await;

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_is_the_entry_what_is_granted_and_what_is_lent() {
+    fn reach_combines_entry_grants_and_leases() {
         let reach = Arc::new(ReachableHosts::new(HostRules::new(["a.test"], ["*.bad.test"], true).unwrap()));
         assert!(allows(&reach, "a.test:443") && !allows(&reach, "b.test:443"));
         let grant = |text| GrantedHost { id: "g".into(), target: target(text) };
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_denied_or_of_this_machine_cannot_be_opened() {
+    fn denied_and_local_hosts_cannot_be_opened() {
         let reach = ReachableHosts::new(HostRules::new(["a.test"], ["*.bad.test"], false).unwrap());
         assert!(reach.could_open(&target("new.test:443")));
         for text in ["x.bad.test:443", "localhost:80", "printer.local:80", "router:80"] {

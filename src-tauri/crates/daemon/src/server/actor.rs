@@ -257,7 +257,7 @@ impl Actor {
                 let _ = reply.send(self.outcome());
             }
             Command::Restart(reply) => {
-                self.restart("the person had it started again").await;
+                self.restart("the user restarted it").await;
                 self.reconcile().await;
                 let _ = reply.send(self.outcome());
             }
@@ -349,7 +349,7 @@ impl Actor {
         }
         if was_pending && (was_probed || !self.replay.is_awaited()) && self.unanswered < MOST_HANDSHAKES {
             self.mounted.clear();
-            self.record(format!("the server {} is greeted again: {why}", self.options.server.name)).await;
+            self.record(format!("the server {} is initialized again: {why}", self.options.server.name)).await;
             self.start_server().await;
             return self.reconcile().await;
         }
@@ -395,7 +395,7 @@ impl Actor {
         entry.session = Some(self.options.session.clone());
         entry.server_name = Some(self.options.server.name.clone());
         if let Err(problem) = self.options.audit.record(entry).await {
-            tracing::error!(%problem, "a change of a server is not on record");
+            tracing::error!(%problem, "failed to record a change of a server");
         }
     }
 }

@@ -34,10 +34,10 @@ pub enum SupervisorError {
     #[error("the sandbox supervisor did not answer within {n} s", n = ANSWER_BOUND.as_secs())]
     Slow,
     /// The supervisor exited.
-    #[error("the sandbox supervisor ended")]
+    #[error("the sandbox supervisor exited")]
     Ended,
     /// The supervisor sent an invalid message.
-    #[error("the sandbox supervisor is not understood: {0}")]
+    #[error("invalid message from the sandbox supervisor: {0}")]
     NotUnderstood(serde_json::Error),
     /// Reading or writing failed.
     #[error(transparent)]
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_last_look_begins_when_the_supervisor_has_ended_and_not_before() {
+    async fn the_final_check_starts_after_the_supervisor_exits() {
         for is_given_up in [false, true] {
             let dir = tempfile::tempdir().unwrap();
             let sandboxes = TaskTracker::new();

@@ -15,19 +15,19 @@ pub enum DownReason {
     #[error(transparent)]
     NotStarted(Arc<ServerStartError>),
     /// It is not retried at the moment.
-    #[error("it ended {0} times right after its start; it is tried again later")]
+    #[error("it ended {0} times right after its start; it will be restarted later")]
     EndsTooSoon(u32),
     /// It exited by itself.
     #[error("{0}")]
     Ended(Arc<ServerExit>),
     /// After a restart, it rejected the client's `initialize`.
-    #[error("it refused the greeting: {0}")]
+    #[error("it rejected `initialize`: {0}")]
     InitializeRejected(String),
     /// It kept creating autostart files.
-    #[error("it was stopped, and is not started again in this session, because {0}")]
+    #[error("it was stopped and will not be restarted in this session, because {0}")]
     Recreates(String),
     /// After a restart, it did not answer `initialize`.
-    #[error("it did not answer the greeting within {n} s", n = INITIALIZE_BOUND.as_secs())]
+    #[error("it did not answer `initialize` within {n} s", n = INITIALIZE_BOUND.as_secs())]
     InitializeUnanswered,
 }
 

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_replaced_file_is_not_shown_by_the_mount_of_the_old_one() {
+    fn a_mount_does_not_show_a_replaced_file() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         let at = |name: &str| CanonicalPath::assume_canonical(base.join(name).to_str().unwrap()).unwrap();

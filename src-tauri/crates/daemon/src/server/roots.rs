@@ -108,7 +108,7 @@ pub fn shown(
     for lease in leases.iter().filter(|l| !sandbox.contains(&l.path)) {
         needs.push(lease.clone());
         let target = resolver.resolve(lease.path.as_str()).map_or(PathKind::Missing, |found| found.target);
-        tell(folder_of(&lease.path, target), "a call under way".to_owned(), None);
+        tell(folder_of(&lease.path, target), "a call in flight".to_owned(), None);
     }
     ServerView { version: 0, needs, roots }
 }
@@ -120,7 +120,7 @@ pub enum Suspension {
     #[error(transparent)]
     Unresolved(#[from] PathError),
     /// Its path is or contains a symlink.
-    #[error("`{path}` is a link now, to `{to}`")]
+    #[error("`{path}` is now a symlink to `{to}`")]
     Link {
         /// Granted path.
         path: CanonicalPath,
@@ -128,7 +128,7 @@ pub enum Suspension {
         to: CanonicalPath,
     },
     /// Its path does not exist.
-    #[error("`{0}` does not exist any more")]
+    #[error("`{0}` does not exist")]
     Gone(CanonicalPath),
 }
 
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn grants_become_mounts_and_roots_and_vanished_ones_become_nothing() {
+    fn grants_become_mounts_and_roots_unless_their_path_is_gone() {
         let dir = tempfile::tempdir().unwrap();
         let base =
             CanonicalPath::assume_canonical(dir.path().canonicalize().unwrap().to_str().unwrap()).unwrap();
@@ -215,12 +215,12 @@ mod tests {
         assert_eq!(roots, ["/s", at("tree").as_str(), base.as_str()]);
         let problem =
             |grant: &StandingGrant| still_there(grant.files().unwrap(), &resolver).unwrap_err().to_string();
-        assert!(problem(&grants[4]).contains("is a link now"));
+        assert!(problem(&grants[4]).contains("is now a symlink"));
         assert!(problem(&grants[2]).contains("does not exist"));
     }
 
     #[test]
-    fn what_the_policy_opens_is_shown_while_it_is_a_folder() {
+    fn policy_folders_are_mounted_while_they_exist() {
         let dir = tempfile::tempdir().unwrap();
         let base =
             CanonicalPath::assume_canonical(dir.path().canonicalize().unwrap().to_str().unwrap()).unwrap();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_around_something_that_is_protected_by_now_shows_nothing() {
+    fn a_grant_around_a_newly_protected_path_is_not_mounted() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         let at = |name: &str| CanonicalPath::assume_canonical(base.join(name).to_str().unwrap()).unwrap();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_always_a_root() {
+    fn the_sandbox_is_always_a_root() {
         let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
         let resolver = Resolver::new(sandbox.clone(), sandbox.clone());
         let inside = Need::new(sandbox.join("x").unwrap(), true);

@@ -59,7 +59,7 @@ pub enum ServerStartError {
     #[error(transparent)]
     Remote(#[from] RemoteError),
     /// The server is remote, and no connection parameters were given.
-    #[error("it runs elsewhere, and there is no way to it here")]
+    #[error("it is a remote server, and no connection to it is configured here")]
     NoTransport,
     /// Its directory cannot be created.
     #[error(transparent)]

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_text_that_tells_of_it_changes() {
+    fn only_the_matching_text_changes() {
         let told = r#"{ "_meta":{"n":1.0e0},"content":[{"type":"image","data":"EPERM"},{"type":"text","text":"EACCES: no","x":  2}] ,"isError":true}"#;
         let expected = r#"{"_meta":{"n":1.0e0},"content":[{"type":"image","data":"EPERM"},{"type":"text","text":"[SANDBOX BLOCKED] EACCES: no","x":2}],"isError":true}"#;
         assert_eq!(result(told), Some(expected.to_owned()));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_a_network_is_told_how_it_gets_one() {
+    fn an_offline_server_gets_a_hint_how_to_open_a_host() {
         let said = "Error: getaddrinfo EAI_AGAIN api.firecrawl.dev";
         let hint = "IronCurtain: this server has no network. If it needs some: ironcurtain servers open fire --host api.firecrawl.dev";
         assert_eq!(without_network(said, "fire"), Some(format!("{said}\n\n{hint}")));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_protocol_is_marked_too() {
+    fn protocol_errors_are_marked_too() {
         let error = r#"{"code":-32603,"message":"spawn: Permission denied","data":[1]}"#;
         let raw = RawValue::from_string(error.to_owned()).unwrap();
         let Some(ServerAnswer::Response(Response::Error(marked))) =

@@ -221,7 +221,7 @@ async fn answer(
             // The sender is dropped if the call was cancelled.
             answered = &mut pending => return answered.ok().map(|answered| (answered, resources)),
             () = session.forbidden(&call.tool, authorization) => "a rule forbids it now",
-            () = CallResources::over(resources.one_time.as_mut()) => "it was taken back, or the time for it is over",
+            () = CallResources::over(resources.one_time.as_mut()) => "it was revoked or has expired",
         };
         close_early(session, call, resources, why).await;
     }

@@ -31,7 +31,7 @@ use std::sync::{Arc, PoisonError};
 const LONGEST_METHOD: usize = 100;
 
 /// Error for a line when the memory budget is exhausted.
-const NO_ROOM: &str = "no memory is left for so long a message, because of what other sessions hold; try again, or give more with `memoryMib` in `config.json`";
+const NO_ROOM: &str = "not enough memory for a message of this length while other sessions use it; try again, or increase `memoryMib` in `config.json`";
 
 /// Reason why the client is no longer read.
 pub(super) enum ReadEnd {
@@ -99,7 +99,7 @@ async fn take(session: &Arc<Session>, line: Line, calls: &mut CallBatch) -> Cont
         Line::Whole(line, _) if line.iter().all(u8::is_ascii_whitespace) => ControlFlow::Continue(()),
         Line::Whole(line, share) => handle_line(session, line, share.map(Arc::new), calls).await,
         Line::TooLong { length, head } => {
-            let text = format!("the message has {length} bytes; at most {MAX_LINE_BYTES} are taken");
+            let text = format!("the message has {length} bytes; at most {MAX_LINE_BYTES} are accepted");
             passed_over(session, &head, &text).await;
             ControlFlow::Continue(())
         }
@@ -260,13 +260,13 @@ async fn handle_notification(
     budget: MemoryShare,
 ) {
     if !client_may_tell(method) {
-        let text = "a message without an id that is no notification of a client was dropped";
+        let text = "dropped a message without an id that is not a client notification";
         let text = format!("{text}: {}", clipped(method));
         session.dropped(&text).await;
         return session.note(text);
     }
     if !session.is_initialized.load(Ordering::Relaxed) {
-        return session.note(format!("a notification before the greeting was dropped: {method}"));
+        return session.note(format!("dropped a notification before `initialize`: {method}"));
     }
     match method {
         "notifications/initialized" => {
@@ -390,7 +390,7 @@ impl Session {
         };
         let Ok(id) = Id::try_from(&*cancelled.request_id) else { return };
         let Some(call) = self.in_flight.cancel(&id) else { return };
-        self.abandon(&id, &call, "the client took the call back").await;
+        self.abandon(&id, &call, "the client cancelled the call").await;
         if let Some(at_server) = call.at_server {
             // The reason would be client text that nobody has reviewed.
             at_server.cancel(None);

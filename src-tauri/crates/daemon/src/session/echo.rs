@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_lines_of_ours_are_an_echo_and_what_others_say_is_none() {
+    fn three_returned_lines_are_an_echo() {
         let mut echo = Echo::default();
         for n in 0..100 {
             echo.sent(&Outgoing::line(format!("line {n}\n").into_bytes()));

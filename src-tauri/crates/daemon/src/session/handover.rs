@@ -34,7 +34,7 @@ const NAME: &str = "moved.json";
 const ANSWERS_BOUND: Duration = Duration::from_secs(2);
 
 /// Error for calls that take longer.
-pub(crate) const CUT_OFF: &str = "IronCurtain moved to its app while this call was under way, so its outcome is not known; look before \
+pub(crate) const CUT_OFF: &str = "IronCurtain moved to its app while this call was in flight, so its outcome is unknown; check before \
     you call again";
 
 /// Maximum size of the state file: one partial client message, and the subscriptions.
@@ -91,10 +91,10 @@ impl ClientState {
 #[derive(Debug, thiserror::Error)]
 pub enum TicketError {
     /// The ticket is unknown, or belongs to another client or server.
-    #[error("no session waits for this ticket; start the server again in your client")]
+    #[error("this session has expired; restart the server in your client")]
     Unknown,
     /// The state file cannot be read.
-    #[error("the session that was moved here cannot be read: {0}")]
+    #[error("failed to read the session to continue: {0}")]
     Unreadable(#[from] io::Error),
 }
 
@@ -177,7 +177,7 @@ impl Session {
             // Sending fails only if the shim has disconnected.
             Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }.into()).is_ok(),
             Err(problem) => {
-                tracing::error!(%problem, "a session could not be moved, and is ended");
+                tracing::error!(%problem, "failed to hand over a session, which is closed now");
                 false
             }
         }

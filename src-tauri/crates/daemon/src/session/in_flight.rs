@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_of_an_old_request_does_not_touch_a_new_one_of_its_id() {
+    fn a_stale_ticket_does_not_affect_a_new_request_with_the_same_id() {
         let (requests, id) = (Requests::default(), Id::from(7));
         let old = requests.enter(&id).unwrap();
         assert_eq!(requests.enter(&id), None);

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roots_are_ours_sampling_is_gone_and_known_fields_stay() {
+    fn rewrite_sets_roots_and_drops_sampling_and_unknown_fields() {
         let text = r#"{"protocolVersion":"2025-06-18","capabilities":{"sampling":{},"elicitation":{},"roots":{},"experimental":{"x":1.0}},"clientInfo":{"name":"claude","version":"2","note":"n"},"extra":[1]}"#;
         let request = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false, false).unwrap();
         let expected = r#"{"protocolVersion":"2025-06-18","clientInfo":{"name":"claude","version":"2"},"capabilities":{"elicitation":{},"roots":{"listChanged":true}}}"#;
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn sampling_stays_where_it_is_offered_and_the_client_has_it() {
+    fn sampling_is_kept_if_offered_and_supported() {
         let text = r#"{"capabilities":{"sampling":{"tools":{}},"roots":{"listChanged":true}}}"#;
         let raw = RawValue::from_string(text.to_owned()).unwrap();
         let request = rewrite(Some(&raw), true, false).unwrap();
@@ -162,14 +162,14 @@ mod tests {
     }
 
     #[test]
-    fn a_remote_server_is_told_of_no_roots() {
+    fn a_remote_server_gets_no_roots() {
         let text = r#"{"capabilities":{"roots":{"listChanged":true},"elicitation":{}}}"#;
         let request = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false, true).unwrap();
         assert_eq!(request.params.get(), r#"{"capabilities":{"elicitation":{}}}"#);
     }
 
     #[test]
-    fn tasks_that_a_client_keeps_are_passed_on_but_for_sampling() {
+    fn client_tasks_are_forwarded_except_sampling() {
         let text = r#"{"capabilities":{"tasks":{"list":{},"requests":{"sampling":{"createMessage":{}},"elicitation":{"create":{}}}}}}"#;
         let request = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false, false).unwrap();
         let expected = r#"{"capabilities":{"tasks":{"list":{},"requests":{"elicitation":{"create":{}}}},"roots":{"listChanged":true}}}"#;
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_is_cut_where_people_see_it_and_not_passed_on() {
+    fn a_long_client_name_is_truncated_and_not_forwarded() {
         let text = format!(r#"{{"clientInfo":{{"name":"{}","version":"2"}}}}"#, "n".repeat(1000));
         let request = rewrite(Some(&RawValue::from_string(text).unwrap()), false, false).unwrap();
         let expected = format!("{} … (900 characters more) 2", "n".repeat(100));

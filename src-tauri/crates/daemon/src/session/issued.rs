@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_opens_the_list_that_it_was_given_for_and_no_other() {
+    fn a_cursor_is_valid_only_for_its_own_list() {
         let issued = Issued::default();
         list(&issued, "tools/list", r#"{"tools":[{"name":"a"}],"nextCursor":"2"}"#);
         assert!(issued.knows(Purpose::Page("tools/list"), "2"));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_are_remembered() {
+    fn only_the_newest_values_are_kept() {
         let issued = Issued::default();
         (0..=MOST).for_each(|n| issued.add(Purpose::Task, &n.to_string()));
         assert!(!issued.knows(Purpose::Task, "0"));

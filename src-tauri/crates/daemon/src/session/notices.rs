@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_notification_has_no_text_of_the_client() {
+    fn notifications_carry_no_client_text() {
         let known = |method: &str, params: &str| {
             let params = RawValue::from_string(params.to_owned()).unwrap();
             known(method, Some(&params)).unwrap().get().to_owned()

@@ -128,7 +128,7 @@ impl Session {
             grant.what.note_in(&mut entry);
             entry.grant_id = Some(grant.id);
             if let Err(problem) = self.services.audit.record(entry).await {
-                tracing::error!(%problem, "what was allowed once is closed, and that is not on record");
+                tracing::error!(%problem, "failed to record that what was allowed once is closed");
             }
         }
         self.services.changed();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_is_over_when_it_is_ended_and_otherwise_when_its_time_is() {
+    async fn a_one_time_grant_ends_when_closed_or_expired() {
         let all = OneTimeGrants::default();
         let (mut one, mut other) = (all.open(vec![grant("a"), grant("b")]), all.open(vec![grant("c")]));
         let began = Instant::now();

@@ -40,7 +40,7 @@ pub enum SessionError {
     #[error(transparent)]
     Home(#[from] HomeError),
     /// The session directory has no canonical path.
-    #[error("the session's directory `{path}` cannot be used: {problem}")]
+    #[error("failed to use the session directory `{path}`: {problem}")]
     Directory {
         /// Session directory.
         path: PathBuf,
@@ -51,7 +51,7 @@ pub enum SessionError {
     #[error(transparent)]
     Audit(#[from] AuditError),
     /// The kernel returned no random bytes.
-    #[error("no name for the session: {0}")]
+    #[error("failed to create a session id: {0}")]
     Name(#[from] std::io::Error),
 }
 

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 pub(super) enum OutOfReach {
     /// The path is a device, socket or pipe.
     #[error(
-        "nobody was asked about `{0}`, because it is a device, a socket or a pipe, and those are shown to no sandboxed server; \
+        "nobody was asked about `{0}`, because it is a device, a socket or a pipe, which no sandboxed server can use; \
          copy what is needed into a file"
     )]
     Special(CanonicalPath),
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_user_may_not_change_no_yes_could_open_to_be_changed() {
+    fn a_path_that_the_user_cannot_write_is_out_of_reach() {
         let written =
             |path: &str| never_written(&Need::new(CanonicalPath::assume_canonical(path).unwrap(), true));
         let dir = tempfile::tempdir().unwrap();

@@ -30,7 +30,7 @@ pub(super) enum ParamsError {
         source: serde_json::Error,
     },
     /// The method has no such field.
-    #[error("`{place}` has the unknown field `{name}`, which is not passed on; send the request without it")]
+    #[error("unknown field `{name}` in `{place}`; send the request without it")]
     Unknown {
         /// Path of the object.
         place: &'static str,
@@ -46,7 +46,7 @@ pub(super) enum ParamsError {
         source: ReadError,
     },
     /// A name is too long.
-    #[error("`{field}` has {length} bytes; at most {LONGEST_TOOL} are taken")]
+    #[error("`{field}` has {length} bytes; at most {LONGEST_TOOL} are accepted")]
     LongName {
         /// Field name.
         field: &'static str,

@@ -265,7 +265,7 @@ impl Session {
             return;
         }
         let mut entry = self.entry(Event::Decision, "a message was dropped");
-        let more = if before + 1 == MOST_ODDITIES { "; more like it are not put on record" } else { "" };
+        let more = if before + 1 == MOST_ODDITIES { "; further ones are not recorded" } else { "" };
         let reason = format!("{problem}{more}");
         entry.policy_decision =
             Some(PolicyDecision::deny(DecidedBy::Malformed, Rejection::Malformed.rule(), &reason));
@@ -275,7 +275,7 @@ impl Session {
     async fn denied(&self, entry: Entry) {
         self.counts.denied.fetch_add(1, Ordering::Relaxed);
         if let Err(problem) = self.services.audit.record(entry).await {
-            tracing::error!(%problem, "what was turned away is not on record");
+            tracing::error!(%problem, "failed to record a rejected request");
         }
         self.services.changed();
     }
@@ -308,7 +308,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_request_is_named_with_what_it_is_asked_of() {
+    fn a_request_is_named_with_its_target() {
         let named = |method: &str, params: Value| named(method, params.as_object().unwrap());
         assert_eq!(named("resources/read", json!({ "uri": "memo://a" })), "`resources/read` of `memo://a`");
         assert_eq!(named("prompts/get", json!({ "name": "x\ny" })), "`prompts/get` of `x\\u{a}y`");

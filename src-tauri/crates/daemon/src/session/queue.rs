@@ -68,7 +68,7 @@ mod tests {
     use futures_util::FutureExt;
 
     #[test]
-    fn whoever_leaves_before_its_turn_lets_nobody_past_those_before_it() {
+    fn leaving_early_does_not_let_later_calls_overtake() {
         let queue = CallQueue::default();
         let mut first = queue.stand();
         let (second, third) = (queue.stand(), queue.stand());

@@ -51,11 +51,11 @@ pub(super) enum CallRefusal {
     Unwritable(#[from] serde_json::Error),
     /// The call changed after it was allowed.
     #[error(
-        "what the call names, or what is granted, changed before the server got it. The same call can be tried again."
+        "the files named in this call, or the permissions for it, changed before the server got it. The same call can be tried again."
     )]
     Changed,
     /// Every answer was outdated when it arrived.
-    #[error("what the call names kept changing while it was asked about.")]
+    #[error("the files named in this call kept changing while the user was asked.")]
     KeptChanging,
     /// The server is unavailable.
     #[error("The call was allowed, but {0}.")]
@@ -127,7 +127,7 @@ fn said(why: &NotApproved) -> String {
             format!("{why}. The same call can be tried again when they are back.")
         }
         NotApproved::Stopped(_) | NotApproved::StillDenied { .. } => {
-            format!("{why}. Trying again before will not change this.")
+            format!("{why}. Trying again before then will not change this.")
         }
         NotApproved::TooMany { .. } => format!("{why}."),
     }
@@ -138,12 +138,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_let_happen_is_denied_and_what_the_server_fails_at_is_not() {
+    fn refusals_are_denials_and_server_failures_are_not() {
         let text = |refusal: CallRefusal| refusal.result()["content"][0]["text"].clone();
         assert_eq!(text(CallRefusal::NotApproved(NotApproved::Denied)), "DENIED: the user denied this call.");
         assert_eq!(
             text(CallRefusal::KeptChanging),
-            "DENIED: what the call names kept changing while it was asked about."
+            "DENIED: the files named in this call kept changing while the user was asked."
         );
         assert_eq!(
             text(CallRefusal::Server(ServerError::Ending)),

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_model_gets_what_the_question_shows() {
+    fn the_model_gets_only_what_the_question_shows() {
         let text = json!({ "type": "text", "text": "hi", "annotations": { "x": "hidden" }, "_meta": { "x": "hidden" } });
         let picture = json!({ "type": "image", "data": "aGlkZGVu", "mimeType": "image/png" });
         let params = json!({

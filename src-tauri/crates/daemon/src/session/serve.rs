@@ -103,7 +103,7 @@ impl Opened {
 
     /// Closes a session whose shim disconnected before it was served.
     pub async fn unserved(self) {
-        self.session.close(&Ending::Cut("its shim was gone before it was served")).await;
+        self.session.close(&Ending::Cut("its shim disconnected before it was served")).await;
     }
 }
 
@@ -144,7 +144,7 @@ impl Session {
             Ending::Moved => format!("the session of {name} was moved to the app"),
         };
         if let Err(problem) = self.services.audit.record(self.entry(Event::Session, summary)).await {
-            tracing::error!(%problem, "the end of a session is not on record");
+            tracing::error!(%problem, "failed to record the end of a session");
         }
         self.services.changed();
     }
@@ -162,7 +162,7 @@ impl Session {
         entry.tool_name = Some(tool.clone());
         entry.result = Some(CallResult::GivenUp);
         if let Err(problem) = self.services.audit.record(entry).await {
-            tracing::error!(%problem, "the end of a call is not on record");
+            tracing::error!(%problem, "failed to record the end of a call");
         }
     }
 }

@@ -126,7 +126,7 @@ impl Session {
             () = task.over.notified() => None,
             () = self.end.cancelled() => None,
             () = self.forbidden(tool, authorization) => Some("a rule forbids it now"),
-            () = taken_back => Some("it was taken back, or the time for it is over"),
+            () = taken_back => Some("it was revoked or has expired"),
             () = tokio::time::sleep(LONGEST) => Some("the time for it is over"),
         };
         self.tasks.forget(&task);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_task_that_still_works_is_made() {
+    fn only_unfinished_tasks_are_tracked() {
         let task =
             |status: &str| made(&result(&format!(r#"{{"task":{{"taskId":"t","status":"{status}"}}}}"#)));
         assert_eq!(task("working").as_deref(), Some("t"));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_over_with_its_result_its_last_state_and_an_error() {
+    fn a_task_is_over_after_its_result_a_final_state_or_an_error() {
         let get = request("tasks/get").unwrap();
         assert!(!get.is_over(&result(r#"{"taskId":"t","status":"working"}"#)));
         assert!(get.is_over(&result(r#"{"taskId":"t","status":"failed"}"#)));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_of_a_task_is_the_end_for_every_call_that_was_given_its_name() {
+    async fn the_end_of_a_task_notifies_every_call_that_shares_it() {
         let tasks = Tasks::default();
         let (one, other, gone) = (tasks.begin("t".into()), tasks.begin("t".into()), tasks.begin("t".into()));
         tasks.forget(&gone);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_hears_of_the_end_of_its_task_alone() {
+    async fn a_waiter_is_notified_only_of_its_own_task() {
         let tasks = Tasks::default();
         let (one, other) = (tasks.begin("t".into()), tasks.begin("u".into()));
         tasks.hear(&request("tasks/result").unwrap(), &result("{}"));

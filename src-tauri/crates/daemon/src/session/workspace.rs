@@ -84,7 +84,7 @@ impl Session {
             Err(refusal) => return self.log.write(format!("{path} is not proposed: {refusal}")),
         };
         if let Err(problem) = self.ask_about_path(proposed, source, &offered).await {
-            self.log.write(format!("{path} is not open to the agent: {problem}"));
+            self.log.write(format!("{path} was not opened to the agent: {problem}"));
         }
     }
 
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_project_is_the_repository_around_the_working_directory() {
+    fn the_project_is_the_repository_around_the_working_directory() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         std::fs::create_dir_all(base.join("app/.git")).unwrap();

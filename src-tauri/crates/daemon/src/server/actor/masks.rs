@@ -19,7 +19,9 @@ impl Actor {
                 self.tell_uncovered(lost).await;
             }
             // Without an answer, the masks may be missing.
-            Ok(_) | Err(_) => self.restart("its supervisor did not say that everything hidden is").await,
+            Ok(_) | Err(_) => {
+                self.restart("its supervisor did not confirm that all hidden paths are still hidden").await
+            }
         }
     }
 

@@ -67,13 +67,13 @@ impl Actor {
                 restarts += 1;
                 self.restarts += 1;
                 wait = None;
-                self.restart("it still held something that was taken back").await;
+                self.restart("it still held something that was revoked").await;
                 continue;
             }
             if round.outdated && restarts < MOST_RESTARTS {
                 restarts += 1;
                 wait = None;
-                self.restart("what it may see has changed").await;
+                self.restart("the files it may see have changed").await;
                 continue;
             }
             self.applied.send_modify(|applied| {

@@ -27,7 +27,7 @@ impl RecreatedFiles {
     pub(super) fn read_only(&self) -> BTreeMap<CanonicalPath, String> {
         let reason = |file: &String| {
             format!(
-                "it can only be read in this session, because `{file}` was made again each time it was moved away"
+                "it is read-only in this session, because `{file}` was recreated each time it was quarantined"
             )
         };
         self.read_only.iter().map(|(root, file)| (root.clone(), reason(file))).collect()
@@ -57,7 +57,7 @@ impl Actor {
         let Some(root) = granted.map(|need| need.path.clone()) else { return };
         let server = &self.options.server.name;
         let summary = format!(
-            "the server {server} made `{path}` again and again, so it can only read `{root}` from now on",
+            "the server {server} kept recreating `{path}`, so `{root}` is read-only for it from now on",
             root = root.as_str()
         );
         let mut entry = Entry::new(Event::BoundaryViolation, summary);

@@ -130,7 +130,7 @@ async fn question(
         deadline: session.services.config.question_deadline(),
     }
     .build();
-    let mut entry = session.about(call, inspected, Event::Question, "a question was put to the person");
+    let mut entry = session.about(call, inspected, Event::Question, "the user was asked");
     entry.policy_decision = Some(PolicyDecision::escalate(&escalation.by.rule, &escalation.by.reason));
     entry.policy_hash = Some(snapshot.hash.clone());
     let inquiry = Inquiry {

@@ -75,7 +75,7 @@ impl Session {
     /// Queues the audit entry for the end of a call.
     pub(super) fn note_end(&self, entry: Entry) {
         if let Err(problem) = self.services.audit.note(entry) {
-            tracing::error!(%problem, "the end of a call is not on record");
+            tracing::error!(%problem, "failed to record the end of a call");
         }
     }
 
@@ -100,8 +100,8 @@ impl Session {
         let outside = |path: &String| !roots.iter().any(|root| Path::new(path).starts_with(root));
         let Some(path) = inspected.paths.texts().into_iter().find(outside) else { return };
         self.services.metrics.violation();
-        let mut entry = self
-            .entry(Event::BoundaryViolation, format!("`{path}` lies outside of what the server is told of"));
+        let mut entry =
+            self.entry(Event::BoundaryViolation, format!("`{path}` is outside the server's roots"));
         entry.request_id = Some(call.ticket.id.as_json().to_owned());
         entry.tool_name = Some(call.tool.tool.clone());
         (entry.path, entry.roots) = (Some(path), roots);
@@ -127,7 +127,7 @@ impl Session {
     /// Records an event that has already happened, so a failing log is only reported.
     pub(super) async fn record(&self, entry: Entry) {
         if let Err(problem) = self.services.audit.record(entry).await {
-            tracing::error!(%problem, "an event is not on record");
+            tracing::error!(%problem, "failed to record an event");
         }
     }
 }

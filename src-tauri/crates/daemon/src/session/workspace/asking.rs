@@ -84,7 +84,7 @@ impl Session {
         let declined =
             self.services.workspaces.decline((&client.key, &client.view.name), &self.config.name, path);
         if let Err(problem) = declined {
-            tracing::error!(%problem, "a no to a proposal is not remembered, and will be asked again");
+            tracing::error!(%problem, "failed to store the denial of a proposal, which will be asked again");
         }
         self.services.changed();
     }

@@ -64,16 +64,16 @@ struct Request {
 #[derive(Debug, thiserror::Error)]
 enum RootsError {
     /// The kernel returned no random bytes for an id.
-    #[error("no request could be made: {0}")]
+    #[error("failed to create a request id: {0}")]
     NoId(#[from] io::Error),
     /// The client did not answer in time.
-    #[error("the client has not answered in {} seconds", ANSWER_BOUND.as_secs())]
+    #[error("the client did not answer within {} s", ANSWER_BOUND.as_secs())]
     NoAnswer,
     /// The client answered with an error.
     #[error("the client answers with an error")]
     Refused,
     /// The response is too long.
-    #[error("the answer has {0} bytes; at most {LONGEST_ANSWER} are taken")]
+    #[error("the answer has {0} bytes; at most {LONGEST_ANSWER} are accepted")]
     Long(usize),
     /// The response is not a list of roots.
     #[error("the answer cannot be read: {0}")]
@@ -134,7 +134,7 @@ impl Session {
             let asked = Instant::now();
             match self.ask_for_roots().await {
                 Ok(addresses) => self.propose_named(&addresses, &mut seen).await,
-                Err(problem) => self.log.write(format!("the client's own roots are not known: {problem}")),
+                Err(problem) => self.log.write(format!("failed to get the client's roots: {problem}")),
             }
             tokio::time::sleep_until(asked + PAUSE).await;
         }
@@ -157,7 +157,7 @@ impl Session {
 
     async fn propose_named(&self, addresses: &[String], seen: &mut HashSet<CanonicalPath>) {
         if let Some(more) = addresses.len().checked_sub(MOST_ROOTS).filter(|more| *more > 0) {
-            self.log.write(format!("the client names {more} folders more than are looked at"));
+            self.log.write(format!("ignored {more} further folders that the client named"));
         }
         for address in addresses.iter().take(MOST_ROOTS) {
             let (resolver, named) = (self.resolver.clone(), address.clone());
@@ -210,7 +210,7 @@ mod tests {
     use serde_json::value::RawValue;
 
     #[test]
-    fn an_answer_is_ours_by_its_id_and_once() {
+    fn an_answer_is_taken_once_by_its_id() {
         let response = || Response::Result(RawValue::from_string("{}".to_owned()).unwrap());
         let roots = ClientRoots::new(true);
         let (answer, mut answered) = oneshot::channel();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_none_or_too_long_is_refused() {
+    fn an_invalid_or_long_answer_is_rejected() {
         let told = addresses(&json!({ "roots": [{ "uri": "file:///a", "name": "a" }] }).to_string());
         assert_eq!(told.unwrap(), ["file:///a"]);
         for nonsense in

@@ -43,7 +43,7 @@ const LONGEST: usize = 4096;
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FolderRefusal {
     /// The URI is too long.
-    #[error("its address has {0} bytes; at most {LONGEST} are taken")]
+    #[error("its address has {0} bytes; at most {LONGEST} are accepted")]
     Long(usize),
     /// The URI is not a `file` URI.
     #[error("it is not the address of a file; write `file:///` and the path")]
@@ -64,19 +64,19 @@ pub(super) enum FolderRefusal {
     #[error(transparent)]
     Unresolved(#[from] PathError),
     /// The path is not a folder, or does not exist.
-    #[error("no folder is there")]
+    #[error("it is not an existing folder")]
     NoFolder,
     /// The path is neither a file nor a folder, or does not exist.
-    #[error("no file or folder is there")]
+    #[error("it is not an existing file or folder")]
     Nothing,
     /// The path is or contains the home directory.
-    #[error("it is your home, or holds it")]
+    #[error("it is or contains your home folder")]
     Home,
     /// The path belongs to the system.
     #[error("it is one of the system's own folders")]
     System,
     /// The path contains or lies in a protected location.
-    #[error("it holds something protected, or lies in it")]
+    #[error("it contains or is inside a protected folder")]
     Protected,
     /// The policy denies it.
     #[error("the policy denies it")]
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_address_of_a_path_on_this_machine_spelled_in_one_way_is_taken() {
+    fn only_canonical_local_file_uris_are_accepted() {
         for (uri, expected) in [
             ("file:///home/u/app", "/home/u/app"),
             ("file:///home/u/app/", "/home/u/app"),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_resolved_and_what_is_no_folder_is_refused() {
+    fn links_are_resolved_and_non_folders_are_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         std::fs::create_dir(base.join("real")).unwrap();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_home_the_systems_folders_and_what_is_protected_are_no_workspaces() {
+    fn home_system_and_protected_folders_are_rejected() {
         let at = |path: &str| CanonicalPath::assume_canonical(path).unwrap();
         let (home, protected) = (at("/home/u"), [at("/home/u/.ssh"), at("/var/lib/ours")]);
         let limits = GrantLimits { home: &home, protected: &protected };
@@ -212,14 +212,14 @@ mod tests {
             assert_eq!(checked(fine), Ok(()), "{fine}");
         }
         for (path, why) in [
-            ("/", "it is your home, or holds it"),
-            ("/home", "it is your home, or holds it"),
-            ("/home/u", "it is your home, or holds it"),
+            ("/", "it is or contains your home folder"),
+            ("/home", "it is or contains your home folder"),
+            ("/home/u", "it is or contains your home folder"),
             ("/usr", "it is one of the system's own folders"),
             ("/etc/nginx", "it is one of the system's own folders"),
             ("/proc/1/root", "it is one of the system's own folders"),
-            ("/home/u/.ssh/x", "it holds something protected, or lies in it"),
-            ("/var/lib", "it holds something protected, or lies in it"),
+            ("/home/u/.ssh/x", "it contains or is inside a protected folder"),
+            ("/var/lib", "it contains or is inside a protected folder"),
         ] {
             assert_eq!(checked(path), Err(why.to_owned()), "{path}");
         }
