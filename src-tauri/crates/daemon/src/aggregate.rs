@@ -195,7 +195,7 @@ impl Aggregate {
 
     /// Answers the client's requests to a closed upstream, and cancels the requests it sent.
     fn forget(&mut self, upstream: u64, why: &str) {
-        self.awaits_no_tasks_of(upstream);
+        self.stop_waiting_for_tasks(upstream);
         let (asked, of_server) = self.tables.gone(upstream);
         for id in asked {
             self.fail(&id, ErrorCode::INTERNAL_ERROR, why);
@@ -208,9 +208,9 @@ impl Aggregate {
     }
 
     /// Handles an event of an upstream.
-    fn happened(&mut self, (number, event): FromUpstream) {
+    fn handle_event(&mut self, (number, event): FromUpstream) {
         match event {
-            UpstreamEvent::Line(line) => self.upstream_says(number, line),
+            UpstreamEvent::Line(line) => self.handle_upstream_line(number, line),
             UpstreamEvent::Note(OutgoingNote { note: ShimNote::Moved { ticket }, .. }) => {
                 if let Some(server) = self.server(number) {
                     self.tickets.insert(server, ticket);
@@ -221,7 +221,7 @@ impl Aggregate {
                 let _ = self.notes.send(note);
             }
             UpstreamEvent::Began(session) => self.began(number, session),
-            UpstreamEvent::Over(why) => self.over(number, why),
+            UpstreamEvent::Over(why) => self.session_closed(number, why),
         }
     }
 
@@ -234,12 +234,12 @@ impl Aggregate {
         };
         upstream.session = Some(session);
         match self.moved.remove(name) {
-            Some(UpstreamHandover { capabilities, .. }) => self.came(number, capabilities),
+            Some(UpstreamHandover { capabilities, .. }) => self.mark_up(number, capabilities),
             None => self.initialize_upstream(number),
         }
     }
 
-    fn over(&mut self, number: u64, why: Option<String>) {
+    fn session_closed(&mut self, number: u64, why: Option<String>) {
         self.running.remove(&number);
         let Some((name, upstream)) =
             self.upstreams.iter_mut().find(|(_, upstream)| upstream.number == number)
@@ -251,7 +251,7 @@ impl Aggregate {
         match why {
             Some(why) => {
                 self.moved.remove(&name);
-                self.is_missing(number, why);
+                self.mark_missing(number, why);
             }
             None => {
                 upstream.phase = Phase::Ended;

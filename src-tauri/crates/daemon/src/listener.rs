@@ -164,7 +164,7 @@ impl Drop for Place {
 
 impl Peer {
     /// Reads the hello message of a connection. Returns `None` after refusing it.
-    pub async fn meet(mut stream: UnixStream) -> Option<Self> {
+    pub async fn accept(mut stream: UnixStream) -> Option<Self> {
         let peer = stream.peer_cred().ok()?;
         let (pid, uid) = (peer.pid()?.unsigned_abs(), peer.uid());
         if uid != rustix::process::geteuid().as_raw() {
@@ -239,7 +239,7 @@ impl From<ShimNote> for OutgoingNote {
 }
 
 /// Sends notes to a shim. Completes when the shim disconnects or knows that its session has moved.
-pub async fn attend(stream: UnixStream, mut notes: mpsc::UnboundedReceiver<OutgoingNote>) {
+pub async fn forward_notes(stream: UnixStream, mut notes: mpsc::UnboundedReceiver<OutgoingNote>) {
     let (mut from, mut to) = stream.into_split();
     let mut byte = [0; 64];
     loop {
@@ -322,7 +322,7 @@ mod tests {
         let (written, is_written) = oneshot::channel();
         let note = ShimNote::Settled { request: "1".into() };
         send.send(OutgoingNote { note, written: Some(written) }).unwrap();
-        let attending = tokio::spawn(attend(ours, notes));
+        let attending = tokio::spawn(forward_notes(ours, notes));
         is_written.await.unwrap();
         // The shim has the note even if the sender is killed now.
         attending.abort();

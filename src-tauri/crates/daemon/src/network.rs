@@ -143,8 +143,8 @@ impl ServerNetwork {
 
     /// Opens these hosts while one call is in flight.
     #[must_use]
-    pub fn lend(&self, call: &str, targets: Vec<HostPort>) -> HostLease {
-        ReachableHosts::lend(&self.reach, call, targets)
+    pub fn lease(&self, call: &str, targets: Vec<HostPort>) -> HostLease {
+        ReachableHosts::lease(&self.reach, call, targets)
     }
 
     /// Applies the current rules and grants. Returns whether every connection that depends on anything else has closed.

@@ -40,7 +40,7 @@ pub(super) struct Waiting {
 
 impl Aggregate {
     /// Handles a message of the client.
-    pub(super) async fn client_says(&mut self, said: ClientMessage) {
+    pub(super) async fn handle_client_message(&mut self, said: ClientMessage) {
         let said = match said {
             ClientMessage::Line(said) => said,
             ClientMessage::Refused(refused) => {

@@ -20,18 +20,18 @@ const QUIET: [&str; 4] = ["error", "critical", "alert", "emergency"];
 
 impl Aggregate {
     /// Handles a line from an upstream.
-    pub(super) fn upstream_says(&mut self, upstream: u64, line: Outgoing) {
+    pub(super) fn handle_upstream_line(&mut self, upstream: u64, line: Outgoing) {
         let Some(server) = self.server(upstream) else { return };
         match Incoming::of_line(line) {
             Ok((Incoming::Response { id, response }, held)) => match self.tables.answers_us(upstream, &id) {
-                Some(own) => self.answered_us(upstream, own, response),
+                Some(own) => self.handle_own_response(upstream, own, response),
                 None => self.answered(upstream, &server, &id, response, held),
             },
             Ok((Incoming::Request { id, method, params }, held)) => {
-                self.asks_client(upstream, &server, id, &method, params, held)
+                self.forward_request_to_client(upstream, &server, id, &method, params, held)
             }
             Ok((Incoming::Notification { method, params }, held)) => {
-                self.tells(upstream, &server, &method, params, held)
+                self.forward_notification(upstream, &server, &method, params, held)
             }
             Err(_) => tracing::warn!(server, "dropped an invalid message"),
         }
@@ -58,7 +58,7 @@ impl Aggregate {
         self.to_client.send(response_parts(id, response).holding_what(held));
     }
 
-    fn asks_client(
+    fn forward_request_to_client(
         &mut self,
         upstream: u64,
         server: &str,
@@ -86,7 +86,7 @@ impl Aggregate {
         self.to_client.send(request_parts(&ours, method, params).holding_what(held));
     }
 
-    fn tells(
+    fn forward_notification(
         &mut self,
         upstream: u64,
         server: &str,
@@ -169,7 +169,7 @@ impl Aggregate {
         }
     }
 
-    fn answered_us(&mut self, upstream: u64, own: OwnRequest, response: Response) {
+    fn handle_own_response(&mut self, upstream: u64, own: OwnRequest, response: Response) {
         match (own, response) {
             (OwnRequest::Level, _) => {}
             (OwnRequest::Tasks(list, listed), response) => {
@@ -178,7 +178,9 @@ impl Aggregate {
             (OwnRequest::Initialize, Response::Result(result)) => {
                 self.initialized_by(upstream, serde_json::from_str(result.get()).unwrap_or_default());
             }
-            (OwnRequest::Initialize, Response::Error(error)) => self.is_missing(upstream, error_text(&error)),
+            (OwnRequest::Initialize, Response::Error(error)) => {
+                self.mark_missing(upstream, error_text(&error))
+            }
             (OwnRequest::List(kind, mut listed), Response::Result(page)) => match listed.take(kind, &page) {
                 Ok(Some(cursor)) => self.ask_page(upstream, kind, *listed, Some(&cursor)),
                 Ok(None) => self.listed(upstream, kind, *listed),
@@ -196,7 +198,7 @@ impl Aggregate {
     }
 
     /// Marks a server as up, and requests its lists.
-    pub(super) fn came(&mut self, upstream: u64, capabilities: Fields) {
+    pub(super) fn mark_up(&mut self, upstream: u64, capabilities: Fields) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         of.is_up(capabilities);
         let has = CatalogueKind::ALL.into_iter().filter(|kind| of.has(kind.capability()));
@@ -211,7 +213,7 @@ impl Aggregate {
     }
 
     /// Marks a server as missing, and reports it to the client and in the log.
-    pub(super) fn is_missing(&mut self, upstream: u64, why: String) {
+    pub(super) fn mark_missing(&mut self, upstream: u64, why: String) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         let server = of.config.name.clone();
         of.missing(why.clone());

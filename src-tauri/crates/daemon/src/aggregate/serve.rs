@@ -2,7 +2,7 @@
 
 use super::upstream::{FromUpstream, Upstream};
 use super::{Aggregate, COPIES, Opened};
-use crate::listener::{ClientStdio, attend};
+use crate::listener::{ClientStdio, forward_notes};
 use ironcurtain_mcp::client::ClientReader;
 use std::time::Duration;
 use tokio::net::UnixStream;
@@ -40,7 +40,7 @@ impl Opened {
         let can_move = shim.is_some();
         let hung_up = async {
             match shim {
-                Some(shim) => attend(shim, notes).await,
+                Some(shim) => forward_notes(shim, notes).await,
                 None => {
                     // Nobody reads the notes.
                     drop(notes);
@@ -56,7 +56,7 @@ impl Opened {
         match ending {
             Ending::HungUp => {
                 tokio::select! {
-                    () = aggregate.answers_are_out(&mut events) => {}
+                    () = aggregate.flush_responses(&mut events) => {}
                     () = &mut hung_up => {}
                 }
             }
@@ -108,15 +108,15 @@ impl Aggregate {
             tokio::select! {
                 () = shutdown.requested.cancelled() => return Ending::Over,
                 () = shutdown.taken_over.cancelled() => match lines.pending() {
-                    Some(line) => self.client_says(line).await,
+                    Some(line) => self.handle_client_message(line).await,
                     None => return Ending::TakenOver,
                 },
                 () = to_client.closed() => return Ending::Over,
                 Ok(()) = settings.changed() => self.follow(),
                 // `self` holds a sender, so the channel stays open.
-                Some(event) = events.recv() => self.happened(event),
+                Some(event) = events.recv() => self.handle_event(event),
                 said = said => match said {
-                    Ok(Some(said)) => self.client_says(said).await,
+                    Ok(Some(said)) => self.handle_client_message(said).await,
                     Ok(None) | Err(_) => return Ending::HungUp,
                 },
                 () = alarm => self.retry(),
@@ -129,13 +129,13 @@ impl Aggregate {
     }
 
     /// Waits until the client has a response to every request, or the time is over.
-    async fn answers_are_out(&mut self, events: &mut mpsc::UnboundedReceiver<FromUpstream>) {
+    async fn flush_responses(&mut self, events: &mut mpsc::UnboundedReceiver<FromUpstream>) {
         let bound = Instant::now() + ANSWERS_BOUND;
         let answered = async {
             while self.is_any_unanswered() {
                 let until = self.waits_until().unwrap_or(bound);
                 tokio::select! {
-                    Some(event) = events.recv() => self.happened(event),
+                    Some(event) = events.recv() => self.handle_event(event),
                     () = tokio::time::sleep_until(until) => {}
                 }
                 self.settle().await;
@@ -157,7 +157,7 @@ impl Aggregate {
     pub(super) async fn until_ended(&mut self, events: &mut mpsc::UnboundedReceiver<FromUpstream>) {
         while !self.running.is_empty() {
             match events.recv().await {
-                Some(event) => self.happened(event),
+                Some(event) => self.handle_event(event),
                 None => return,
             }
         }

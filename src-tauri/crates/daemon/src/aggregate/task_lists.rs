@@ -90,7 +90,7 @@ impl Aggregate {
     }
 
     /// Stops waiting for a closed server.
-    pub(super) fn awaits_no_tasks_of(&mut self, upstream: u64) {
+    pub(super) fn stop_waiting_for_tasks(&mut self, upstream: u64) {
         for list in &mut self.task_lists {
             list.awaited.remove(&upstream);
         }

@@ -24,7 +24,7 @@ pub(super) async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
         return standing(&sessions, taken).await;
     }
     for (before, session) in &sessions {
-        if let Some(grant) = session.take_back_once(id).await {
+        if let Some(grant) = session.revoke_one_time(id).await {
             let restarted = session.server().applied().restarts > *before;
             return once(state, grant, restarted.then(|| session.id.clone()).into_iter().collect()).await;
         }

@@ -35,7 +35,7 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener) {
                 Ok(stream) => {
                     let state = state.clone();
                     peers.spawn(async move {
-                        if let Some(peer) = Peer::meet(stream).await {
+                        if let Some(peer) = Peer::accept(stream).await {
                             serve(state, peer).await;
                         }
                     });

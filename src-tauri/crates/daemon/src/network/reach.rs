@@ -77,7 +77,7 @@ impl ReachableHosts {
     }
 
     /// Opens hosts for a call.
-    pub(super) fn lend(this: &Arc<Self>, call: &str, targets: Vec<HostPort>) -> HostLease {
+    pub(super) fn lease(this: &Arc<Self>, call: &str, targets: Vec<HostPort>) -> HostLease {
         let id = format!("{LENT}{call}");
         let lent = targets.into_iter().map(|target| GrantedHost { id: id.clone(), target }).collect();
         let number = this.change(|known| {
@@ -130,7 +130,7 @@ mod tests {
         assert!(allows(&reach, "a.test:443") && !allows(&reach, "b.test:443"));
         let grant = |text| GrantedHost { id: "g".into(), target: target(text) };
         reach.follow(2, vec![grant("b.test:443"), grant("x.bad.test:443")]);
-        let loan = ReachableHosts::lend(&reach, "7", vec![target("c.test:80")]);
+        let loan = ReachableHosts::lease(&reach, "7", vec![target("c.test:80")]);
         assert!(["a.test:443", "b.test:443", "c.test:80"].iter().all(|text| allows(&reach, text)));
         assert!(!allows(&reach, "x.bad.test:443"), "denied comes first");
         reach.follow(1, vec![]);

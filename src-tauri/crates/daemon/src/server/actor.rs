@@ -339,7 +339,7 @@ impl Actor {
         let lost = running.control().map(SupervisorControl::uncovered).unwrap_or_default();
         let (was_pending, was_probed) = (running.handshake.is_open(), running.handshake.is_probed());
         drop(running);
-        self.tell_uncovered(lost).await;
+        self.report_lost_masks(lost).await;
         self.quick_ends = if self.started.elapsed() < STEADY { self.quick_ends + 1 } else { 0 };
         let why = DownReason::Ended(Arc::new(ending));
         self.unanswered += u32::from(was_pending);

@@ -32,7 +32,7 @@ impl ServerView {
     }
 
     /// Returns `true` if these directories include every root.
-    pub(super) fn is_told_by(&self, directories: &[&str]) -> bool {
+    pub(super) fn is_covered_by_directories(&self, directories: &[&str]) -> bool {
         self.roots.iter().all(|r| directories.contains(&r.path.as_str()))
     }
 }

@@ -75,7 +75,7 @@ pub(super) async fn handle_call(
                 return batch.add(session, call, authorization, connection);
             }
             batch.forward(session).await;
-            let place = session.queue.stand();
+            let place = session.queue.join();
             spawn(session, call, |s, c| wait_in_line(s, c, authorization, place));
         }
         Verdict::Escalate(escalation) => {
@@ -114,7 +114,7 @@ async fn wait_in_line(
     authorization: Authorization,
     mut place: QueuePlace,
 ) {
-    place.comes().await;
+    place.turn().await;
     proceed(session, call, authorization, Some(place)).await;
 }
 
@@ -150,7 +150,7 @@ impl Session {
             ServerAnswer::Failed(_) => (CallResult::NoAnswer, false),
         };
         if makes_task {
-            self.issued.hear_task(&answer);
+            self.issued.track_task(&answer);
         }
         if self.principal.is_new && result == CallResult::Ok {
             self.services.grants.serves(self.config.identity());

@@ -38,7 +38,7 @@ pub(super) enum ReadEnd {
     /// The client disconnected.
     HungUp,
     /// The client sends our own messages back.
-    HearsItself,
+    Echo,
     /// Another trusted process replaces this one.
     TakenOver {
         /// Bytes of an incomplete message, or `None` if they were discarded.
@@ -83,7 +83,7 @@ pub(super) async fn read(session: &Arc<Session>, mut lines: ClientReader) -> Rea
         while let Some(line) = next {
             if take(session, line, &mut calls).await.is_break() {
                 session.note(format!("the session was ended: {}", echo::WHY));
-                return ReadEnd::HearsItself;
+                return ReadEnd::Echo;
             }
             left -= 1;
             let goes_on = left > 0 && session.unread.available_permits() > 0;
@@ -143,7 +143,7 @@ async fn handle_message(
         calls.forward(session).await;
     }
     let is_asked = matches!(incoming, Ok(Incoming::Request { .. } | Incoming::Notification { .. }));
-    if !is_asked && session.echo.lock().unwrap_or_else(PoisonError::into_inner).hears_itself(&line) {
+    if !is_asked && session.echo.lock().unwrap_or_else(PoisonError::into_inner).is_echoing(&line) {
         return ControlFlow::Break(());
     }
     match incoming {
@@ -334,9 +334,9 @@ impl Session {
         let place = connection.ask(request, budget, move |answer, held| {
             if let Some(session) = session.upgrade() {
                 if let Some(request) = of_task {
-                    session.tasks.hear(&request, &answer);
+                    session.tasks.handle_response(&request, &answer);
                 }
-                session.issued.hear_list(&asked, &answer);
+                session.issued.track_list(&asked, &answer);
                 session.pass_on(&answered, answer, held);
             }
         });

@@ -37,7 +37,7 @@ impl Echo {
     }
 
     /// Checks an unexpected line, and returns `true` if the session must be closed.
-    pub(super) fn hears_itself(&mut self, line: &[u8]) -> bool {
+    pub(super) fn is_echoing(&mut self, line: &[u8]) -> bool {
         if self.sent.contains(&digest(line.len(), line)) {
             self.back += 1;
         }
@@ -61,10 +61,10 @@ mod tests {
         for n in 0..100 {
             echo.sent(&Outgoing::line(format!("line {n}\n").into_bytes()));
         }
-        assert!((0..100).all(|n| !echo.hears_itself(format!("other {n}").as_bytes())));
+        assert!((0..100).all(|n| !echo.is_echoing(format!("other {n}").as_bytes())));
         // Lines that are no longer remembered.
-        assert!((0..36).all(|n| !echo.hears_itself(format!("line {n}").as_bytes())));
-        assert!(!echo.hears_itself(b"line 98") && !echo.hears_itself(b"line 99"));
-        assert!(echo.hears_itself(b"line 99"));
+        assert!((0..36).all(|n| !echo.is_echoing(format!("line {n}").as_bytes())));
+        assert!(!echo.is_echoing(b"line 98") && !echo.is_echoing(b"line 99"));
+        assert!(echo.is_echoing(b"line 99"));
     }
 }

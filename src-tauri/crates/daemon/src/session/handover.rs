@@ -167,12 +167,12 @@ impl Session {
         unread: &[u8],
         version: &(dyn Fn() -> ClientVersion + Send + Sync),
     ) -> bool {
-        self.answers_are_out(ANSWERS_BOUND).await;
+        self.flush_responses(ANSWERS_BOUND).await;
         for (id, call) in &self.in_flight.take_all() {
             self.abandon(id, call, "the session was moved before the call was answered").await;
             self.reply(error_line(Some(id), ErrorCode::INTERNAL_ERROR.0, CUT_OFF));
         }
-        self.answers_are_out(ANSWERS_BOUND).await;
+        self.flush_responses(ANSWERS_BOUND).await;
         match self.write_handover(unread, version()) {
             // Sending fails only if the shim has disconnected.
             Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }.into()).is_ok(),

@@ -34,7 +34,7 @@ impl Session {
     pub(super) fn lease_hosts(&self, call: &Id, approved: &[PendingApproval]) -> Option<HostLease> {
         let network = self.network.as_ref()?;
         let targets = self.hosts_of(approved);
-        (!targets.is_empty()).then(|| network.lend(call.as_json(), targets))
+        (!targets.is_empty()).then(|| network.lease(call.as_json(), targets))
     }
 
     /// Returns the approved hosts of a call that the server's proxy could allow.

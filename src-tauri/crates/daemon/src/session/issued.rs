@@ -52,7 +52,7 @@ impl Issued {
     }
 
     /// Stores the cursor and tasks in the response to a list request.
-    pub(super) fn hear_list(&self, request: &ServerRequest, answer: &ServerAnswer) {
+    pub(super) fn track_list(&self, request: &ServerRequest, answer: &ServerAnswer) {
         let is_list = request.method().ends_with("/list");
         let Some(given) = given(answer).filter(|_| is_list) else { return };
         if let Some(cursor) = given.next_cursor {
@@ -63,7 +63,7 @@ impl Issued {
     }
 
     /// Stores the task in the response to a call that creates one.
-    pub(super) fn hear_task(&self, answer: &ServerAnswer) {
+    pub(super) fn track_task(&self, answer: &ServerAnswer) {
         if let Some(task) = given(answer).and_then(|given| given.task) {
             self.add(Purpose::Task, &task.task_id);
         }
@@ -102,7 +102,7 @@ mod tests {
         let body = RequestBody::List { method, cursor: None };
         let request = ServerRequest::new(body, &RequestMeta::default()).unwrap();
         let result = RawValue::from_string(result.to_owned()).unwrap();
-        issued.hear_list(&request, &ServerAnswer::Response(Response::Result(result)));
+        issued.track_list(&request, &ServerAnswer::Response(Response::Result(result)));
     }
 
     #[test]
@@ -120,7 +120,7 @@ mod tests {
         let issued = Issued::default();
         list(&issued, "tasks/list", r#"{"tasks":[{"taskId":"a","status":"working"}]}"#);
         let made = RawValue::from_string(r#"{"task":{"taskId":"b","status":"working"}}"#.into()).unwrap();
-        issued.hear_task(&ServerAnswer::Response(Response::Result(made)));
+        issued.track_task(&ServerAnswer::Response(Response::Result(made)));
         assert!(issued.knows(Purpose::Task, "a") && issued.knows(Purpose::Task, "b"));
         assert!(!issued.knows(Purpose::Task, "c"));
     }

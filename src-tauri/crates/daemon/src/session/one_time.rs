@@ -61,9 +61,9 @@ impl OneTimeGrant {
     /// Completes when the grants must be closed.
     pub(super) async fn over(&mut self) {
         // Only the list can end it, and the list lives at least as long as this.
-        let told = async { self.end.wait_for(|end| *end).await.is_ok() };
+        let closed = async { self.end.wait_for(|end| *end).await.is_ok() };
         // Both outcomes end the grant.
-        let _ = tokio::time::timeout(LONGEST, told).await;
+        let _ = tokio::time::timeout(LONGEST, closed).await;
     }
 }
 
@@ -83,7 +83,7 @@ impl Session {
 
     /// Revokes everything that was allowed for the call of this grant, and returns once the server has lost it. Returns `None`
     /// if there is no such grant.
-    pub async fn take_back_once(&self, id: &str) -> Option<StandingGrant> {
+    pub async fn revoke_one_time(&self, id: &str) -> Option<StandingGrant> {
         let (grant, end) = {
             let table = self.one_time.table();
             let open = table.get(id)?;

@@ -71,7 +71,7 @@ impl Session {
     /// Opens a session, or continues one that was handed over; [`Opened::serve`] then serves it.
     ///
     /// # Errors
-    /// Returns [`SessionError`] if nothing was started.
+    /// Returns [`SessionError`] if the session cannot be opened; nothing was started then.
     pub async fn open(services: Services, options: SessionOptions) -> Result<Opened, SessionError> {
         let SessionOptions { client, server: config, connection, moved } = options;
         let is_moved = moved.is_some();
@@ -102,7 +102,7 @@ impl Session {
             says_it_is: Arc::new(Mutex::new(state.says_it_is)),
             server: config.name.clone(),
             server_command: config.command_line(),
-            // Not final: only a sandboxed server has a use for the network that this value sets up.
+            // Recomputed below. Only the network reads this value, and only a sandboxed server has one.
             sandboxed: containment.as_ref().is_ok_and(Containment::is_sandboxed),
             remote: config.remote.is_some(),
             is_new: !is_embedded(&services, &config) && !services.grants.has_served(&config.identity()),

@@ -35,7 +35,7 @@ pub(super) enum OutOfReach {
 
 impl Session {
     /// Returns the reason for the first requested path that no approval could open.
-    pub(super) fn beyond_any_yes(&self, requested: &[RequestedAccess]) -> Option<OutOfReach> {
+    pub(super) fn unreachable_path(&self, requested: &[RequestedAccess]) -> Option<OutOfReach> {
         // A remote server's paths are not on this machine.
         if self.principal.remote {
             return None;
@@ -43,20 +43,20 @@ impl Session {
         let is_shown_by_mounts = self.sandboxed && self.services.machine.backend() == SandboxBackend::Native;
         requested.iter().find_map(|asked| {
             let need = asked.need.as_ref()?;
-            let unshown = || if is_shown_by_mounts { never_shown(asked, need) } else { None };
-            unshown().or_else(|| if need.writable { never_written(need) } else { None })
+            let unshown = || if is_shown_by_mounts { special_file(asked, need) } else { None };
+            unshown().or_else(|| if need.writable { not_writable(need) } else { None })
         })
     }
 }
 
 /// Returns an error for a special file, which no sandbox is given.
-fn never_shown(asked: &RequestedAccess, need: &Need) -> Option<OutOfReach> {
+fn special_file(asked: &RequestedAccess, need: &Need) -> Option<OutOfReach> {
     let is_special = asked.target == PathKind::Special && need.path == asked.path;
     is_special.then(|| OutOfReach::Special(asked.path.clone()))
 }
 
 /// Returns an error for a path that the server cannot write even when it is mounted, since it has our rights.
-fn never_written(need: &Need) -> Option<OutOfReach> {
+fn not_writable(need: &Need) -> Option<OutOfReach> {
     match accessat(CWD, need.path.as_path(), Access::WRITE_OK, AtFlags::EACCESS) {
         Err(Errno::ROFS) => Some(OutOfReach::ReadOnly(need.path.clone())),
         Err(Errno::ACCESS) => Some(OutOfReach::NotTheirs(need.path.clone())),
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn a_path_that_the_user_cannot_write_is_out_of_reach() {
         let written =
-            |path: &str| never_written(&Need::new(CanonicalPath::assume_canonical(path).unwrap(), true));
+            |path: &str| not_writable(&Need::new(CanonicalPath::assume_canonical(path).unwrap(), true));
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().canonicalize().unwrap();
         assert_eq!(written(path.to_str().unwrap()), None);

@@ -36,7 +36,7 @@ impl CallQueue {
     }
 
     /// Joins the end of the queue.
-    pub(super) fn stand(&self) -> QueuePlace {
+    pub(super) fn join(&self) -> QueuePlace {
         let (next, turn) = oneshot::channel();
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         QueuePlace { turn: last.replace(Turn(turn)), next: Some(next) }
@@ -45,7 +45,7 @@ impl CallQueue {
 
 impl QueuePlace {
     /// Waits for this call's turn.
-    pub(super) async fn comes(&mut self) {
+    pub(super) async fn turn(&mut self) {
         while let Some(Turn(turn)) = &mut self.turn {
             // A place dropped after its turn sends nothing.
             self.turn = turn.await.ok();
@@ -70,16 +70,16 @@ mod tests {
     #[test]
     fn leaving_early_does_not_let_later_calls_overtake() {
         let queue = CallQueue::default();
-        let mut first = queue.stand();
-        let (second, third) = (queue.stand(), queue.stand());
-        assert!(first.comes().now_or_never().is_some() && !queue.is_empty());
+        let mut first = queue.join();
+        let (second, third) = (queue.join(), queue.join());
+        assert!(first.turn().now_or_never().is_some() && !queue.is_empty());
         drop(third);
         assert!(!queue.is_empty(), "two stand before the place that is free");
-        let mut fourth = queue.stand();
+        let mut fourth = queue.join();
         drop(second);
-        assert!(fourth.comes().now_or_never().is_none(), "the first is not forwarded");
+        assert!(fourth.turn().now_or_never().is_none(), "the first is not forwarded");
         drop(first);
-        assert!(fourth.comes().now_or_never().is_some());
+        assert!(fourth.turn().now_or_never().is_some());
         drop(fourth);
         assert!(queue.is_empty());
     }

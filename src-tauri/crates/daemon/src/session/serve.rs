@@ -3,7 +3,7 @@
 use super::client::ReadEnd;
 use super::in_flight::InFlight;
 use super::{Session, client, echo, sampling, workspace};
-use crate::listener::{ClientStdio, OutgoingNote, attend};
+use crate::listener::{ClientStdio, OutgoingNote, forward_notes};
 use ironcurtain_audit::{CallResult, Event};
 use ironcurtain_mcp::client::{ClientReader, ClientVersion};
 use ironcurtain_mcp::server::SamplingRequest;
@@ -60,7 +60,7 @@ impl Opened {
         let can_move = !matches!(attached, Attached::Copying);
         let hung_up = async {
             match attached {
-                Attached::Shim(shim) => attend(shim, notes).await,
+                Attached::Shim(shim) => forward_notes(shim, notes).await,
                 Attached::Connection(told) => hand_on(notes, &told).await,
                 Attached::Copying => {
                     // Nobody reads the notes.
@@ -74,10 +74,10 @@ impl Opened {
         let served = async {
             match client::read(&session, lines).await {
                 ReadEnd::HungUp => {
-                    session.answers_are_out(ANSWERS_BOUND).await;
+                    session.flush_responses(ANSWERS_BOUND).await;
                     Ending::Asked
                 }
-                ReadEnd::HearsItself => Ending::Cut(echo::WHY),
+                ReadEnd::Echo => Ending::Cut(echo::WHY),
                 ReadEnd::TakenOver { unread: Some(unread), version }
                     if can_move && session.hand_over(&unread, &*version).await =>
                 {
@@ -119,7 +119,7 @@ async fn hand_on(mut notes: mpsc::UnboundedReceiver<OutgoingNote>, to: &mpsc::Un
 
 impl Session {
     /// Waits until the client has a response to every request, or the time is over.
-    pub(super) async fn answers_are_out(&self, bound: Duration) {
+    pub(super) async fn flush_responses(&self, bound: Duration) {
         let answered = async {
             self.in_flight.none_left().await;
             self.to_client.is_written().await;

@@ -68,7 +68,7 @@ impl TaskRequest {
 
 impl Tasks {
     /// Processes the response to a request about a task.
-    pub(super) fn hear(&self, request: &TaskRequest, answered: &ServerAnswer) {
+    pub(super) fn handle_response(&self, request: &TaskRequest, answered: &ServerAnswer) {
         if request.is_over(answered) {
             let over = self.table().remove(&request.task).unwrap_or_default();
             over.iter().for_each(|over| over.notify_one());
@@ -175,7 +175,7 @@ mod tests {
         let tasks = Tasks::default();
         let (one, other, gone) = (tasks.begin("t".into()), tasks.begin("t".into()), tasks.begin("t".into()));
         tasks.forget(&gone);
-        tasks.hear(&request("tasks/result").unwrap(), &result("{}"));
+        tasks.handle_response(&request("tasks/result").unwrap(), &result("{}"));
         one.over.notified().await;
         other.over.notified().await;
         assert!(tasks.table().is_empty());
@@ -185,7 +185,7 @@ mod tests {
     async fn a_waiter_is_notified_only_of_its_own_task() {
         let tasks = Tasks::default();
         let (one, other) = (tasks.begin("t".into()), tasks.begin("u".into()));
-        tasks.hear(&request("tasks/result").unwrap(), &result("{}"));
+        tasks.handle_response(&request("tasks/result").unwrap(), &result("{}"));
         one.over.notified().await;
         assert!(
             tokio::time::timeout(std::time::Duration::from_millis(20), other.over.notified()).await.is_err()

@@ -16,7 +16,7 @@ impl Actor {
                     look.covered();
                 }
                 let lost = control.uncovered();
-                self.tell_uncovered(lost).await;
+                self.report_lost_masks(lost).await;
             }
             // Without an answer, the masks may be missing.
             Ok(_) | Err(_) => {
@@ -25,7 +25,7 @@ impl Actor {
         }
     }
 
-    pub(super) async fn tell_uncovered(&self, lost: Vec<LostMask>) {
+    pub(super) async fn report_lost_masks(&self, lost: Vec<LostMask>) {
         for LostMask { path, hidden } in lost {
             let (is, again) = if hidden { ("hidden from", "hidden") } else { ("closed to", "closed") };
             let server = &self.options.server.name;

@@ -198,7 +198,7 @@ impl Actor {
         self.apply(removals(&now, &wanted), &mut round).await;
         round.held |= !self.network_is_cut_off().await;
         let lost = self.running.as_mut().and_then(Running::control).map(SupervisorControl::uncovered);
-        self.tell_uncovered(lost.unwrap_or_default()).await;
+        self.report_lost_masks(lost.unwrap_or_default()).await;
         round
     }
 

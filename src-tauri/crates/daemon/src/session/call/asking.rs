@@ -101,7 +101,7 @@ async fn question(
     }
     let exchange = session.services.exchange(&session.principal);
     let requested = inspected.paths.requested(&escalation.values, session.config.file_writes);
-    if let Some(beyond) = session.beyond_any_yes(&requested) {
+    if let Some(beyond) = session.unreachable_path(&requested) {
         let ground = (DecidedBy::OutOfReach, "out-of-reach");
         return Err(session.deny_unasked(call, inspected, (ground, beyond.into()), snapshot).await);
     }
@@ -141,12 +141,12 @@ async fn question(
         scope,
     };
     let answer = {
-        let told = session.asking(&call.ticket.id);
+        let asking = session.asking(&call.ticket.id);
         let answer = tokio::select! {
             answer = exchange.ask(inquiry, session.no_question_left(&call.tool)) => answer,
             never = session.tell_progress(call.began, call.tool.progress_token()) => match never {},
         };
-        told.settled().await;
+        asking.settled().await;
         answer?
     };
     let Some(approval) = answer else { return Ok(Answered::Settled) };

@@ -7,7 +7,7 @@ use ironcurtain_paths::{CanonicalPath, NotCanonicalError, PathError, PathKind, R
 use ironcurtain_policy::GrantKind;
 use percent_encoding::percent_decode_str;
 
-/// System folders that nobody uses as a workspace, and whose grant would expose shared files.
+/// System folders that are never a workspace. Granting one would expose files of the whole system.
 const SYSTEM: [&str; 22] = [
     "/",
     "/bin",
@@ -33,7 +33,7 @@ const SYSTEM: [&str; 22] = [
     "/var",
 ];
 
-/// System folders below which nobody has a workspace either.
+/// System folders that are rejected together with everything below them.
 const SYSTEM_AND_BELOW: [&str; 7] = ["/bin", "/boot", "/dev", "/etc", "/proc", "/sbin", "/sys"];
 
 /// Maximum length of a URI, in bytes.

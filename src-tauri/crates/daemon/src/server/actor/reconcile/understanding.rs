@@ -93,7 +93,7 @@ async fn confirm(connection: &ServerConnection, shown: &ServerView, deadline: In
         match answer {
             ServerAnswer::Response(Response::Result(result)) => {
                 let text = result_text(&result);
-                if shown.is_told_by(&text.lines().map(str::trim).collect::<Vec<_>>()) {
+                if shown.is_covered_by_directories(&text.lines().map(str::trim).collect::<Vec<_>>()) {
                     return;
                 }
             }
