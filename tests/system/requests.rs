@@ -169,8 +169,8 @@ fn a_server_is_sent_known_fields_and_nothing_beside_them() {
         );
     }
     for (method, params, because) in [
-        ("tools/list", json!({ "cursor": "a secret" }), "`params.cursor` must be one that this server gave"),
-        ("tasks/get", json!({ "taskId": "a secret" }), "`params.taskId` must be one that this server gave"),
+        ("tools/list", json!({ "cursor": "a secret" }), "`params.cursor` must be a value that this server issued"),
+        ("tasks/get", json!({ "taskId": "a secret" }), "`params.taskId` must be a value that this server issued"),
         ("logging/setLevel", json!({ "level": "a secret" }), "`params.level` must be one of debug, info"),
         ("resources/unsubscribe", json!({ "uri": "a:secret" }), "`a:secret` is not subscribed to"),
     ] {

@@ -138,8 +138,8 @@ fn a_folder_that_the_client_names_is_proposed_as_its_word_and_opens_nothing_befo
     eventually("it is granted", BOUND, || world.grants().len() == 1);
     let question = workspace_questions(&world).remove(0);
     assert_eq!(paths(&question), [project.to_str().unwrap()]);
-    assert_eq!(question.reason, "the agent says that it works in this folder; nothing else says so");
-    assert_eq!(question.consequences[0].note.as_deref(), Some("by the agent's own word"));
+    assert_eq!(question.reason, "the agent says it works in this folder; IronCurtain cannot confirm it");
+    assert_eq!(question.consequences[0].note.as_deref(), Some("unverified, only the agent says so"));
     client.write(&project.join("new.txt"), "new").ok();
     assert_eq!(world.grants()[0].provenance, "proposed workspace");
     // It is asked once for each folder, however often the client says that they have changed.
@@ -172,7 +172,7 @@ fn a_folder_that_the_client_names_and_was_started_in_is_confirmed() {
     tell_roots(&mut client, json!([{ "uri": uri(&folder) }]));
     eventually("it is proposed", BOUND, || world.person.count() == 1);
     let question = workspace_questions(&world).remove(0);
-    assert_eq!(question.reason, "the agent says that it works in this folder, and was started there");
+    assert_eq!(question.reason, "the agent says it works in this folder, and was started there");
     assert_eq!(question.consequences[0].note, None);
 }
 
@@ -193,7 +193,7 @@ fn what_a_client_may_not_name_is_refused_by_its_reason_and_asks_nobody() {
         (uri(&home.join("gone")), "it is not an existing folder"),
         (format!("file://elsewhere{}", home.display()), "it is on another machine, `elsewhere`"),
         (format!("{}/src/../..", uri(&home)), "is not in canonical form"),
-        ("https://example.org/".to_owned(), "it is not the address of a file"),
+        ("https://example.org/".to_owned(), "it is not a `file` URI"),
     ];
     let roots: Vec<Value> = named.iter().map(|(uri, _)| json!({ "uri": uri })).collect();
     tell_roots(&mut client, json!(roots));
@@ -221,7 +221,7 @@ fn a_client_that_answers_nonsense_or_names_thousands_of_folders_is_served_on() {
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
     for (answer, told) in [
         (json!({ "result": { "roots": 7 } }), "the answer cannot be read"),
-        (json!({ "error": { "code": -32601, "message": "no" } }), "the client answers with an error"),
+        (json!({ "error": { "code": -32601, "message": "no" } }), "the client answered with an error"),
         (json!({ "result": { "roots": [], "x": "x".repeat(300_000) } }), "at most 262144 are taken"),
     ] {
         answer_roots(&mut client, answer);

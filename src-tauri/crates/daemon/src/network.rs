@@ -61,7 +61,7 @@ impl Serving {
         let server = proxy.server.clone();
         let task = tokio::spawn(async move {
             let problem = serve(listener, proxy).await;
-            tracing::error!(%problem, server, "a server has lost its network");
+            tracing::error!(%problem, server, "the network proxy of a server failed");
         });
         Self { _task: EndOnDrop(task.abort_handle()) }
     }

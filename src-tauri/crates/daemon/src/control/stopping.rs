@@ -128,7 +128,7 @@ pub(super) async fn forget(state: &DaemonState, id: &str, asker: Asker) -> Reply
         let text = format!("there is no unanswered question `{id}`, and no denial of that id");
         return failed(ErrorCode::NotFound, text);
     };
-    let what = format!("what was denied for the rest of the session is asked about again, {}", by(asker));
+    let what = format!("a denial for the rest of the session was revoked, {}", by(asker));
     let mut entry = Entry::new(Event::Pause, what);
     (entry.session, entry.client) = (Some(denial.session), Some(denial.client));
     (entry.server_name, entry.question_id) = (Some(denial.server), Some(denial.id));

@@ -71,7 +71,7 @@ pub enum ServerStartError {
     #[error(transparent)]
     CommandLine(#[from] QuoteError),
     /// Starting the program failed.
-    #[error("`{program}` cannot be started: {source}")]
+    #[error("failed to start `{program}`: {source}")]
     Spawn {
         /// Path of the program.
         program: PathBuf,

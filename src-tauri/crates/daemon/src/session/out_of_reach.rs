@@ -21,9 +21,7 @@ pub(super) enum OutOfReach {
     )]
     Special(CanonicalPath),
     /// The file system is read-only.
-    #[error(
-        "nobody was asked about `{0}`, because the file system that it lies on is read-only; write somewhere else"
-    )]
+    #[error("nobody was asked about `{0}`, because its file system is read-only; write somewhere else")]
     ReadOnly(CanonicalPath),
     /// The server's user lacks write permission.
     #[error(

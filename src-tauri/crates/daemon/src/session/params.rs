@@ -63,7 +63,7 @@ pub(super) enum ParamsError {
     #[error("`params.ref` must be a `ref/prompt` with a `name` or a `ref/resource` with a `uri`")]
     Reference,
     /// The server did not issue this value.
-    #[error("`{field}` must be one that this server gave in this session")]
+    #[error("`{field}` must be a value that this server issued in this session")]
     NotIssued {
         /// Field name.
         field: &'static str,

@@ -140,7 +140,7 @@ impl Session {
     }
 
     fn about_sampling(&self, event: Event, params: &Map<String, Value>) -> Entry {
-        let mut entry = self.entry(event, "the server wants the client's model to answer something");
+        let mut entry = self.entry(event, "the server requests an answer from the client's model");
         entry.method = Some(METHOD.to_owned());
         entry.arguments = Some(redacted(params));
         entry

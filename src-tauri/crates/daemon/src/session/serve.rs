@@ -83,7 +83,7 @@ impl Opened {
                 {
                     Ending::Moved
                 }
-                ReadEnd::TakenOver { .. } => Ending::Cut("the app took the place of the trusted process"),
+                ReadEnd::TakenOver { .. } => Ending::Cut("the app replaced the trusted process"),
             }
         };
         tokio::pin!(hung_up);

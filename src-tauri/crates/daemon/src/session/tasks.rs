@@ -127,7 +127,7 @@ impl Session {
             () = self.end.cancelled() => None,
             () = self.forbidden(tool, authorization) => Some("a rule forbids it now"),
             () = taken_back => Some("it was revoked or has expired"),
-            () = tokio::time::sleep(LONGEST) => Some("the time for it is over"),
+            () = tokio::time::sleep(LONGEST) => Some("it has expired"),
         };
         self.tasks.forget(&task);
         why

@@ -70,13 +70,13 @@ enum RootsError {
     #[error("the client did not answer within {} s", ANSWER_BOUND.as_secs())]
     NoAnswer,
     /// The client answered with an error.
-    #[error("the client answers with an error")]
+    #[error("the client answered with an error")]
     Refused,
     /// The response is too long.
     #[error("the answer has {0} bytes; at most {LONGEST_ANSWER} are accepted")]
     Long(usize),
     /// The response is not a list of roots.
-    #[error("the answer cannot be read: {0}")]
+    #[error("invalid answer: {0}")]
     Unreadable(#[from] serde_json::Error),
 }
 

@@ -46,7 +46,7 @@ pub(super) enum FolderRefusal {
     #[error("its address has {0} bytes; at most {LONGEST} are accepted")]
     Long(usize),
     /// The URI is not a `file` URI.
-    #[error("it is not the address of a file; write `file:///` and the path")]
+    #[error("it is not a `file` URI; write `file:///` and the path")]
     NotAFile,
     /// The folder is on another machine.
     #[error("it is on another machine, `{0}`")]
@@ -159,10 +159,10 @@ mod tests {
             assert_eq!(path(uri).unwrap().as_str(), expected, "{uri}");
         }
         for (uri, why) in [
-            ("", "it is not the address of a file"),
-            ("/home/u/app", "it is not the address of a file"),
-            ("https://example.org/app", "it is not the address of a file"),
-            ("file:", "it is not the address of a file"),
+            ("", "it is not a `file` URI"),
+            ("/home/u/app", "it is not a `file` URI"),
+            ("https://example.org/app", "it is not a `file` URI"),
+            ("file:", "it is not a `file` URI"),
             ("file://", "`` is not an absolute path"),
             ("file://host/app", "it is on another machine, `host`"),
             ("file://home", "it is on another machine, `home`"),
