@@ -294,7 +294,7 @@ fn what_a_bundle_works_with_is_closed_before_a_yes_open_after_it_and_closed_when
         (question.consequences[0].verb, paths(&question)),
         (Verb::WorkIn, vec![folder.to_str().unwrap()])
     );
-    assert_eq!(question.reason, "the server is set up to work with this; it is shown it only if you say so");
+    assert_eq!(question.reason, "the server is configured to use this, but cannot see it unless you allow it");
     client.hang_up();
     // The no stands until it is taken back.
     let mut client = world.connect("notes");

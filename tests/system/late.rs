@@ -174,7 +174,7 @@ fn a_late_yes_serves_the_identical_retry_once_and_nothing_else() {
     client.read(&report).refused("the user denied this call");
     assert_eq!(world.person.asked().len(), 1);
     let record = world.log();
-    assert!(record.contains("the late yes to this question is used by the same call"), "{record}");
+    assert!(record.contains("a late approval of this question was used by an identical call"), "{record}");
     assert!(world.audit().intact);
 }
 

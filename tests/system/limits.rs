@@ -118,7 +118,7 @@ fn without_descriptors_to_show_it_a_question_is_denied_at_once() {
     limited(Some(taken + 20));
     let began = std::time::Instant::now();
     let refused = client.call("open", json!({ "path": secret }));
-    refused.refused("no file descriptors left to show a question with");
+    refused.refused("no file descriptors left to show a question");
     // Not by the deadline of a question that nobody saw.
     assert!(began.elapsed() < BOUND / 2, "{:?}", began.elapsed());
     let record = record(&machine);

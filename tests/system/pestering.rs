@@ -80,7 +80,7 @@ fn a_late_yes_is_for_the_bytes_that_are_sent_and_for_no_others() {
     let escaped = path.replace("docs", "d\\u006fcs").replace('\u{e9}', "\\u00e9");
     call(&mut client, &format!(r#"{{"path":"{escaped}","head":10e-1}}"#));
     assert_eq!((world.person.count(), world.questions().missed), (0, vec![]));
-    assert!(world.log().contains("the late yes to this question is used by the same call"));
+    assert!(world.log().contains("a late approval of this question was used by an identical call"));
     call(&mut client, &asked).refused("the user denied this call");
 }
 
@@ -164,7 +164,7 @@ fn a_flood_of_questions_is_bounded_hides_no_other_agent_s_and_ends_with_one_paus
         files.iter().map(|file| flood.begin_call("open", json!({ "path": file }))).collect();
     are_asked(&world, MOST);
     for _ in MOST..calls.len() {
-        flood.next_outcome().1.refused("100 questions of this session wait for the user already");
+        flood.next_outcome().1.refused("100 questions of this session are pending already");
     }
     let asked = quiet.begin_call("open", json!({ "path": other }));
     are_asked(&world, MOST + 1);

@@ -50,7 +50,7 @@ fn a_client_puts_so_many_questions_a_minute_and_the_person_is_told_once() {
     // Another session of the same client has no questions of its own.
     look(&mut world.connect("hostile"), &files[2]).refused("too many questions");
     assert_eq!((world.person.asked().len(), world.person.told().len()), (2, 1));
-    assert!(world.person.told()[0].contains("has put 2 questions to you within a minute"));
+    assert!(world.person.told()[0].contains("has asked you 2 questions within a minute"));
     let record = world.log();
     assert_eq!(record.matches("\"too-many-questions\"").count(), 6, "rule and ground, thrice: {record}");
 }
@@ -82,7 +82,7 @@ fn the_same_call_is_not_asked_about_again_at_once_after_a_no() {
     let mut client = world.connect("hostile");
     world.person.will(Next::DenyMore(DenialReach::Call, Some("not this one".into())));
     look(&mut client, &one).refused("the user denied this call and says: not this one");
-    let again = "the user denied the same call before and says: not this one, and it is not asked about again for 60 s";
+    let again = "the user denied the same call before and says: not this one; it is denied without asking for another 60 s";
     look(&mut client, &one).refused(again);
     look(&mut world.connect("hostile"), &one).refused("denied the same call before");
     look(&mut client, &two).refused("the user denied this call.");
@@ -280,7 +280,7 @@ fn a_no_can_be_for_all_that_the_agent_has_waiting() {
         client.outcome(call).refused("the user denied this call and says: stop");
     }
     assert_eq!(world.person.withdrawn(), [Withdrawn::Stopped, Withdrawn::Stopped]);
-    assert!(world.log().contains("the question ended: denied, with all else that the agent had waiting"));
+    assert!(world.log().contains("the question ended: denied, with the agent's other pending questions"));
     // It is for what waited, and not for what comes.
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
     look(&mut clients[0], &file).ok();
