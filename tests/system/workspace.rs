@@ -220,7 +220,7 @@ fn a_client_that_answers_nonsense_or_names_thousands_of_folders_is_served_on() {
     named.extend(more);
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
     for (answer, told) in [
-        (json!({ "result": { "roots": 7 } }), "the answer cannot be read"),
+        (json!({ "result": { "roots": 7 } }), "invalid answer"),
         (json!({ "error": { "code": -32601, "message": "no" } }), "the client answered with an error"),
         (json!({ "result": { "roots": [], "x": "x".repeat(300_000) } }), "at most 262144 are taken"),
     ] {
