@@ -222,7 +222,7 @@ fn a_client_that_answers_nonsense_or_names_thousands_of_folders_is_served_on() {
     for (answer, told) in [
         (json!({ "result": { "roots": 7 } }), "invalid answer"),
         (json!({ "error": { "code": -32601, "message": "no" } }), "the client answered with an error"),
-        (json!({ "result": { "roots": [], "x": "x".repeat(300_000) } }), "at most 262144 are taken"),
+        (json!({ "result": { "roots": [], "x": "x".repeat(300_000) } }), "at most 262144 are accepted"),
     ] {
         answer_roots(&mut client, answer);
         eventually(told, BOUND, || logs(&world).contains(told));
