@@ -164,7 +164,7 @@ fn a_server_is_sent_known_fields_and_nothing_beside_them() {
     for field in ["extra", "inputResponses", "requestState"] {
         let refused = client.request("tools/call", json!({ "name": "echo", field: secret }));
         assert!(
-            problem(&refused).starts_with(&format!("`params` has the unknown field `{field}`")),
+            problem(&refused).starts_with(&format!("unknown field `{field}` in `params`")),
             "{refused}"
         );
     }
