@@ -248,7 +248,7 @@ fn invalid_client_messages_do_not_fill_audit_log() {
     client.plain("heard").ok();
     let decided = decisions_on_other_requests(&world);
     assert_eq!(decided.len(), 100);
-    assert!(decided[99].2.ends_with("; more like it are not put on record"), "{:?}", decided[99]);
+    assert!(decided[99].2.ends_with("; further ones are not recorded"), "{:?}", decided[99]);
 }
 
 /// Returns the numbers of recorded session starts, ends and refusals.

@@ -50,7 +50,7 @@ fn question_rate_limit_denies_and_notifies_once() {
     // Another session of the same client shares the limit.
     look(&mut world.connect("hostile"), &files[2]).refused("too many questions");
     assert_eq!((world.user.asked().len(), world.user.notices().len()), (2, 1));
-    assert!(world.user.notices()[0].contains("has put 2 questions to you within a minute"));
+    assert!(world.user.notices()[0].contains("has asked you 2 questions within a minute"));
     let record = world.log();
     assert_eq!(record.matches("\"too-many-questions\"").count(), 6, "rule and reason, three times: {record}");
 }
@@ -84,7 +84,7 @@ fn denied_call_is_not_asked_again_at_once() {
     let mut client = world.connect("hostile");
     world.user.will(Next::DenyMore(DenialReach::Call, Some("not this one".into())));
     look(&mut client, &one).refused("the user denied this call and says: not this one");
-    let again = "the user denied the same call before and says: not this one, and it is not asked about again for 60 s";
+    let again = "the user denied the same call before and says: not this one; it is denied without asking for another 60 s";
     look(&mut client, &one).refused(again);
     look(&mut world.connect("hostile"), &one).refused("denied the same call before");
     look(&mut client, &two).refused("the user denied this call.");
@@ -282,7 +282,7 @@ fn denial_can_cover_all_pending_questions_of_agent() {
         client.outcome(call).refused("the user denied this call and says: stop");
     }
     assert_eq!(world.user.withdrawn(), [Withdrawn::Stopped, Withdrawn::Stopped]);
-    assert!(world.log().contains("the question ended: denied, with all else that the agent had waiting"));
+    assert!(world.log().contains("the question ended: denied, with the agent's other pending questions"));
     // It covers pending questions, not future ones.
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     look(&mut clients[0], &file).ok();

@@ -79,7 +79,7 @@ fn one_call_grant_is_listed_in_flight_and_can_be_revoked() {
     assert_eq!(world.revoke_only_grant(), [""; 0]);
     client.sneak(&secret).refused(MISSING);
     assert_eq!(world.grants(), []);
-    for what in ["a grant was taken back", "what was allowed once is closed: it was taken back"] {
+    for what in ["a grant was revoked", "what was allowed once is closed: it was revoked"] {
         let names = |line: &str| line.contains(what) && line.contains(secret.to_str().unwrap());
         eventually(what, BOUND, || world.log().lines().any(names));
     }
@@ -203,7 +203,10 @@ fn grant_whose_path_became_a_symlink_is_suspended() {
     std::fs::rename(world.path("docs"), world.path("moved")).unwrap();
     assert_eq!(world.grants()[0].suspended.as_deref().map(|why| why.contains("does not exist")), Some(true));
     std::os::unix::fs::symlink(world.path("keys"), world.path("docs")).unwrap();
-    assert_eq!(world.grants()[0].suspended.as_deref().map(|why| why.contains("is a link now")), Some(true));
+    assert_eq!(
+        world.grants()[0].suspended.as_deref().map(|why| why.contains("is now a symlink")),
+        Some(true)
+    );
     world.user.asked();
     client.open(&world.path("docs/key.txt")).refused("the user denied this call");
     let asked = world.user.asked();

@@ -86,7 +86,7 @@ fn handover_answers_overdue_call_and_session_continues() {
     eventually("the call is in flight", BOUND, || log(&place).contains("\"slow\""));
     let world = World::of(place, programs(), ScriptedUser::default());
     assert!(headless.wait().success());
-    client.outcome(call).refused("moved to its app while this call was under way");
+    client.outcome(call).refused("moved to its app while this call was in flight");
     client.plain("now").ok();
     drop(world);
 }
@@ -141,7 +141,7 @@ fn moved_session_opens_only_with_its_ticket() {
         writeln!(stream, "{}", json!({ "version": 1, "purpose": { "session": shim } })).unwrap();
         let mut answer = String::new();
         BufReader::new(stream).read_line(&mut answer).unwrap();
-        assert!(answer.contains("no session waits for this ticket"), "{ticket}: {answer}");
+        assert!(answer.contains("this session has expired"), "{ticket}: {answer}");
     }
     assert_eq!(world.sessions().len(), 1);
 }

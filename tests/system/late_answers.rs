@@ -172,7 +172,7 @@ fn late_approval_serves_one_identical_retry() {
     client.read(&report).refused("the user denied this call");
     assert_eq!(world.user.asked().len(), 1);
     let record = world.log();
-    assert!(record.contains("the late yes to this question is used by the same call"), "{record}");
+    assert!(record.contains("a late approval of this question was used by an identical call"), "{record}");
     assert!(world.audit().intact);
 }
 

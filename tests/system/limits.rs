@@ -118,7 +118,7 @@ fn question_is_denied_at_once_when_descriptors_run_out() {
     limited(Some(taken + 20));
     let began = std::time::Instant::now();
     let refused = client.call("open", json!({ "path": secret }));
-    refused.refused("no file descriptors left to show a question with");
+    refused.refused("no file descriptors left to show a question");
     // Earlier than the deadline of a question that was never shown.
     assert!(began.elapsed() < BOUND / 2, "{:?}", began.elapsed());
     let record = record(&machine);

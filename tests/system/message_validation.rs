@@ -39,7 +39,7 @@ fn call_without_id_never_reaches_server() {
     assert!(!file.exists());
     wait_for_log_line(
         &world,
-        "a message without an id that is no notification of a client was dropped: tools/call",
+        "dropped a message without an id that is not a client notification: tools/call",
     );
     // The same message as a request is judged, executed and recorded.
     client.call("scribble", json!({ "where": file })).ok();
@@ -73,7 +73,7 @@ fn notifications_before_initialize_are_dropped() {
     });
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     client.send(&progress());
-    wait_for_log_line(&world, "a notification before the greeting was dropped: notifications/progress");
+    wait_for_log_line(&world, "dropped a notification before `initialize`: notifications/progress");
     client.handshake();
     assert_eq!(received_notifications(&mut client), ["notifications/initialized"]);
 }

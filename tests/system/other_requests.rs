@@ -163,14 +163,19 @@ fn server_receives_only_known_fields() {
     assert!(world.log().contains("dropped from `_meta`: `claudecode/toolUseId`"));
     for field in ["extra", "inputResponses", "requestState"] {
         let refused = client.request("tools/call", json!({ "name": "echo", field: secret }));
-        assert!(
-            problem(&refused).starts_with(&format!("`params` has the unknown field `{field}`")),
-            "{refused}"
-        );
+        assert!(problem(&refused).starts_with(&format!("unknown field `{field}` in `params`")), "{refused}");
     }
     for (method, params, because) in [
-        ("tools/list", json!({ "cursor": "a secret" }), "`params.cursor` must be one that this server gave"),
-        ("tasks/get", json!({ "taskId": "a secret" }), "`params.taskId` must be one that this server gave"),
+        (
+            "tools/list",
+            json!({ "cursor": "a secret" }),
+            "`params.cursor` must be a value that this server issued",
+        ),
+        (
+            "tasks/get",
+            json!({ "taskId": "a secret" }),
+            "`params.taskId` must be a value that this server issued",
+        ),
         ("logging/setLevel", json!({ "level": "a secret" }), "`params.level` must be one of debug, info"),
         ("resources/unsubscribe", json!({ "uri": "a:secret" }), "`a:secret` is not subscribed to"),
     ] {

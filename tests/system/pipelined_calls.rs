@@ -85,7 +85,7 @@ fn in_their_order(is_there: bool) {
         let decided = entries.iter().filter(of_piece).filter(|e| e["policyDecision"]["status"] == "allow");
         decided.into_iter().all(|decision| {
             let ends = |entry: &&Value| {
-                entry["of"] == decision["seq"] || entry["summary"] == "the client took the call back"
+                entry["of"] == decision["seq"] || entry["summary"] == "the client cancelled the call"
             };
             entries.iter().any(|entry| ends(&entry))
         })

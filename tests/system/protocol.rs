@@ -149,7 +149,7 @@ fn longest_message_passes_and_one_more_byte_is_refused() {
     client.outcome(901).ok();
     client.send_raw(line(902, MAX + 1).as_bytes());
     let refused = client.answer(902);
-    let expected = format!("the message has {} bytes; at most {MAX} are taken", MAX + 1);
+    let expected = format!("the message has {} bytes; at most {MAX} are accepted", MAX + 1);
     assert_eq!(refused["error"]["message"], expected);
     assert_session_works(&mut client);
 }

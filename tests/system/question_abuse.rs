@@ -74,7 +74,7 @@ fn late_approval_applies_only_to_identical_bytes() {
     let escaped = path.replace("docs", "d\\u006fcs").replace('\u{e9}', "\\u00e9");
     call(&mut client, &format!(r#"{{"path":"{escaped}","head":10e-1}}"#));
     assert_eq!((world.user.count(), world.questions().missed), (0, vec![]));
-    assert!(world.log().contains("the late yes to this question is used by the same call"));
+    assert!(world.log().contains("a late approval of this question was used by an identical call"));
     call(&mut client, &asked).refused("the user denied this call");
 }
 
@@ -158,7 +158,7 @@ fn question_flood_is_bounded_and_one_pause_ends_it() {
         files.iter().map(|file| flood.begin_call("open", json!({ "path": file }))).collect();
     wait_for_questions(&world, MOST);
     for _ in MOST..calls.len() {
-        flood.next_outcome().1.refused("100 questions of this session wait for the user already");
+        flood.next_outcome().1.refused("100 questions of this session are pending already");
     }
     let asked = quiet.begin_call("open", json!({ "path": other }));
     wait_for_questions(&world, MOST + 1);

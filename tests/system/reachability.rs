@@ -134,8 +134,7 @@ fn unmountable_path_is_refused_with_advice() {
     let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
     rustix::fs::mkfifoat(rustix::fs::CWD, at("pipe"), rustix::fs::Mode::RWXU).unwrap();
     let mut client = world.connect("hostile");
-    let special =
-        "because it is a device, a socket or a pipe, and those are shown to no sandboxed server; copy";
+    let special = "because it is a device, a socket or a pipe, which no sandboxed server can use; copy";
     for name in ["socket", "pipe"] {
         client.open(&at(name)).refused(special);
     }

@@ -194,7 +194,7 @@ fn revoke_while<T>(breaks: impl FnOnce(&Machine) -> T, mends: impl FnOnce(&Machi
     assert!(!again.status.success());
     let again = String::from_utf8(again.stderr).unwrap();
     assert!(
-        again.contains(&format!("the grant `{id}` was taken back at ")) && again.contains("not stored yet"),
+        again.contains(&format!("the grant `{id}` was revoked at ")) && again.contains("not stored yet"),
         "{again}"
     );
     client.sneak(&secret).is_error.then_some(()).unwrap();

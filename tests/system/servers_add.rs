@@ -294,7 +294,10 @@ fn bundle_folder_is_mounted_only_between_approval_and_revocation() {
         (question.consequences[0].verb, paths(&question)),
         (Verb::WorkIn, vec![folder.to_str().unwrap()])
     );
-    assert_eq!(question.reason, "the server is set up to work with this; it is shown it only if you say so");
+    assert_eq!(
+        question.reason,
+        "the server is configured to use this, but cannot see it unless you allow it"
+    );
     client.hang_up();
     // The denial holds until it is undone.
     let mut client = world.connect("notes");

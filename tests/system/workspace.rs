@@ -140,8 +140,8 @@ fn client_root_is_proposed_as_a_claim_and_mounted_only_after_approval() {
     eventually("the workspace is granted", BOUND, || world.grants().len() == 1);
     let question = workspace_questions(&world).remove(0);
     assert_eq!(paths(&question), [project.to_str().unwrap()]);
-    assert_eq!(question.reason, "the agent says that it works in this folder; nothing else says so");
-    assert_eq!(question.consequences[0].note.as_deref(), Some("by the agent's own word"));
+    assert_eq!(question.reason, "the agent says it works in this folder; IronCurtain cannot confirm it");
+    assert_eq!(question.consequences[0].note.as_deref(), Some("unverified, only the agent says so"));
     client.write(&project.join("new.txt"), "new").ok();
     assert_eq!(world.grants()[0].provenance, "proposed workspace");
     // Each folder is proposed once, however often the client reports a change.
@@ -174,7 +174,7 @@ fn client_root_equal_to_working_directory_is_confirmed() {
     report_roots(&mut client, json!([{ "uri": uri(&folder) }]));
     eventually("the folder is proposed", BOUND, || world.user.count() == 1);
     let question = workspace_questions(&world).remove(0);
-    assert_eq!(question.reason, "the agent says that it works in this folder, and was started there");
+    assert_eq!(question.reason, "the agent says it works in this folder, and was started there");
     assert_eq!(question.consequences[0].note, None);
 }
 
@@ -186,16 +186,16 @@ fn forbidden_client_root_is_refused_with_a_reason() {
     let home = world.home.person.clone();
     let mut client = connect(&world, Path::new("/"));
     let named = [
-        (uri(Path::new("/")), "it is your home, or holds it"),
-        (uri(&home), "it is your home, or holds it"),
-        (uri(&home.join(".ssh")), "it holds something protected, or lies in it"),
-        (uri(&world.home.config), "it holds something protected, or lies in it"),
+        (uri(Path::new("/")), "it is or contains your home folder"),
+        (uri(&home), "it is or contains your home folder"),
+        (uri(&home.join(".ssh")), "it contains or is inside a protected folder"),
+        (uri(&world.home.config), "it contains or is inside a protected folder"),
         (uri(Path::new("/etc")), "it is one of the system's own folders"),
-        (uri(&file), "no folder is there"),
-        (uri(&home.join("gone")), "no folder is there"),
+        (uri(&file), "it is not an existing folder"),
+        (uri(&home.join("gone")), "it is not an existing folder"),
         (format!("file://elsewhere{}", home.display()), "it is on another machine, `elsewhere`"),
         (format!("{}/src/../..", uri(&home)), "is not in canonical form"),
-        ("https://example.org/".to_owned(), "it is not the address of a file"),
+        ("https://example.org/".to_owned(), "it is not a `file` URI"),
     ];
     let roots: Vec<Value> = named.iter().map(|(uri, _)| json!({ "uri": uri })).collect();
     report_roots(&mut client, json!(roots));
@@ -222,9 +222,9 @@ fn invalid_or_excessive_client_roots_do_not_stop_the_session() {
     named.extend(more);
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
     for (answer, told) in [
-        (json!({ "result": { "roots": 7 } }), "the answer cannot be read"),
-        (json!({ "error": { "code": -32601, "message": "no" } }), "the client answers with an error"),
-        (json!({ "result": { "roots": [], "x": "x".repeat(300_000) } }), "at most 262144 are taken"),
+        (json!({ "result": { "roots": 7 } }), "invalid answer"),
+        (json!({ "error": { "code": -32601, "message": "no" } }), "the client answered with an error"),
+        (json!({ "result": { "roots": [], "x": "x".repeat(300_000) } }), "at most 262144 are accepted"),
     ] {
         answer_roots_request(&mut client, answer);
         eventually(told, BOUND, || logs(&world).contains(told));

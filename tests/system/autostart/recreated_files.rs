@@ -31,7 +31,7 @@ fn repeatedly_recreated_file_is_removed_and_folder_becomes_read_only() {
     assert!((5..=10).contains(&kept), "{kept}");
     let record = end_session(&world, client);
     assert!(record.unfinished.iter().any(|reason| reason.contains("was recreated 5 times")), "{record:?}");
-    assert!(world.log().contains("again and again, so it can only read"), "the stop is not recorded");
+    assert!(world.log().contains("kept recreating"), "the stop is not recorded");
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn server_that_keeps_recreating_a_file_is_stopped() {
     let script = format!("while echo '{servers}' > .mcp.json; do :; done 2> /dev/null");
     let call = client.begin_call("run", json!({ "where": folder, "script": script }));
     client.outcome(call).refused("it keeps creating files that your programs run automatically");
-    client.plain("heard").refused("it was stopped, and is not started again in this session");
+    client.plain("heard").refused("it was stopped and will not be restarted in this session");
     // Another session starts the server normally.
     world.connect("hostile").plain("heard").ok();
 }

@@ -1,17 +1,17 @@
-//! Effects of a yes beyond those of the call itself, a sentence each. Pure.
+//! Effects of allowing beyond those of the call itself, one sentence each. Pure.
 
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Escalation, ResolvedCall, Role, RuleReason};
 use ironcurtain_sandbox::autostart;
 use ironcurtain_visible as visible;
 
-/// The reason for the worst that is asked about. Several for the same thing are in the order of the judge.
+/// Returns the reason for the worst value that needs approval. Several for one value are in the judge's order.
 pub(super) fn worst_reason(escalation: &Escalation) -> &RuleReason {
     let worst = escalation.values.iter().rev().max_by_key(|asked| asked.role.and_then(Role::verb));
     worst.map_or(&escalation.by, |asked| &asked.by)
 }
 
-/// The judge's own reasons other than the worst one.
+/// Returns the judge's own reasons other than the worst one.
 pub(super) fn other_reasons(escalation: &Escalation, worst: &RuleReason) -> Vec<String> {
     let mut sentences: Vec<String> = Vec::new();
     let reasons = escalation.values.iter().map(|asked| &asked.by);
@@ -24,15 +24,15 @@ pub(super) fn other_reasons(escalation: &Escalation, worst: &RuleReason) -> Vec<
     sentences
 }
 
-/// True if a name is one of the judge's own, and not of a rule in the policy.
+/// Returns whether a name belongs to the judge itself instead of a policy rule.
 fn is_structural(rule: &str) -> bool {
     rule.starts_with("structural-")
 }
 
-/// The sentence on a file that one of the user's programs runs.
+/// Sentence about a file that one of the user's programs runs.
 pub(super) const PLANTS: &str = "Your own programs run it, outside the sandbox.";
 
-/// Returns whether a file would be written that one of the user's programs runs by its name.
+/// Returns whether the call writes a file that one of the user's programs runs by its name.
 pub(super) fn plants(call: &ResolvedCall, home: &CanonicalPath) -> bool {
     let runs = |path: &CanonicalPath| autostart::runs_later(path.as_str(), Some(home.as_str())).is_some();
     call.paths().any(|(role, _, path)| role == Role::WritePath && runs(path))

@@ -1,7 +1,7 @@
-//! Binary content in arguments, told by type, size and hash: nobody reads it as text.
+//! Describes binary content in arguments by type, size and hash.
 //!
-//! - INVARIANT: only base64 of a known binary format counts, which does not decode to text. Everything else is text, and is
-//!   shown in full.
+//! - INVARIANT: only base64 of a known binary format that does not decode to text counts as binary. Everything else
+//!   is text, and is shown in full.
 
 use super::words;
 use base64::Engine;
@@ -14,7 +14,7 @@ use std::borrow::Cow;
 /// Shorter texts are shown as they are, in characters.
 const SHORTEST: usize = 256;
 
-/// The beginnings of binary formats, at least three bytes each, by where they stand.
+/// Magic numbers of binary formats with their offsets, at least three bytes each.
 /// Source: the formats' specifications, as listed by `file` (magic(5)).
 const FORMATS: [(usize, &[u8], &str); 32] = [
     (0, b"\x89PNG\r\n\x1a\n", "PNG picture"),
@@ -51,7 +51,7 @@ const FORMATS: [(usize, &[u8], &str); 32] = [
     (0, b"\0\x01\0\0\0", "font"),
 ];
 
-/// Either alphabet; padding may be missing.
+/// Creates a decoder for an alphabet, with optional padding.
 const fn decoder(alphabet: &base64::alphabet::Alphabet) -> GeneralPurpose {
     let config = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
     GeneralPurpose::new(alphabet, config)
@@ -69,12 +69,13 @@ pub(super) fn described(text: &str) -> Option<String> {
     Some(summary(kind, &bytes))
 }
 
-/// Describes a block that the protocol calls binary, with the type that it claims. `None` where it decodes to text, or not at all.
+/// Describes a block that the protocol calls binary, with its claimed type. `None` if it decodes to text or not at
+/// all.
 pub(super) fn described_as(claimed: &str, base64: &str) -> Option<String> {
     decoded(base64).map(|bytes| summary(claimed, &bytes))
 }
 
-/// A value with every binary text in it described.
+/// Returns a value in which every binary text is replaced by its description.
 pub(super) fn without_binaries(value: &Value) -> Cow<'_, Value> {
     match value {
         Value::String(text) => {
@@ -92,7 +93,7 @@ pub(super) fn without_binaries(value: &Value) -> Cow<'_, Value> {
     }
 }
 
-/// The bytes of a base64 text, also one of a `data:` address or in lines; `None` where they are text.
+/// Decodes base64, also from a `data:` URL or split into lines. `None` if the bytes are text.
 fn decoded(text: &str) -> Option<Vec<u8>> {
     let text = match text.strip_prefix("data:").map(|rest| rest.split_once(";base64,")) {
         Some(parts) => parts?.1,

@@ -1,10 +1,10 @@
-//! Puts questions to the person and keeps their deadlines.
+//! Puts questions to the user and enforces their deadlines.
 //!
-//! - The future of [`Broker::ask`] is the question: dropping it takes the question away.
-//! - What is stopped ([`Stops`]) is over at once, whoever answers.
-//! - One that cannot be shown ([`WaitingQuestions`]) is denied at once, with the reason.
-//! - Only an answer that names an offer and one of its lifetimes allows. Whoever denies several at once ([`Broker::deny`]) can
-//!   do nothing else; each of them ends for itself.
+//! - The future of [`Broker::ask`] is the question: dropping it withdraws the question.
+//! - A question that a stop ([`Stops`]) covers ends at once, whatever is answered.
+//! - A question that cannot be shown ([`WaitingQuestions`]) is denied at once, with the reason.
+//! - Only an answer that names an offer and one of its lifetimes allows. [`Broker::deny`] can only deny; each
+//!   question ends on its own.
 
 use super::identical::IdenticalQuestions;
 use super::missed::{Inquiry, MissedQuestions};
@@ -22,40 +22,40 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-/// However long a person works in a dialog, it ends then.
+/// Maximum time that a question stays open, however long the user works in it.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
 
 /// The outcome of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QuestionOutcome {
-    /// The person allowed it.
+    /// The user allowed it.
     Allowed {
         /// Index into the question's offers.
         offer: usize,
-        /// The time for which it is allowed.
+        /// Chosen lifetime.
         lifetime: Lifetime,
     },
-    /// The person denied it.
+    /// The user denied it.
     Denied {
         /// A note for the agent.
         note: Option<String>,
-        /// The things that are denied with it.
+        /// Extent of the denial.
         reach: DenialReach,
     },
-    /// It was stopped, with all that waits or by a no to another question.
+    /// A stop covers it: a pause, lockdown, or the denial of another question.
     Stopped(Stop),
-    /// Nobody could be asked, and why.
+    /// Nobody could be asked, for this reason.
     Unavailable(String),
     /// The dialog went away without an answer.
     Closed,
     /// Nobody answered in time.
     TimedOut,
-    /// Something else settled it; the call is to be judged again.
+    /// Another event settled it, so the call is judged again.
     Settled,
 }
 
 impl QuestionOutcome {
-    /// The end of the question, as it is on record.
+    /// Returns the result in the form that the audit log records.
     #[must_use]
     pub fn on_record(&self) -> EscalationResult {
         match self {
@@ -70,11 +70,11 @@ impl QuestionOutcome {
     }
 }
 
-/// The one place questions go through.
+/// Single entry point for all questions.
 #[derive(Clone)]
 pub struct Broker {
     consent: Arc<dyn Consent>,
-    /// Shown with each question.
+    /// Warning shown with each question.
     notice: Option<String>,
     open: watch::Sender<usize>,
     put: Arc<Mutex<Vec<Put>>>,
@@ -86,24 +86,25 @@ pub struct Broker {
     pub(super) denied: Arc<DeniedCalls>,
 }
 
-/// A question that stands before the person, and the way to deny it from elsewhere.
+/// A question on the screen, and a way to deny it from elsewhere.
 #[derive(Debug)]
 struct Put {
     shown: PutQuestion,
     deny: Option<oneshot::Sender<Option<String>>>,
 }
 
-/// A question that stands before the person, for the list of all.
+/// A question on the screen, for lists.
 #[derive(Debug, Clone)]
 pub struct PutQuestion {
     /// The question.
     pub question: Arc<Question>,
-    /// The moment since which it stands there.
+    /// Time at which it was shown.
     pub since_ms: u64,
 }
 
 impl Broker {
-    /// Creates a broker that asks through `consent`, except about what is stopped. Each question shows the notice.
+    /// Creates a broker that asks through `consent` about everything that no stop covers. Each question shows the
+    /// notice.
     #[must_use]
     pub fn new(consent: Arc<dyn Consent>, stops: Stops, notice: Option<String>) -> Self {
         Self {
@@ -120,31 +121,31 @@ impl Broker {
         }
     }
 
-    /// Returns `false` if nobody can be asked here, ever.
+    /// Returns whether a user can be asked at all in this process.
     #[must_use]
     pub fn reaches_person(&self) -> bool {
         self.asked_on() != AskedOn::Nobody
     }
 
-    /// Returns the place at which the user is asked.
+    /// Returns where the user is asked.
     #[must_use]
     pub fn asked_on(&self) -> AskedOn {
         self.consent.asked_on()
     }
 
-    /// The number of questions that wait for the person.
+    /// Watches the number of open questions.
     #[must_use]
     pub fn open(&self) -> watch::Receiver<usize> {
         self.open.subscribe()
     }
 
-    /// The questions that stand before the person, the oldest first.
+    /// Returns the questions on the screen, the oldest first.
     #[must_use]
     pub fn put(&self) -> Vec<PutQuestion> {
         self.lock_put().iter().map(|put| put.shown.clone()).collect()
     }
 
-    /// Denies those of the questions before the person that are meant, with this note for the agent; gives their ids.
+    /// Denies the matching questions on the screen, with this note for the agent, and returns their ids.
     pub fn deny(&self, is_meant: impl Fn(&Question) -> bool, note: Option<&str>) -> Vec<String> {
         let mut put = self.lock_put();
         let meant = put.iter_mut().filter(|put| is_meant(&put.shown.question));
@@ -159,30 +160,30 @@ impl Broker {
         self.put.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All that is stopped.
+    /// Returns the stops in force.
     #[must_use]
     pub fn stops(&self) -> &Stops {
         &self.stops
     }
 
-    /// The questions that nobody answered in time.
+    /// Returns the questions that expired unanswered.
     #[must_use]
     pub fn missed(&self) -> &MissedQuestions {
         &self.missed
     }
 
-    /// Tells the person something that is no question.
+    /// Shows the user a message that is not a question.
     pub fn tell(&self, notice: &str) {
         self.consent.tell(notice);
     }
 
-    /// Forgets what was denied and missed in a session that ended.
+    /// Forgets the denials and expired questions of a closed session.
     pub fn end_session(&self, session: &str) {
         self.stops.end_session(session);
         self.missed.end_session(session);
     }
 
-    /// The person said no: it holds for what they said, beyond the call.
+    /// Applies a denial beyond its call, as far as the user chose.
     pub(super) fn note_no(
         &self,
         inquiry: &Inquiry,
@@ -202,7 +203,7 @@ impl Broker {
                 self.pause(&question.session);
             }
             DenialReach::Session => self.stops.deny(SessionDenial {
-                // It is shown with the id of the question that it was the answer to.
+                // The list of denials shows it with its question's id.
                 id: question.id.clone(),
                 session: question.session.clone(),
                 client: question.client.name.clone(),
@@ -215,22 +216,22 @@ impl Broker {
         }
     }
 
-    /// Pauses a session, for which nobody said yes late any more; `false` where it was paused.
+    /// Pauses a session and drops its late approvals. Returns `false` if it was already paused.
     pub fn pause(&self, session: &str) -> bool {
         let paused = self.stops.pause(session);
         self.missed.end_session(session);
         paused
     }
 
-    /// The place of a question that waits for the answer to another one.
+    /// Registers a call that waits for another question's answer.
     ///
     /// # Errors
-    /// [`NotShowable`], as for a question that is put.
+    /// Returns [`NotShowable`], as for a question that is asked.
     pub(super) fn waits(&self, question: &Question) -> Result<WaitingQuestion, NotShowable> {
         self.by_session.enter(question)
     }
 
-    /// Asks, until there is an answer, the deadline passes, it is stopped or `settled` completes.
+    /// Asks until there is an answer, the deadline passes, a stop applies or `settled` completes.
     pub async fn ask(
         &self,
         question: Question,
@@ -256,7 +257,7 @@ impl Broker {
         let outcome = loop {
             tokio::select! {
                 biased;
-                // Before an answer, which may have come at the same moment.
+                // A stop wins over an answer that arrives at the same moment.
                 stop = &mut stopped => {
                     shown.why = Some(Withdrawn::Stopped);
                     break QuestionOutcome::Stopped(stop);
@@ -285,11 +286,11 @@ impl Broker {
     }
 }
 
-/// A question on the screen; its drop takes it away.
+/// Guard for a question on the screen. Dropping it withdraws the question.
 struct Shown<'a> {
     broker: &'a Broker,
     id: String,
-    /// Why it is to be taken away; nothing when its asker already did.
+    /// Reason to withdraw it, or `None` if the front end already removed it.
     why: Option<Withdrawn>,
     _waits: WaitingQuestion,
 }

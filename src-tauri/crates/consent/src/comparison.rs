@@ -1,9 +1,9 @@
-//! The change that a call would make to the file as it is on the disk, in lines.
+//! Change that a call would make to a file on disk, in lines.
 //!
-//! - Only where the call says all that decides it: one file, and its new content or its edits. A further argument could mean
-//!   anything ("append"), and so could the name of the tool.
-//! - INVARIANT: no link is followed. The path is the one that was judged; what was put in its place meanwhile is not read.
-//! - Bounded in size and in time; what could not be compared says why.
+//! - Only if the call fully determines it: one file, and its new content or edits. A further argument ("append") or
+//!   the tool's name could change the meaning.
+//! - INVARIANT: no link is followed. Only the judged path is read, never what replaced it meanwhile.
+//! - Bounded in size and time. If the comparison fails, the question says why.
 
 use crate::found_paths::FoundPaths;
 use ironcurtain_paths::{CanonicalPath, PathKind, bounded_read};
@@ -14,17 +14,18 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-/// The longest text that is compared, in bytes: 1 MiB.
+/// Maximum size of a file that is compared, in bytes: 1 MiB.
 const LONGEST: u64 = 1024 * 1024;
-/// The longest change that is shown, in bytes: as much as a question may have.
+/// Maximum size of a diff, in bytes: that of a question.
 const LONGEST_CHANGE: usize = 256 * 1024;
-/// The time that reading and comparing may take together, and comparing by itself: after that it tells a longer way.
+/// Time limits for reading and comparing together, and for comparing alone; past the latter, the diff is less
+/// minimal.
 const PATIENCE: Duration = Duration::from_millis(300);
 const COMPARING: Duration = Duration::from_millis(100);
-/// The number of lines that did not change which stand around those that do.
+/// Unchanged lines shown around a change.
 const CONTEXT: usize = 3;
 
-/// A file, and what a call would make of it.
+/// A file, and the change that a call would make to it.
 #[derive(Debug)]
 pub struct FileComparison {
     path: CanonicalPath,
@@ -35,32 +36,32 @@ pub struct FileComparison {
 /// The outcome of comparing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Compared {
-    /// The lines that change, each with its sign, and those around them; how many there are of each.
+    /// Changed lines with signs and context, and the number of each kind.
     Lines {
-        /// The lines.
+        /// The diff.
         text: String,
-        /// The number of lines that are added.
+        /// Number of added lines.
         added: usize,
-        /// The number of lines that are removed.
+        /// Number of removed lines.
         removed: usize,
-        /// The number of lines of the file as it is.
+        /// Number of lines in the current file.
         before: usize,
-        /// The doubt about it, if any.
+        /// Uncertainty about the result, if any.
         doubt: Option<&'static str>,
     },
-    /// Why there are none.
+    /// Reason that there is no diff.
     Not(&'static str),
 }
 
-/// The arguments that say what would be written.
+/// Arguments that describe the write.
 enum Change {
     Content(String),
-    /// Old and new passages.
+    /// Pairs of old and new passages.
     Edits(Vec<(String, String)>),
 }
 
 impl FileComparison {
-    /// Compares what a call would write with what is there.
+    /// Compares what a call would write with the current file.
     pub async fn of(call: &ResolvedCall, found: &FoundPaths) -> Option<Self> {
         let (path, change) = whole_change(call, found)?;
         let stood = file_state(&path);
@@ -68,19 +69,19 @@ impl FileComparison {
         let comparing = tokio::task::spawn_blocking(move || compare(&at, &change));
         let outcome = match tokio::time::timeout(PATIENCE, comparing).await {
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(_)) | Err(_) => Compared::Not("it takes too long to read"),
+            Ok(Err(_)) | Err(_) => Compared::Not("reading it takes too long"),
         };
         Some(Self { path, stood, outcome })
     }
 
-    /// Returns `true` if the file is as it was when it was compared.
+    /// Returns whether the file is unchanged since it was compared.
     #[must_use]
     pub fn is_current(&self) -> bool {
         file_state(&self.path) == self.stood
     }
 }
 
-/// The very file or folder at a path, and of a file its state.
+/// Returns the identity of the file or folder at a path, and a file's state.
 #[must_use]
 pub fn file_state(path: &CanonicalPath) -> String {
     match path.as_path().symlink_metadata() {
@@ -93,7 +94,7 @@ pub fn file_state(path: &CanonicalPath) -> String {
     }
 }
 
-/// The one file that a call writes, and the change to it, where nothing else is said.
+/// Returns the one file that a call writes and the change to it, if no other argument could affect it.
 fn whole_change(call: &ResolvedCall, found: &FoundPaths) -> Option<(CanonicalPath, Change)> {
     let [given] = call.given() else { return None };
     let Resource::Path(path) = &given.value else { return None };
@@ -137,13 +138,13 @@ fn compare(path: &CanonicalPath, change: &Change) -> Compared {
             let before = before.replace("\r\n", "\n");
             match edited(&before, edits) {
                 Some((after, doubt)) => lines(&before, &after, doubt),
-                None => Compared::Not("the passage is not there word for word"),
+                None => Compared::Not("the text to replace was not found"),
             }
         }
     }
 }
 
-/// The text of a file.
+/// Reads a file as text.
 fn text(path: &CanonicalPath) -> Result<String, &'static str> {
     let unread = |problem: io::Error| {
         let refused = problem.kind() == io::ErrorKind::PermissionDenied;
@@ -159,7 +160,7 @@ fn text(path: &CanonicalPath) -> Result<String, &'static str> {
     text.ok_or("it is not text")
 }
 
-/// A text after its edits, each in the first place that it fits, as file servers do it.
+/// Applies edits, each at its first match, as file servers do.
 fn edited(before: &str, edits: &[(String, String)]) -> Option<(String, Option<&'static str>)> {
     let (mut text, mut doubt) = (before.to_owned(), None);
     for (old, new) in edits {
@@ -175,14 +176,14 @@ fn edited(before: &str, edits: &[(String, String)]) -> Option<(String, Option<&'
     Some((text, doubt))
 }
 
-/// The lines that change, those around them, and the number of the first where some were left out.
+/// Returns the diff with context; a line number marks each gap.
 fn lines(before: &str, after: &str, doubt: Option<&'static str>) -> Compared {
     let diff = TextDiff::configure().timeout(COMPARING).diff_lines(before, after);
     let (mut text, mut end) = (String::new(), 0);
     for group in diff.grouped_ops(CONTEXT) {
         let start = group.first().map_or(0, |first| first.old_range().start);
         if start > end {
-            // No line of the text begins like that: each has its sign.
+            // Every line of the diff begins with a sign, so none looks like this.
             text.push_str(&format!("\u{2026} line {}\n", start + 1));
         }
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
@@ -231,7 +232,7 @@ mod tests {
         assert_eq!(compare(&path, &content(&before)), change("", 0, 0, 20));
         assert_eq!(
             compare(&path, &edits(&[("ten", "10")])),
-            Compared::Not("the passage is not there word for word")
+            Compared::Not("the text to replace was not found")
         );
         let Compared::Lines { doubt, .. } = compare(&path, &edits(&[("1", "one")])) else { panic!() };
         assert_eq!(doubt, Some("in the first of several places"));
@@ -257,7 +258,7 @@ mod tests {
             [told("link"), told("swapped/secret"), told("folder")],
             [unread.clone(), unread.clone(), unread]
         );
-        // The allowed twin.
+        // The permitted counterpart.
         assert_eq!(told("folder/secret"), change("-secret\n+x\n\u{2026} no line end\n", 1, 1, 1));
         std::fs::write(root.join("bytes"), b"PK\x03\x04\0\xff").unwrap();
         assert_eq!(told("bytes"), Compared::Not("it is not text"));

@@ -1,9 +1,9 @@
-//! The effects of a call, one line for each thing, the worst first. Pure.
+//! Effects of a call, one line each, the worst first. Pure.
 //!
-//! - Every value with a role is in a line, or beside the lines under the name of its argument: nothing is left out or cut.
-//! - A tool that nothing tells of is called with its first argument: its name alone says nothing.
-//! - The verb of a line is that of the worst role of its value ([`ironcurtain_policy::Role::verb`]); the tool's name says
-//!   which of several it is, and never a milder one than its role stands for. What is run is known by its role alone.
+//! - Every value with a role is in a line, or beside the lines under its argument's name: nothing is left out or cut.
+//! - A line about a tool with unknown effects shows its first argument, because the name alone says little.
+//! - The verb of a line is that of its value's worst role ([`ironcurtain_policy::Role::verb`]). The tool's name may
+//!   select among that role's verbs, but never a milder one. Programs that are run are recognized by role alone.
 
 mod called;
 mod request;
@@ -21,27 +21,27 @@ use ironcurtain_visible as visible;
 use serde_json::Value;
 use std::cmp::Reverse;
 
-/// The longest text of a commit within a line.
+/// Maximum length of a commit title within a line.
 const LONGEST_TITLE: usize = 120;
 
-/// A call as its lines are drawn from.
+/// A call, as input for its lines.
 pub(super) struct CallEffects<'a> {
     pub(super) call: &'a ResolvedCall,
     pub(super) found: &'a FoundPaths,
     pub(super) asked: &'a [PendingApproval],
-    /// The amount that would be written, or changed.
+    /// Amount that would be written or changed.
     pub(super) amount: Option<Amount>,
-    /// The user's home, in which files run later.
+    /// The user's home directory, where autostart files are.
     pub(super) home: &'a CanonicalPath,
 }
 
-/// The lines, and the arguments that are told by them.
+/// The lines, and the arguments that they cover.
 pub(super) struct ConsequenceLines<'a> {
     pub(super) lines: Vec<Consequence>,
     pub(super) arguments: Vec<&'a str>,
 }
 
-/// The effects of a call, in lines.
+/// Returns the effects of a call as lines.
 pub(super) fn consequences<'a>(effects: &CallEffects<'a>) -> ConsequenceLines<'a> {
     let mut drawn = ConsequenceLines { lines: Vec::new(), arguments: Vec::new() };
     if effects.call.is_unannotated() {
@@ -57,7 +57,7 @@ pub(super) fn consequences<'a>(effects: &CallEffects<'a>) -> ConsequenceLines<'a
     effects.people(&mut drawn);
     effects.github(&mut drawn);
     effects.request(&mut drawn);
-    // What it does where it gives no value, only the tool knows.
+    // Only the tool knows its default for a missing value.
     let absent = |asked: &PendingApproval| asked.subject == ApprovalSubject::Absent;
     if drawn.lines.is_empty() {
         let called = effects.called(&mut drawn);
@@ -94,7 +94,7 @@ impl<'a> CallEffects<'a> {
         !self.asked.iter().any(is_asked)
     }
 
-    /// Every path, once; a file that is moved, together with where it is moved to.
+    /// Adds every path once; a moved file's line includes its destination.
     fn paths(&self, drawn: &mut ConsequenceLines<'a>) {
         let mut paths: Vec<&ResolvedValue> = Vec::new();
         for given in self.call.given().iter().filter(|given| given.roles.meets(RoleSet::PATHS)) {
@@ -118,7 +118,7 @@ impl<'a> CallEffects<'a> {
             }
             drawn.lines.push(line);
         }
-        // What a move replaces is a line of its own.
+        // A file that a move replaces gets its own line.
         let replaces = |given: &ResolvedValue| to.is_none() || self.target(given) != Some(PathKind::Missing);
         let lines: Vec<Consequence> =
             rest.into_iter().filter(|given| replaces(given)).map(|given| self.path(given, drawn)).collect();
@@ -146,13 +146,13 @@ impl<'a> CallEffects<'a> {
             object = vec![said, Piece::Ours(" in "), Piece::Path(visible::whole_path(path.as_str()))];
         }
         let found = self.found(given);
-        // Links lead there; a relative path and `~` are only other spellings.
+        // Set only if a link led there; a relative path and `~` are just other spellings.
         let asked_for =
             found.filter(|found| !found.links.is_empty()).map(|found| visible::whole_path(&found.written));
         let leaves = |link: &&Link| link.at.parent().is_some_and(|folder| !folder.contains(path));
         let out_of =
             found.and_then(|found| found.links.iter().find(leaves)).and_then(|link| link.at.parent());
-        // A repository is a folder, and nothing else of it is changed.
+        // A repository is a folder, of which git changes nothing but its records.
         let is_known = matches!((verb, target), (Verb::Record | Verb::Commit, Some(PathKind::Folder)));
         let target = target.filter(|_| !is_known);
         let note = target.map(|target| note(verb, target, self.amount.as_ref()));
@@ -160,7 +160,7 @@ impl<'a> CallEffects<'a> {
         Consequence { verb, object, note, asked_for, out_of, allowed: self.is_allowed(given) }
     }
 
-    /// The words on when a file that is written runs, if one of the user's programs runs it by its name.
+    /// Returns when a written file runs, if one of the user's programs runs it by its name.
     fn runs_later(&self, roles: RoleSet, path: &CanonicalPath) -> Option<&'static str> {
         let is_written = roles.contains(Role::WritePath);
         is_written
@@ -168,14 +168,14 @@ impl<'a> CallEffects<'a> {
             .map(|runs| runs.when)
     }
 
-    /// The command or program that is run, in full: a program and its arguments are one.
+    /// Adds the command or program that is run, in full; a program and its arguments are one line.
     fn commands(&self, drawn: &mut ConsequenceLines<'a>) {
         let mut words = Vec::new();
         for given in self.of(Role::Command) {
             let argument = self.call.argument(given);
             words.push(match &given.value {
                 Resource::Text(text) => text.to_string(),
-                // No text, and no list of texts.
+                // Neither text nor a list of texts.
                 Resource::Shapeless | Resource::Path(_) | Resource::Url(_) => {
                     self.call.transport_arguments().get(&**argument).map(Value::to_string).unwrap_or_default()
                 }
@@ -188,7 +188,7 @@ impl<'a> CallEffects<'a> {
         }
     }
 
-    /// The verb of the worst role, made exact by what stands there and by what the tool says that it does.
+    /// Returns the verb of the worst role, refined by the target's kind and the tool's name.
     fn verb_of_path(&self, roles: RoleSet, target: Option<PathKind>) -> Verb {
         let worst = roles.iter().filter_map(Role::verb).max().unwrap_or(Verb::Use);
         match (worst, self.said()) {
@@ -218,7 +218,7 @@ impl<'a> CallEffects<'a> {
         self.found(given).map(|found| found.target)
     }
 
-    /// Git remotes, with the branch. What does not say that it only fetches may push.
+    /// Adds git remotes with the branch. Anything that is not known to only fetch may push.
     fn remotes(&self, drawn: &mut ConsequenceLines<'a>) {
         let remotes = self.of(Role::GitRemoteUrl);
         let fetches = self.said().is_some_and(Verb::only_looks);
@@ -246,7 +246,7 @@ impl<'a> CallEffects<'a> {
         }
     }
 
-    /// Addresses, and hosts that are opened.
+    /// Adds URLs, and hosts that are opened.
     fn addresses(&self, drawn: &mut ConsequenceLines<'a>) {
         for given in self.of(Role::FetchUrl) {
             let Resource::Url(url) = &given.value else { continue };
@@ -269,7 +269,7 @@ impl<'a> CallEffects<'a> {
         }
     }
 
-    /// People who are written to, or shared with.
+    /// Adds people who are written to or shared with.
     fn people(&self, drawn: &mut ConsequenceLines<'a>) {
         let permissions = self.of(Role::SharePermission);
         for given in self.of(Role::EmailAddress) {
@@ -283,12 +283,12 @@ impl<'a> CallEffects<'a> {
                 drawn.arguments.push(self.call.argument(permission));
                 object.extend([Piece::Ours(" as "), foreign(text)]);
             }
-            // What is written to people is nobody's to allow by itself: the call is asked about, or it is not.
+            // No rule can allow a message to people on its own: the whole call needs approval, or none of it does.
             drawn.lines.push(Consequence::new(verb, object));
         }
     }
 
-    /// The repositories at GitHub that are acted on, or the account.
+    /// Adds the GitHub repositories, or the account, that the call acts on.
     fn github(&self, drawn: &mut ConsequenceLines<'a>) {
         let (owners, repos) = (self.of(Role::GithubOwner), self.of(Role::GithubRepo));
         let given: Vec<&ResolvedValue> = owners.iter().chain(&repos).copied().collect();

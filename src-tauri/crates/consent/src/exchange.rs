@@ -1,10 +1,10 @@
-//! Ask, record, grant: the one way from a question to what the person allows.
+//! Asks, records and grants: the only way from a question to a grant.
 //!
-//! - What is stopped, or was denied a moment ago, or comes from a client that asks too much, is not asked about; what is
-//!   asked about already waits for that answer; what was allowed late passes. In this order, and only here.
-//! - INVARIANT: a question is on record before the person sees it, its answer before it takes effect, and a grant before
+//! - Before asking, in this order, and only here: a stop denies; a late approval allows; an identical pending
+//!   question is joined; a recent denial or too many questions deny.
+//! - INVARIANT: a question is recorded before the user sees it, its answer before it takes effect, and a grant before
 //!   it is given.
-//! - Never decides what may be asked or granted: it is handed both.
+//! - Never decides what may be asked or granted; the caller passes both.
 
 use super::QuestionMetrics;
 use super::identical::{AskedFirst, QuestionEnd, Turn};
@@ -22,58 +22,58 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// The parts that every exchange uses.
+/// Context that every exchange uses.
 #[derive(Clone, Copy)]
 pub struct Exchange<'a> {
-    /// On whose behalf.
+    /// The client and server that ask.
     pub principal: &'a Principal,
-    /// The audit log.
+    /// Audit log.
     pub audit: &'a Audit,
-    /// The questions.
+    /// Broker for the questions.
     pub broker: &'a Broker,
-    /// The grants.
+    /// Standing grants.
     pub grants: &'a Grants,
-    /// Moves whenever something that people are shown has changed.
+    /// Counter that signals a change in anything shown to the user.
     pub changes: &'a watch::Sender<u64>,
-    /// Figures of what happens.
+    /// Counters of questions and answers.
     pub metrics: &'a dyn QuestionMetrics,
-    /// The limits of how much is asked.
+    /// Limits on questions.
     pub limits: QuestionLimits,
 }
 
-/// The person's yes to a question.
+/// The user's approval of a question.
 #[derive(Debug)]
 pub struct Approval {
-    /// The offer that was chosen.
+    /// Chosen offer.
     pub offer: Offer,
-    /// The time for which it is allowed.
+    /// Chosen lifetime.
     pub lifetime: Lifetime,
-    /// The question, as it is on record.
+    /// Audit entry of the question.
     question: Entry,
-    /// Identical questions wait until what is allowed is granted.
+    /// Keeps identical questions waiting until the grants are in place.
     _first: Option<AskedFirst>,
 }
 
-/// Why nothing is allowed.
+/// Reason that nothing was allowed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
-    /// Nobody said yes.
+    /// The call was not approved.
     #[error(transparent)]
     NotApproved(#[from] NotApproved),
-    /// The kernel has no random bytes for the name of a question.
-    #[error("no question could be made: {0}")]
+    /// No random bytes for the question's id.
+    #[error("failed to create a question id: {0}")]
     NoQuestion(io::Error),
-    /// The answer is none of those that were offered.
-    #[error("the answer names no offer")]
+    /// The answer matches no offer.
+    #[error("the answer matches no offer")]
     NoOffer,
-    /// It cannot be put on record.
+    /// The audit log could not be written.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// The kernel has no random bytes for the name of a grant.
-    #[error("no grant could be made: {0}")]
+    /// No random bytes for the grant's id.
+    #[error("failed to create a grant id: {0}")]
     NoGrant(io::Error),
-    /// The database does not take the grant.
-    #[error("the grant could not be kept: {0}")]
+    /// The database did not store the grant.
+    #[error("failed to store the grant: {0}")]
     NotKept(StoreError),
 }
 
@@ -87,7 +87,7 @@ impl From<GrantError> for ExchangeError {
 }
 
 impl Exchange<'_> {
-    /// A name for a question.
+    /// Creates an id for a question.
     ///
     /// # Errors
     /// [`ExchangeError::NoQuestion`].
@@ -95,8 +95,8 @@ impl Exchange<'_> {
         random_name().map_err(ExchangeError::NoQuestion)
     }
 
-    /// Puts a question to the person. Nothing is approved where `settled` completes first, or where the same was asked about
-    /// already and that answer is no refusal: then the call is to be judged again.
+    /// Asks the user. Nothing is approved if `settled` completes first, or if an identical question ended without a
+    /// denial; the call is then judged again.
     ///
     /// # Errors
     /// [`ExchangeError`], except for grants.
@@ -124,7 +124,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Asks, unless the person said no a moment ago or is asked too much.
+    /// Asks, unless the user denied the call recently or has been asked too often.
     async fn ask_first(
         &self,
         inquiry: Inquiry,
@@ -142,7 +142,7 @@ impl Exchange<'_> {
             if is_first {
                 let name = visible::line(&client.view.name);
                 self.broker.tell(&format!(
-                    "{name} has put {most} questions to you within a minute. What else it asks is denied for {seconds} s."
+                    "{name} has asked you {most} questions within a minute. Its further questions are denied for {seconds} s."
                 ));
             }
             return Err(self.unasked(&inquiry, NotApproved::TooMany { most, seconds }).await);
@@ -163,7 +163,7 @@ impl Exchange<'_> {
         answer.human_ms = Some(u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));
         if let QuestionOutcome::Denied { note, reach } = &outcome {
             answer.summary.push_str(&reach.on_record(note.as_deref()));
-            // A no takes effect whether it can be put on record or not.
+            // A denial takes effect even if it cannot be recorded.
             self.broker.note_no(&inquiry, note.clone(), *reach, self.limits);
         }
         self.audit.record(answer).await?;
@@ -193,7 +193,8 @@ impl Exchange<'_> {
         Ok(Some(Approval { offer, lifetime, question: entry, _first: None }))
     }
 
-    /// Waits for the answer to the same question, which is a no for all who wait or lets each be judged again.
+    /// Waits for the answer to an identical question: a denial applies to all, anything else has each call judged
+    /// again.
     async fn wait_for(
         &self,
         inquiry: &Inquiry,
@@ -220,11 +221,11 @@ impl Exchange<'_> {
         refusal.map_or(Ok(None), |why| Err(why.into()))
     }
 
-    /// The yes to a question that nobody had answered in time serves this call, and none after it.
+    /// Uses up the late approval of an expired question for this call.
     async fn allowed_late(&self, inquiry: Inquiry, id: String) -> Result<Approval, ExchangeError> {
         let entry = Entry { question_id: Some(id), ..inquiry.entry };
         let mut answer =
-            entry.follow_up(Event::Answer, "the late yes to this question is used by the same call");
+            entry.follow_up(Event::Answer, "a late approval of this question was used by an identical call");
         answer.escalation_result = Some(EscalationResult::Approved);
         self.audit.record(answer).await?;
         self.changed();
@@ -232,7 +233,7 @@ impl Exchange<'_> {
         Ok(Approval { offer, lifetime: Lifetime::Once, question: entry, _first: None })
     }
 
-    /// Puts on record that nobody is asked, and why.
+    /// Records that the user is not asked, and why.
     async fn unasked(&self, inquiry: &Inquiry, why: NotApproved) -> ExchangeError {
         let (by, rule) = why.ground();
         let mut entry = inquiry.entry.clone();
@@ -248,10 +249,10 @@ impl Exchange<'_> {
         }
     }
 
-    /// Gives what the person approved for longer than once.
+    /// Grants what the user approved for longer than once.
     ///
     /// # Errors
-    /// [`ExchangeError`]: nothing is granted.
+    /// Returns an [`ExchangeError`] if nothing was granted.
     pub async fn grant(&self, approval: &Approval, what: Vec<Granted>) -> Result<(), ExchangeError> {
         let Approval { offer, lifetime, question, .. } = approval;
         let id = question.question_id.as_deref().unwrap_or_default();
@@ -277,7 +278,7 @@ impl Exchange<'_> {
     }
 }
 
-/// The seconds until that time has passed.
+/// Rounds a duration up to whole seconds.
 fn whole_seconds(left: Duration) -> u64 {
     left.as_secs() + u64::from(left.subsec_nanos() > 0)
 }

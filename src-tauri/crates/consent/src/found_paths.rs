@@ -1,7 +1,7 @@
-//! Facts that the disk and git know about the values of a call, found out before it is judged.
+//! Facts about a call's values from the disk and git, gathered before it is judged.
 //!
-//! - Blocking, and true for the moment it was found: whoever uses it later finds it out again.
-//! - Nothing is decided here. Where git is looked into is the caller's word (`ironcurtain_git_facts::RemoteQuestion::answer`).
+//! - Blocking, and true only at that moment: later uses gather them again.
+//! - Decides nothing. The caller says where git is queried ([`ironcurtain_git_facts::RemoteQuestion::answer`]).
 
 mod project;
 
@@ -12,47 +12,47 @@ use ironcurtain_policy::{CallPlan, Denial, Fact, Role};
 use std::collections::BTreeMap;
 use std::mem::discriminant;
 
-/// The facts of a call: one for each planned value, in order.
+/// Facts about a call, one for each planned value, in order.
 #[derive(Debug)]
 pub struct ResolvedValues {
-    /// The facts for [`CallPlan::resolve`].
+    /// Input for [`CallPlan::resolve`].
     pub facts: Vec<Fact>,
-    /// The paths of the call, each with what was found there.
+    /// The call's paths, with what was found at each.
     pub paths: FoundPaths,
 }
 
-/// The target of one path of a call.
+/// Target of one path of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundPath {
-    /// The argument it came in.
+    /// Argument that holds the path.
     pub argument: String,
-    /// As the client wrote it.
+    /// Path as the client wrote it.
     pub written: String,
-    /// The path that it leads to.
+    /// Canonical path.
     pub path: CanonicalPath,
-    /// The links on the way.
+    /// Links on the way.
     pub links: Vec<Link>,
-    /// The kind of thing at that path.
+    /// Kind of the target.
     pub target: PathKind,
 }
 
-/// Every path of a call, in the order of its values.
+/// All paths of a call, in the order of its values.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FoundPaths(Vec<FoundPath>);
 
 impl FoundPaths {
-    /// Each of them.
+    /// Iterates over the paths.
     pub fn iter(&self) -> std::slice::Iter<'_, FoundPath> {
         self.0.iter()
     }
 
-    /// True if the call names no path.
+    /// Returns whether the call has no path.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Every canonical path, once.
+    /// Returns every canonical path once.
     #[must_use]
     pub fn texts(&self) -> Vec<String> {
         let mut all: Vec<String> = self.iter().map(|found| found.path.as_str().to_owned()).collect();
@@ -60,20 +60,19 @@ impl FoundPaths {
         all
     }
 
-    /// The path of an argument that leads there.
+    /// Returns the entry for an argument and its canonical path.
     #[must_use]
     pub fn find(&self, argument: &str, path: &CanonicalPath) -> Option<&FoundPath> {
         self.iter().find(|found| found.argument == argument && found.path == *path)
     }
 
-    /// True if the call names this path, and a folder is there: a grant for a file says nothing of what lies in that.
+    /// Returns whether this path is in the call and is a folder, which a grant for a file does not cover.
     #[must_use]
     pub fn has_folder(&self, path: &CanonicalPath) -> bool {
         self.iter().any(|found| found.path == *path && matches!(found.target, PathKind::Folder))
     }
 
-    /// True if every path in common with an earlier look has the same kind of thing as then: a file is a file, a folder a
-    /// folder, and what is missing is missing.
+    /// Returns whether each path also found earlier still has the same kind: file, folder or missing.
     pub fn stands_as(&self, before: &Self) -> bool {
         let is_same = |now: &FoundPath, then: &FoundPath| {
             now.argument != then.argument
@@ -83,7 +82,7 @@ impl FoundPaths {
         self.iter().all(|now| before.iter().all(|then| is_same(now, then)))
     }
 
-    /// The first path of a map that is one of them, or holds one.
+    /// Returns the first path of a map that is among these, or contains one of them.
     pub fn first_of<'a>(
         &self,
         failed: &'a BTreeMap<CanonicalPath, String>,
@@ -93,10 +92,10 @@ impl FoundPaths {
     }
 }
 
-/// Finds where every path of a call leads; every other value gets `other`.
+/// Resolves every path of a call; every other value gets `other`.
 ///
 /// # Errors
-/// A denial, when one of them leads nowhere.
+/// Returns a denial if a path cannot be resolved.
 pub fn paths(
     plan: &CallPlan<'_>,
     other: &Fact,
@@ -125,20 +124,20 @@ pub fn paths(
     Ok(found)
 }
 
-/// The call without its git remotes, to judge by its paths alone whether git may be asked about them.
+/// Returns the call without its git remotes, to judge by its paths alone whether git may be queried about them.
 #[must_use]
 pub fn without_remotes<'a>(plan: &CallPlan<'a>, facts: &[Fact]) -> (CallPlan<'a>, Vec<Fact>) {
     let kept = plan.values().iter().zip(facts).filter(|(value, _)| !value.is_remote());
     (plan.without(Role::GitRemoteUrl), kept.map(|(_, fact)| fact.clone()).collect())
 }
 
-/// True if a path is longer than Linux allows (`NAME_MAX`, `PATH_MAX`): nobody needs to be asked about it.
+/// Returns whether a path is longer than Linux allows (`NAME_MAX`, `PATH_MAX`), so that nobody needs to be asked.
 fn cannot_be(path: &CanonicalPath) -> bool {
     path.as_str().len() > 4095 || path.components().any(|name| name.len() > 255)
 }
 
 fn too_long(argument: &str) -> Denial {
-    let reason = format!("the path in `{argument}` is longer than a path can be");
+    let reason = format!("the path in `{argument}` is longer than Linux allows");
     Denial::invalid(reason)
 }
 
@@ -149,7 +148,7 @@ mod tests {
     use serde_json::{Value, json};
     use std::sync::Arc;
 
-    /// A push from a folder to a remote, as it is planned.
+    /// A planned push from a folder to a remote.
     fn planned<T>(arguments: &Value, look: impl FnOnce(CallPlan<'_>) -> T) -> T {
         let args = json!({ "path": ["read-path"], "remote": ["git-remote-url"] });
         let tools = json!([{ "toolName": "push", "serverName": "git", "args": args }]);
@@ -170,7 +169,7 @@ mod tests {
                 .map(|found| assert_eq!(found.paths.0[0].path, path))
                 .map_err(|denial| denial.reason.to_string())
         };
-        let refused = Err("the path in `path` is longer than a path can be".to_owned());
+        let refused = Err("the path in `path` is longer than Linux allows".to_owned());
         let name = |length: usize| format!("/{}", "x".repeat(length));
         let path = |length: usize| name(length - 4000) + &name(99).repeat(40);
         assert_eq!((path(4095).len(), path(4096).len()), (4095 + 1, 4096 + 1));

@@ -1,6 +1,6 @@
-//! The things that a question can be answered for beyond its call, and the grants that an offer of them opens.
+//! What a question can grant beyond its call.
 //!
-//! - The offer and the grants come from the same value, so that nothing is opened that no offer names.
+//! - The offer and the grants are made from the same value, so that no grant exceeds its offer.
 
 use super::Reach;
 use ironcurtain_egress::HostPort;
@@ -9,36 +9,36 @@ use ironcurtain_grants::{Files, Granted};
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::{Access, AccessSet, GrantKind, ToolUse};
 
-/// One access that a call asks for and that needs the person's word.
+/// One access of a call that needs approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestedAccess {
-    /// The access that it needs.
+    /// Kind of access.
     pub access: Access,
-    /// The path that it accesses.
+    /// Path to access.
     pub path: CanonicalPath,
-    /// The thing at that path.
+    /// Kind of the path's target.
     pub target: PathKind,
-    /// The path that the kernel must show the server for it.
+    /// Path that the sandbox must expose for it.
     pub need: Option<Need>,
 }
 
-/// The things that a call is asked about, as far as each can be allowed for longer than the call.
+/// What needs approval in a call, as far as it can be allowed for longer than the call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grantable {
-    /// Each path that is asked about.
+    /// Paths that need approval.
     pub requested: Vec<RequestedAccess>,
-    /// The project around all of them.
+    /// Project around all paths.
     pub project: Option<CanonicalPath>,
-    /// The folder around all of them that the person has opened to be read.
+    /// Folder around all paths that the user has opened for reading.
     pub open: Option<CanonicalPath>,
-    /// Hosts; none unless the call is asked about for nothing else.
+    /// Hosts; empty unless they are all that needs approval.
     pub hosts: Vec<HostPort>,
-    /// The use of the tool; nothing where the call names what is granted by itself.
+    /// Use of the tool, or `None` if the call names things that can be granted by themselves.
     pub tool: Option<ToolUse>,
 }
 
 impl Grantable {
-    /// The grants that an offer opens.
+    /// Returns the grants that an offer opens.
     #[must_use]
     pub fn opened_by(&self, reach: Reach) -> Vec<Granted> {
         let files = |kind: GrantKind, paths: Vec<(CanonicalPath, AccessSet)>| {
@@ -63,14 +63,14 @@ impl Grantable {
         }
     }
 
-    /// Whatever is asked for in a folder, and with it reading and writing there.
+    /// Returns all requested access, plus reading and writing.
     pub(super) fn access_to_change(&self) -> AccessSet {
         let both = AccessSet::only(Access::Read).with(Access::Write);
         self.requested.iter().fold(both, |access, requested| access.with(requested.access))
     }
 }
 
-/// The folder of each thing requested (a folder's own), with everything requested there.
+/// Returns the folder of each requested path (a folder is its own), with all access requested there.
 pub(super) fn folders(requested: &[RequestedAccess]) -> Vec<(CanonicalPath, AccessSet)> {
     merged(requested.iter().filter_map(|w| {
         let inside = w.target == PathKind::Folder && w.access != Access::Delete;

@@ -1,9 +1,9 @@
-//! Identical questions: a person is asked one of them, and the others wait for its answer.
+//! Identical questions: the user is asked one of them, and the others wait for its answer.
 //!
-//! - Two questions are identical where all that is shown is, in the same session, for calls that are equal to the byte and
-//!   for the same things on the disk.
-//! - INVARIANT: an answer that allows is for the call that was asked about alone. Whoever waits for it is judged again, and
-//!   asked about then; a no is for all of them.
+//! - Questions are identical if they show the same, in the same session, for byte-identical calls and the same files
+//!   on disk.
+//! - INVARIANT: allowing applies only to the call that was asked about. Calls that waited for it are judged again,
+//!   and may be asked about then; a denial applies to all of them.
 
 use super::{NotApproved, Question};
 use sha2::{Digest, Sha256};
@@ -13,21 +13,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// The identity of a question: equal where two questions are the same but for their ids and the time that they wait.
+/// Identity of a question, which ignores its id and its deadline.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct QuestionKey([u8; 32]);
 
 impl QuestionKey {
-    /// The key of a question about something that these facts tell apart from anything else that looks like it.
+    /// Returns the key of a question, with facts that distinguish it from other questions that look the same.
     #[must_use]
     pub fn of(question: &Question, facts: &[String]) -> Self {
         let same = Question { id: String::new(), deadline: Duration::ZERO, ..question.clone() };
-        // A question that cannot be written down is like no other.
+        // A question that cannot be serialized is unique.
         let shown = serde_json::to_string(&same).unwrap_or_else(|_| question.id.clone());
         Self(hash(std::iter::once(&shown).chain(facts)))
     }
 
-    /// The key of a question that is like no other: each is put by itself, and a yes is for what was shown.
+    /// Returns a unique key: the question is asked by itself, and its answer counts for nothing else.
     #[must_use]
     pub fn alone(question: &Question) -> Self {
         Self::of(question, std::slice::from_ref(&question.id))
@@ -40,7 +40,7 @@ impl fmt::Debug for QuestionKey {
     }
 }
 
-/// A hash of several texts, each with its length: what one ends with is never taken for the beginning of the next.
+/// Hashes several texts, each with its length, so that moving text across a boundary changes the hash.
 pub(super) fn hash<'a>(texts: impl Iterator<Item = &'a String>) -> [u8; 32] {
     let mut all = Sha256::new();
     for text in texts {
@@ -50,7 +50,7 @@ pub(super) fn hash<'a>(texts: impl Iterator<Item = &'a String>) -> [u8; 32] {
     all.finalize().into()
 }
 
-/// The questions that are put, by their identity.
+/// Pending questions, by key.
 #[derive(Debug, Clone, Default)]
 pub(super) struct IdenticalQuestions(Arc<Mutex<HashMap<QuestionKey, AskedQuestion>>>);
 
@@ -60,21 +60,21 @@ struct AskedQuestion {
     over: watch::Receiver<Option<NotApproved>>,
 }
 
-/// The way of one call to its answer.
+/// Role of a call among identical ones.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// It is the first: it is asked about.
+    /// It is the first, so the user is asked.
     Asks(AskedFirst),
-    /// The same is asked about already.
+    /// An identical question is already pending.
     Waits {
-        /// The id of that question.
+        /// Id of that question.
         question: String,
-        /// Its end.
+        /// Completes when that question ends.
         over: QuestionEnd,
     },
 }
 
-/// The first of several identical questions. Dropped, the others are judged again.
+/// The first of several identical questions. Dropping it has the others judged again.
 #[derive(Debug)]
 pub struct AskedFirst {
     all: IdenticalQuestions,
@@ -82,12 +82,12 @@ pub struct AskedFirst {
     over: watch::Sender<Option<NotApproved>>,
 }
 
-/// The end of a question that somebody else put.
+/// End of a question that another call asked.
 #[derive(Debug)]
 pub(super) struct QuestionEnd(watch::Receiver<Option<NotApproved>>);
 
 impl IdenticalQuestions {
-    /// The turn of a question, which has this id if it is the first.
+    /// Registers a question, under this id if it is the first of its kind.
     pub(super) fn enter(&self, key: QuestionKey, id: &str) -> Turn {
         let mut all = self.lock();
         if let Some(put) = all.get(&key) {
@@ -104,7 +104,7 @@ impl IdenticalQuestions {
 }
 
 impl AskedFirst {
-    /// Nobody said yes, to none of them.
+    /// Denies all calls that wait for this question.
     pub(super) fn refuse(&self, why: &NotApproved) {
         self.over.send_replace(Some(why.clone()));
     }
@@ -117,9 +117,9 @@ impl Drop for AskedFirst {
 }
 
 impl QuestionEnd {
-    /// Waits for the end: the refusal that is for all, or nothing where each is to be judged again.
+    /// Waits for the end: a refusal that applies to all, or `None` if each is judged again.
     pub(super) async fn refusal(&mut self) -> Option<NotApproved> {
-        // Without its sender it ended without a refusal.
+        // A dropped sender means that there was no refusal.
         let _ = self.0.wait_for(Option::is_some).await;
         self.0.borrow().clone()
     }

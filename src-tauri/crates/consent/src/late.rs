@@ -1,7 +1,8 @@
-//! Putting a question again that nobody answered in time, at the person's own wish. Its yes waits for the agent's retry.
+//! Asks an expired question again when the user opens it. The approval waits for the agent's retry.
 //!
-//! - INVARIANT: only the dialog or the terminal answers, as for any question; a yes is on record before it can be used.
-//! - A late yes is for one call, and gives no grant.
+//! - INVARIANT: only the dialog or the terminal answers, as for any question, and an approval is recorded before it
+//!   can be used.
+//! - A late approval is for one call and creates no grant.
 
 use super::QuestionMetrics;
 use super::missed::{Inquiry, MissedError};
@@ -11,44 +12,45 @@ use ironcurtain_audit::{Audit, AuditError, Event};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// The sentence that tells a question about a call that is over from any other.
-const OVER: &str = "Nobody answered in time, so this call was denied. A yes lets the agent make the very same call once, if it \
-    tries again within 15 minutes.";
+/// Notice that the question's call is already over.
+const OVER: &str = "Nobody answered in time, so this call was denied. If you allow it now, the agent can repeat exactly this \
+    call once within 15 minutes.";
 
-/// The parts that a question is put again with.
+/// Context for asking an expired question again.
 #[derive(Clone, Copy)]
 pub struct LateAsking<'a> {
-    /// The audit log.
+    /// Audit log.
     pub audit: &'a Audit,
-    /// The questions.
+    /// Broker for the questions.
     pub broker: &'a Broker,
-    /// Moves whenever something that people are shown has changed.
+    /// Counter that signals a change in anything shown to the user.
     pub changes: &'a watch::Sender<u64>,
-    /// Figures of what happens.
+    /// Counters of questions and answers.
     pub metrics: &'a dyn QuestionMetrics,
-    /// The limits of a no.
+    /// Limits on denials.
     pub limits: QuestionLimits,
 }
 
-/// Why a question was not put again, or its answer did not count.
+/// Reason that a question was not shown again, or that its answer did not count.
 #[derive(Debug, thiserror::Error)]
 pub enum LateError {
-    /// It cannot be put.
+    /// The question cannot be shown.
     #[error(transparent)]
     Missed(#[from] MissedError),
-    /// It cannot be put on record.
+    /// The audit log could not be written.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// The trusted process is ending.
-    #[error("IronCurtain is ending; start it anew")]
+    /// The trusted process is shutting down.
+    #[error("IronCurtain is shutting down; start it again")]
     Ending,
 }
 
 impl LateAsking<'_> {
-    /// Puts the question of this id to the person again, and waits for the answer. `true` for a yes that can be used.
+    /// Shows the question to the user again and waits for the answer. Returns `true` for an approval that can be
+    /// used.
     ///
     /// # Errors
-    /// [`LateError`]: nothing is allowed.
+    /// Returns a [`LateError`] if nothing was allowed.
     pub async fn ask(&self, id: &str) -> Result<bool, LateError> {
         let missed = self.broker.missed();
         let inquiry = missed.show(id, boot_ms())?;
@@ -57,7 +59,7 @@ impl LateAsking<'_> {
             return Err(MissedError::Stopped(stop).into());
         }
         let mut entry = inquiry.entry.clone();
-        "a question that nobody answered in time was put to the person again".clone_into(&mut entry.summary);
+        "an expired question was shown to the user again".clone_into(&mut entry.summary);
         entry.question_id = Some(id.to_owned());
         self.audit.record(entry.clone()).await?;
         self.metrics.asked();
@@ -71,7 +73,7 @@ impl LateAsking<'_> {
         answer.escalation_result = Some(end);
         answer.human_ms = Some(u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));
         if let QuestionOutcome::Denied { note, reach } = &outcome {
-            // A no takes effect whether it can be put on record or not.
+            // A denial takes effect even if it cannot be recorded.
             self.broker.note_no(&inquiry, note.clone(), *reach, self.limits);
         }
         self.audit.record(answer).await?;
@@ -86,7 +88,7 @@ impl LateAsking<'_> {
     }
 }
 
-/// A question that is shown again; dropped, it is open as before unless it was allowed or forgotten.
+/// Guard for a question that is shown again. Dropping it reopens the question unless it was allowed or forgotten.
 struct ShownAgain<'a> {
     broker: &'a Broker,
     id: &'a str,
@@ -98,21 +100,21 @@ impl Drop for ShownAgain<'_> {
     }
 }
 
-/// Returns `true` if a yes to this can serve another call than the one that it was asked about.
+/// Returns whether an approval can serve a call other than the one asked about.
 pub(super) fn can_be_late(inquiry: &Inquiry) -> bool {
     let once = inquiry.question.offers.first().is_some_and(|offer| offer.lifetimes.contains(&Lifetime::Once));
     once && inquiry.question.tool.is_some()
 }
 
-/// The question about a call that is over.
+/// Returns the question about a call that is over.
 fn again(question: &Question) -> Question {
     let mut again = question.clone();
     again.also.insert(0, OVER.to_owned());
     again.fits_a_batch = false;
     again.offers = vec![Offer {
         reach: Reach::Paths,
-        label: "the same call, tried again".to_owned(),
-        sentence: format!("{} may make this very call when it tries it again", question.client.name),
+        label: "this exact call".to_owned(),
+        sentence: format!("{} may repeat exactly this call", question.client.name),
         lifetimes: vec![Lifetime::Once],
     }];
     again

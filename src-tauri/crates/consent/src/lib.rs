@@ -1,7 +1,7 @@
-//! The seam between the trusted process and whoever can ask a person: the app's dialog, a terminal, a test.
+//! Interface between the trusted process and anything that can ask the user: the app's dialog, a terminal, a test.
 //!
 //! - Only [`Answer::Allow`] allows. A dropped [`Slot`], a timeout or a crash is a denial.
-//! - Everything shown is in [`Question`] as plain text; whoever draws it adds nothing and resolves nothing.
+//! - [`Question`] holds everything that is shown, as plain text; a renderer adds and resolves nothing.
 //! - Never decides whether a call needs approval: the policy does.
 //!
 //! ```
@@ -73,24 +73,24 @@ use serde::Serialize;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
-/// Whoever can put a question to the person.
+/// A front end that can put a question to the user.
 pub trait Consent: Send + Sync + 'static {
-    /// Shows the question and returns at once; the answer goes into the slot, from any thread, once.
+    /// Shows the question and returns at once. The answer goes into the slot once, from any thread.
     fn ask(&self, question: Question, slot: Slot);
 
-    /// The question is over without this asker's answer (deadline, cancelled call, ended session): take it away.
+    /// Removes a question that ended without an answer from here (deadline, cancelled call, closed session).
     fn withdraw(&self, question: &str, why: Withdrawn);
 
-    /// Tells the person something that needs no answer, where that is possible.
+    /// Shows the user a message that needs no answer, where that is possible.
     fn tell(&self, _notice: &str) {}
 
-    /// Returns the place at which the user is asked. Where there is none, the app may take the place of this process.
+    /// Returns where the user is asked. Without such a place, the app may replace this process.
     fn asked_on(&self) -> AskedOn {
         AskedOn::App
     }
 }
 
-/// The receiver of one question's answer. Dropping it unanswered denies, as a closed dialog does.
+/// Sender for the answer to one question. Dropping it unanswered denies, as closing the dialog does.
 #[derive(Debug)]
 #[must_use = "dropping the slot denies the call"]
 pub struct Slot {
@@ -99,69 +99,69 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Gives the person's answer. Ignored when the question is already over.
+    /// Sends the user's answer. Ignored when the question is already over.
     pub fn answer(self, answer: Answer) {
-        // A question that is over has no listener, and its call is denied already.
+        // Nobody listens once the question is over, and its call is already denied.
         let _ = self.answer.send(answer);
     }
 
-    /// True if the question is over: nobody waits for its answer any more.
+    /// Returns whether the question is over, so that nobody waits for its answer.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.answer.is_closed()
     }
 
-    /// Tells that the person is working in the dialog, which starts the deadline anew.
+    /// Reports that the user is working in the dialog, which restarts the deadline.
     pub fn working(&self) {
-        // Full means a signal is already waiting, which is as good.
+        // A full channel already holds a signal, which is enough.
         let _ = self.working.try_send(());
     }
 }
 
-/// The person's answer.
+/// The user's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// Yes: the offer at this index of [`Question::offers`], for this long.
+    /// Allows the chosen offer for the chosen lifetime.
     Allow {
         /// Index into [`Question::offers`].
         offer: usize,
         /// One of that offer's lifetimes.
         lifetime: Lifetime,
     },
-    /// Nobody can be asked, and why. Denies.
+    /// Denies because nobody can be asked.
     Unavailable {
-        /// A sentence for the agent.
+        /// Reason, as a sentence for the agent.
         why: String,
     },
-    /// No, with what the agent may be told.
+    /// Denies, with a note that the agent may see.
     Deny {
-        /// The person's note for the agent.
+        /// The user's note for the agent.
         note: Option<String>,
-        /// The things that are denied with it.
+        /// Extent of the denial.
         reach: DenialReach,
     },
 }
 
-/// The things that a no is for.
+/// Extent of a denial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DenialReach {
-    /// The call.
+    /// Only this call.
     Call,
-    /// The call, and whatever else of the same agent stands before the person at that moment.
+    /// This call and every question of the same agent that is pending at that moment.
     Waiting,
-    /// All that [`Question::denial`] says, until the session ends.
+    /// Everything that [`Question::denial`] describes, until the session ends.
     Session,
-    /// Everything of the session, until the person resumes it.
+    /// Everything in the session, until the user resumes it.
     Pause,
 }
 
 impl DenialReach {
-    /// The end of the sentence on record that the question was denied.
+    /// Returns the end of the audit record's sentence about the denial.
     fn on_record(self, note: Option<&str>) -> String {
         let reach = match self {
             Self::Call => "",
-            Self::Waiting => ", with all else that the agent had waiting",
+            Self::Waiting => ", with the agent's other pending questions",
             Self::Session => ", for the rest of the session",
             Self::Pause => ", and the agent is paused",
         };
@@ -170,77 +170,78 @@ impl DenialReach {
     }
 }
 
-/// Why a question was taken away.
+/// Reason for removing a question from the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Withdrawn {
     /// Nobody answered in time.
     Deadline,
     /// The client cancelled the call.
     Cancelled,
-    /// The session ended.
+    /// The session was closed.
     SessionEnded,
     /// The answer to another question settled it.
     Settled,
-    /// The person stopped it, with more than this question.
+    /// The user stopped more than this question.
     Stopped,
 }
 
-/// One question, as plain text ready to show. Control and bidirectional characters are already made visible.
+/// One question as plain text, ready to show. Control and bidirectional characters are already escaped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Question {
     /// Question id.
     pub id: String,
     /// Session id.
     pub session: String,
-    /// Who asks.
+    /// Client that asks.
     pub client: ClientView,
     /// The server that would act.
     pub server: String,
     /// Its command line, for the details.
     pub server_command: String,
-    /// True if it runs in an OS sandbox.
+    /// Whether the server runs in an OS sandbox.
     pub sandboxed: bool,
-    /// True if it runs elsewhere: then it has no sandbox, and sees what it is sent.
+    /// Whether the server is remote: it has no sandbox, and sees what it is sent.
     pub remote: bool,
-    /// The tool; none when the server asks for something by itself.
+    /// The tool, or `None` if the server asks on its own.
     pub tool: Option<String>,
-    /// Everything that the call would do, the worst first: the headline is the first. Never empty.
+    /// All effects of the call, the worst first. The first one is the headline. Never empty.
     pub consequences: Vec<Consequence>,
-    /// Every argument that no line tells, by its name, in full.
+    /// Arguments that no effect mentions: name and full value.
     pub with: Vec<(String, String)>,
-    /// Further effects of a yes, a sentence each: the folder that is opened for a new name. Never cut.
+    /// Further effects of allowing, one sentence each, such as the folder opened to create a file. Never cut.
     pub also: Vec<String>,
-    /// Name of the rule that asks.
+    /// Name of the rule that requires approval.
     pub rule: String,
     /// That rule's reason.
     pub reason: String,
-    /// Every argument as text, in order, in full, as it would be sent. Binary content is described.
+    /// Every argument as text, in order and in full, as it would be sent. Binary content is described.
     pub arguments: Vec<(String, String)>,
     /// The content that would be written, if any.
     pub preview: Option<Preview>,
-    /// The offers that the person can choose from, the narrowest first. Never empty.
+    /// Offers that the user can choose from, the narrowest first. Never empty.
     pub offers: Vec<Offer>,
-    /// The calls that a no for the rest of the session is for: "read_file in ~/docs".
+    /// Calls that a denial for the rest of the session covers: "read_file in ~/docs".
     pub denial: String,
-    /// True if a yes for once may be given together with others: from a sandbox it reads or changes files that are there, and
-    /// does and opens nothing else.
+    /// Whether allowing once may be combined with other questions: the call is sandboxed, only reads or changes
+    /// existing files, and opens nothing else.
     pub fits_a_batch: bool,
-    /// The time for which the question waits; starts anew while the person works in it.
+    /// Time until the question is denied; restarts while the user works in it.
     pub deadline: Duration,
-    /// A warning about this IronCurtain itself: other settings than those of the user's account are in use. The broker sets it.
+    /// Warning about this IronCurtain itself: it uses settings other than those of the user's account. Set by the
+    /// broker.
     pub notice: Option<String>,
 }
 
 impl Question {
-    /// Returns `true` if the same process of an agent client asks, through whichever server.
+    /// Returns whether the same agent process asks, through any server.
     #[must_use]
     pub fn is_of_same_agent(&self, other: &Self) -> bool {
         let chain = &self.client.chain;
         self.session == other.session || !chain.is_empty() && *chain == other.client.chain
     }
 
-    /// Returns `true` if a yes to it can be given together with a yes to each of these. Of two that change the same file only
-    /// one: the lines that the other would change are told by the file as it is now.
+    /// Returns whether this question can be allowed together with all of `batch`. Two questions that change the same
+    /// file cannot: each shows the change against the file as it is now.
     #[must_use]
     pub fn joins<'a>(&self, mut batch: impl Iterator<Item = &'a Self>) -> bool {
         let changes_the_same =
@@ -255,83 +256,83 @@ impl Question {
     }
 }
 
-/// One thing that a call would do: "**push** main to `https://evil.example/x`".
+/// One effect of a call: "**push** main to `https://evil.example/x`".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Consequence {
-    /// Its verb, the first word of the line.
+    /// The first word of the line.
     pub verb: Verb,
-    /// The object of the verb. Never cut by whoever draws it.
+    /// Object of the verb. A renderer never cuts it.
     pub object: Vec<Piece>,
-    /// The thing that is there now, or would be: "new file", "replaces 12 kB".
+    /// What exists there, or would: "new file", "replaces 12 kB".
     pub note: Option<String>,
-    /// The agent's own words for it, when a link or the name of a remote leads there.
+    /// The agent's own spelling, if a link or a remote's name led to the object.
     pub asked_for: Option<String>,
-    /// The folder that a link on the way leads out of.
+    /// Folder that a link on the way leaves.
     pub out_of: Option<String>,
-    /// True if the call could do this without the person's word.
+    /// Whether the call may do this without the user's approval.
     pub allowed: bool,
 }
 
 impl Consequence {
-    /// A line without notes, about something that needs the user's approval.
+    /// Creates an effect without notes that needs the user's approval.
     #[must_use]
     pub fn new(verb: Verb, object: Vec<Piece>) -> Self {
         Self { verb, object, note: None, asked_for: None, out_of: None, allowed: false }
     }
 }
 
-/// A piece of a line, with what it is: only [`Piece::Ours`] is in our words.
+/// Part of a line. Only [`Piece::Ours`] is IronCurtain's own text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "is", content = "text")]
 pub enum Piece {
-    /// A word of ours, with its blanks.
+    /// Words of IronCurtain's, with the spaces around them.
     Ours(&'static str),
-    /// A canonical path, in full.
+    /// Canonical path, in full.
     Path(String),
-    /// A text of the agent's: an address, a name, a title.
+    /// Text from the agent: an address, a name, a title.
     Foreign(String),
 }
 
-/// The content that would be written.
+/// Content that would be written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "text")]
 pub enum Preview {
     /// New content, in full.
     Content(String),
-    /// Removed lines start with `-`, added ones with `+`.
+    /// Diff: removed lines start with `-`, added ones with `+`.
     Diff(String),
 }
 
-/// One thing the person can allow.
+/// One choice that the user can allow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Offer {
-    /// The extent to which it reaches.
+    /// What the offer covers.
     pub reach: Reach,
-    /// The words on the choice ("this file", "~/Documents/tax and below").
+    /// Label of the choice ("this file", "~/Documents/tax and below").
     pub label: String,
-    /// The effect, in one sentence without the lifetime ("Claude Code may read everything in ~/Documents/tax").
+    /// Effect in one sentence, without the lifetime ("Claude Code may read everything in ~/Documents/tax").
     pub sentence: String,
-    /// The lifetimes it can have, the shortest first. Never empty.
+    /// Available lifetimes, the shortest first. Never empty.
     pub lifetimes: Vec<Lifetime>,
 }
 
-/// The extent to which an offer reaches.
+/// What an offer covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
-    /// Exactly the paths of the call.
+    /// Exactly the call's paths.
     Paths,
-    /// The folders they are in, and all below.
+    /// The folders that contain the paths, and everything below them.
     Folders,
-    /// The project that they are in, to read.
+    /// The surrounding project, for reading.
     ProjectToRead,
-    /// The project that they are in, to read and to change.
+    /// The surrounding project, for reading and changing.
     ProjectToChange,
-    /// The folder that they are in and that is open to be read already, to change.
+    /// The surrounding folder that is already open for reading, for changing.
     OpenFolderToChange,
     /// One port of one host.
     Host,
-    /// A tool, with the values that mean something.
+    /// A tool, with its meaningful values fixed.
     Tool,
     /// This one request of a server.
     Request,
@@ -343,12 +344,12 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    /// A broker by which nothing is stopped.
+    /// A broker with no stops.
     pub(super) fn broker(consent: Arc<impl Consent>) -> Broker {
         Broker::new(consent, Stops::open(Path::new("/proc/self/nothing").to_path_buf()), None)
     }
 
-    /// The scope of a call that names nothing.
+    /// Scope of a call that names no paths or addresses.
     pub(super) fn scope() -> DenialScope {
         DenialScope::of_call("t", &[], &[], |_| false)
     }

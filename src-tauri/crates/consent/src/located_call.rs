@@ -1,4 +1,4 @@
-//! A call whose values are canonical as of now, and what the kernel must show for it.
+//! A call with canonical values, and the paths that the sandbox must expose for it.
 
 use crate::RequestedAccess;
 use crate::found_paths::{FoundPath, FoundPaths};
@@ -7,17 +7,17 @@ use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::FileWrites;
 use ironcurtain_policy::{Access, ApprovalSubject, Denial, PendingApproval, ProtectedPaths, ResolvedCall};
 
-/// A call whose values are canonical as of now.
+/// A call whose values are canonical at this moment.
 #[derive(Debug)]
 pub struct LocatedCall {
     /// The call that is judged and sent.
     pub call: ResolvedCall,
-    /// The things found at each of its paths.
+    /// What was found at each of its paths.
     pub paths: FoundPaths,
 }
 
 impl LocatedCall {
-    /// The denial of a call that would show a sandboxed server something protected, too.
+    /// Returns a denial if the call would also expose something protected to a sandboxed server.
     #[must_use]
     pub fn uncovers(
         &self,
@@ -30,7 +30,7 @@ impl LocatedCall {
         self.exposes(protected.paths()).map(exposes).or_else(opens)
     }
 
-    /// A folder that holds a protected path cannot be shown without showing that too.
+    // A folder that holds a protected path cannot be exposed without it.
     fn exposes<'a>(&self, protected: &'a [CanonicalPath]) -> Option<(&CanonicalPath, &'a CanonicalPath)> {
         let is_folder = |p: &&FoundPath| p.target == PathKind::Folder;
         self.paths.iter().filter(is_folder).map(|p| &p.path).find_map(|folder| {
@@ -39,7 +39,7 @@ impl LocatedCall {
         })
     }
 
-    /// To make or remove a name its folder must be open for the server, and with it whatever lies there.
+    // Creating or deleting a name requires the whole folder to be open for the server.
     fn opens<'a>(
         &self,
         sandbox: Option<&CanonicalPath>,
@@ -49,8 +49,8 @@ impl LocatedCall {
         let open =
             self.paths.needs(&self.call, sandbox, writes).into_iter().filter(|n| n.writable).map(|n| n.path);
         open.into_iter().find_map(|folder| {
-            // What does not exist yet could be made there.
-            // To change what is kept itself is refused by the judge, who says why.
+            // The folder may hold a protected path that does not exist yet. The judge itself refuses a change to a
+            // protected path, with its own reason.
             let masked = protected.masked_in(&folder);
             let kept = protected.read_only().iter().map(|kept| &kept.path);
             let kept = kept.filter(|p| folder.strictly_contains(p) && !masked.contains(p));
@@ -61,7 +61,7 @@ impl LocatedCall {
 }
 
 impl FoundPaths {
-    /// The paths that the kernel must show for the whole call, beside the session sandbox.
+    /// Returns the paths that the sandbox must expose for the whole call, besides the session sandbox.
     #[must_use]
     pub fn needs(
         &self,
@@ -78,7 +78,7 @@ impl FoundPaths {
         ironcurtain_grants::mounts::united(needs)
     }
 
-    /// The paths among the approvals, each with the access that it is for.
+    /// Returns the paths that need approval, each with its access.
     pub fn requested(&self, approvals: &[PendingApproval], writes: FileWrites) -> Vec<RequestedAccess> {
         approvals.iter().filter_map(|approval| self.requested_path(approval, writes)).collect()
     }
@@ -94,7 +94,7 @@ impl FoundPaths {
 
 fn opens_too_much(folder: &CanonicalPath, inside: &CanonicalPath) -> Denial {
     let reason = format!(
-        "to make or remove a name in `{folder}` the whole folder must be open for the server, and it holds the protected `{inside}`; choose a folder in it"
+        "to create or delete something in `{folder}`, the server needs access to the whole folder, which holds the protected `{inside}`; choose a subfolder"
     );
     Denial::protected(reason)
 }
@@ -106,7 +106,7 @@ fn exposes((folder, inside): (&CanonicalPath, &CanonicalPath)) -> Denial {
     Denial::protected(reason)
 }
 
-/// The nearest folder above a path that exists.
+/// Returns the nearest existing folder above a path.
 fn nearest_folder(path: &CanonicalPath) -> Option<CanonicalPath> {
     let mut above = path.parent();
     while let Some(folder) = above {

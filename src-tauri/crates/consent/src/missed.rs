@@ -1,10 +1,10 @@
-//! Questions that nobody answered in time: they outlive their calls for a while, and a yes that comes late is for the
-//! agent's identical retry.
+//! Questions that expired unanswered. They are kept for a while after their calls, so that a late approval can serve
+//! the agent's identical retry.
 //!
-//! - INVARIANT: a late yes serves one call of the same session, whose question would be the same in every word, for
-//!   arguments that are equal to the byte and for the same things on the disk; and only while it has not expired, and the person
-//!   has not said no to the same call since.
-//! - Bounded in number and in age. What is forgotten is asked about.
+//! - INVARIANT: a late approval serves one call in the same session whose question is the same word for word, with
+//!   byte-identical arguments and the same files on disk; only until it expires, and only if the user has not denied
+//!   the same call since.
+//! - Bounded in number and age. The user is asked again about a forgotten question.
 
 use super::{DenialScope, DeniedKey, Question, QuestionKey, Stop};
 use ironcurtain_audit::Entry;
@@ -13,64 +13,64 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// The number of questions that are kept. Of the agent that has most of them, the oldest goes first.
+/// Maximum number of kept questions. The agent with the most loses its oldest first.
 const MOST: usize = 50;
 
-/// The time for which a question is kept after its call was answered, and a late yes after it was given.
+/// Time for which an expired question is kept, and for which a late approval is valid.
 const KEPT: Duration = Duration::from_secs(15 * 60);
 
-/// A question with all that makes it the same as another, and what its answer is for.
+/// A question with its identity and the scope of its answer.
 #[derive(Debug, Clone)]
 pub struct Inquiry {
     /// The question.
     pub question: Question,
-    /// The entry that puts it on record.
+    /// Its audit entry.
     pub entry: Entry,
-    /// Its identity.
+    /// Key that identifies identical questions.
     pub identity: QuestionKey,
-    /// The call, for remembering a no.
+    /// Key under which a denial of the call is remembered.
     pub call: DeniedKey,
-    /// The scope of a no for longer.
+    /// Scope of a denial for longer than the call.
     pub scope: DenialScope,
 }
 
-/// A question that nobody answered in time.
+/// A question that expired unanswered.
 #[derive(Debug, Clone)]
 pub struct MissedQuestion {
-    /// The question, as it was put.
+    /// The question as it was asked.
     pub inquiry: Inquiry,
-    /// The state that it is in.
+    /// Current state.
     pub state: MissedState,
-    /// The moment until which it is kept, in milliseconds since the machine was started.
+    /// Expiry, in milliseconds since boot.
     pub until_boot_ms: u64,
 }
 
-/// The state of a question that nobody answered in time.
+/// State of a question that expired unanswered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissedState {
-    /// It is asked again when the agent calls again.
+    /// The user is asked again when the agent repeats the call.
     Open,
-    /// It is before the person again.
+    /// The user sees it again.
     Shown,
-    /// The person said yes: the same call passes once.
+    /// The user allowed it: an identical call passes once.
     Allowed,
 }
 
-/// Why a question is not put to the person again.
+/// Reason that a question is not shown again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MissedError {
-    /// It is not kept.
-    #[error("there is no unanswered question `{0}`; it was asked again meanwhile, or it is too old")]
+    /// The question is unknown or has expired.
+    #[error("no unanswered question `{0}`; it was asked again or has expired")]
     Unknown(String),
-    /// It is before the person already, or was answered.
-    #[error("the question `{0}` is shown already, or was answered")]
+    /// The question is on the screen already, or was answered.
+    #[error("the question `{0}` is already shown or answered")]
     NotOpen(String),
-    /// Nobody is asked about what is stopped.
-    #[error("nobody is asked: {0}")]
+    /// A stop applies, so that the user is not asked.
+    #[error("the question cannot be asked: {0}")]
     Stopped(Stop),
 }
 
-/// The questions that nobody answered in time, the oldest first.
+/// Questions that expired unanswered, the oldest first.
 #[derive(Debug, Clone, Default)]
 pub struct MissedQuestions {
     kept: Arc<Mutex<Vec<MissedQuestion>>>,
@@ -78,13 +78,13 @@ pub struct MissedQuestions {
 }
 
 impl MissedQuestions {
-    /// The questions that are kept now.
+    /// Returns the kept questions.
     #[must_use]
     pub fn list(&self, now_boot_ms: u64) -> Vec<MissedQuestion> {
         self.lock(now_boot_ms).clone()
     }
 
-    /// Keeps a question; an older one of the same identity is forgotten for it.
+    /// Keeps a question, replacing one with the same identity.
     pub(super) fn keep(&self, inquiry: Inquiry, now_boot_ms: u64) {
         let mut all = self.lock(now_boot_ms);
         all.retain(|one| one.inquiry.identity != inquiry.identity);
@@ -98,7 +98,7 @@ impl MissedQuestions {
         self.changed.notify_waiters();
     }
 
-    /// Takes the late yes to a question, which is used up with that.
+    /// Uses up the late approval of a question.
     pub(super) fn take_yes(&self, identity: QuestionKey, now_boot_ms: u64) -> Option<Inquiry> {
         let mut all = self.lock(now_boot_ms);
         let is_it =
@@ -107,7 +107,7 @@ impl MissedQuestions {
         Some(all.remove(at).inquiry)
     }
 
-    /// Shows a question to the person again.
+    /// Marks a question as shown to the user again.
     pub(super) fn show(&self, id: &str, now_boot_ms: u64) -> Result<Inquiry, MissedError> {
         let mut all = self.lock(now_boot_ms);
         let found = all.iter_mut().find(|one| one.inquiry.question.id == id);
@@ -119,7 +119,7 @@ impl MissedQuestions {
         Ok(found.inquiry.clone())
     }
 
-    /// The person did not answer this time either.
+    /// Reopens a question that the user did not answer this time either.
     pub(super) fn hide(&self, id: &str, now_boot_ms: u64) {
         self.lock(now_boot_ms)
             .iter_mut()
@@ -127,7 +127,7 @@ impl MissedQuestions {
             .for_each(|one| one.state = MissedState::Open);
     }
 
-    /// The person said yes: it serves the next identical call. Only a question that is still shown can be allowed.
+    /// Lets the next identical call pass, if the question is still shown.
     pub(super) fn allow(&self, id: &str, now_boot_ms: u64) -> bool {
         let mut all = self.lock(now_boot_ms);
         let Some(one) = all.iter_mut().find(|one| one.is_shown(id)) else { return false };
@@ -136,32 +136,32 @@ impl MissedQuestions {
         true
     }
 
-    /// Forgets a question; a yes to it is taken back.
+    /// Forgets a question and its late approval.
     pub fn forget(&self, id: &str) -> bool {
         self.remove(|one| one.inquiry.question.id == id)
     }
 
-    /// The person said no to a call: in whichever spelling and session it was asked about before, no yes to it is left.
+    /// Drops late approvals of a call that the user denied, in any spelling and session.
     pub(super) fn is_denied(&self, call: DeniedKey) {
         self.remove(|one| one.inquiry.call == call);
     }
 
-    /// Forgets a question that is put again.
+    /// Forgets a question that is asked again.
     pub(super) fn is_put(&self, identity: QuestionKey) {
         self.remove(|one| one.inquiry.identity == identity);
     }
 
-    /// Forgets those of a session.
+    /// Forgets a session's questions.
     pub fn end_session(&self, session: &str) {
         self.remove(|one| one.inquiry.question.session == session);
     }
 
-    /// Forgets all of them.
+    /// Forgets all questions.
     pub fn clear(&self) {
         self.remove(|_| true);
     }
 
-    /// Completes when a question that was shown again is shown no longer, because it is kept no longer.
+    /// Completes when a reopened question is no longer kept.
     pub(super) async fn gone(&self, id: &str) {
         loop {
             let changed = self.changed.notified();
@@ -187,7 +187,7 @@ impl MissedQuestions {
         removed
     }
 
-    /// Those that have not expired.
+    /// Drops expired questions and locks the others.
     fn lock(&self, now_boot_ms: u64) -> MutexGuard<'_, Vec<MissedQuestion>> {
         let mut all = self.kept();
         all.retain(|one| now_boot_ms < one.until_boot_ms);
@@ -199,14 +199,15 @@ impl MissedQuestions {
     }
 }
 
-/// The place of the oldest one that is open, of the agent that has most of those: whoever asks on and on forgets its own.
+/// Returns the index of the oldest open question of the agent that has the most, so that a flood displaces only its
+/// own.
 fn first_to_go(all: &[MissedQuestion]) -> usize {
     let open = || all.iter().enumerate().filter(|(_, one)| one.state == MissedState::Open);
     let of_agent = |one: &MissedQuestion| {
         let question = &one.inquiry.question;
         open().filter(|(_, other)| other.inquiry.question.is_of_same_agent(question)).count()
     };
-    // Of several that are equal, the last is taken.
+    // `max_by_key` returns the last of equal elements.
     open().rev().max_by_key(|(_, one)| of_agent(one)).map_or(0, |(at, _)| at)
 }
 
@@ -223,7 +224,7 @@ mod tests {
     use ironcurtain_audit::Event;
     use ironcurtain_protocol::ProcessView;
 
-    /// The question of an agent that is this process.
+    /// A question of the agent with this process id.
     fn inquiry(id: &str, agent: u32) -> Inquiry {
         let mut question = Question { session: format!("session of {agent}"), ..question(id) };
         question.client.chain = vec![ProcessView { pid: agent, exe: None, name: "agent".into() }];

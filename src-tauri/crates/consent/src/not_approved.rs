@@ -1,55 +1,55 @@
-//! Why nobody said yes.
+//! Reasons that a call was not approved.
 
 use super::Stop;
 use ironcurtain_audit::{DecidedBy, EscalationResult};
 
-/// The name that stands for a rule where the agent is paused.
+/// Name recorded in place of a rule when the agent is paused.
 pub const PAUSED: &str = "paused";
 
-/// Nobody said yes.
+/// Reason that a call was not approved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotApproved {
-    /// The person said no, and why.
+    /// The user denied it with a note.
     #[error("the user denied it and says: {0}")]
     DeniedWithNote(String),
-    /// The person said no.
+    /// The user denied it.
     #[error("the user denied it")]
     Denied,
-    /// Nobody can be asked, and why.
+    /// Nobody can be asked.
     #[error("{0}")]
     Unavailable(String),
-    /// The dialog went away.
+    /// The dialog was closed.
     #[error("the question was closed without an answer")]
     Closed,
     /// Nobody answered in time.
     #[error("the user did not answer within {seconds} s")]
     TimedOut {
-        /// The time that it waited.
+        /// Time that the question was open.
         seconds: u64,
     },
-    /// Nobody is asked about it.
+    /// A stop applies, so that the user is not asked.
     #[error(transparent)]
     Stopped(#[from] Stop),
-    /// The person said no to the same a moment ago.
-    #[error("{}, and it is not asked about again for {seconds} s", denied(.note.as_deref()))]
+    /// The user denied the same call recently.
+    #[error("{}; it is denied without asking for another {seconds} s", denied(.note.as_deref()))]
     StillDenied {
-        /// The person's note then.
+        /// The note of that denial.
         note: Option<String>,
-        /// The time until it is asked about again.
+        /// Time until the user is asked about it again.
         seconds: u64,
     },
-    /// The client asks too much.
+    /// The client asks too many questions.
     #[error("the user was asked {most} times within a minute: too many questions; try again in {seconds} s")]
     TooMany {
-        /// The number of questions that a client may put within a minute.
+        /// Maximum number of questions per client and minute.
         most: usize,
-        /// The time until it may put another one.
+        /// Time until the client may ask again.
         seconds: u64,
     },
 }
 
 impl NotApproved {
-    /// The end of the question that others wait for as well, on record.
+    /// Returns the recorded result for questions that wait for the same answer.
     pub(super) fn on_record(&self) -> EscalationResult {
         match self {
             Self::DeniedWithNote(_) | Self::Denied | Self::StillDenied { .. } => EscalationResult::Denied,
@@ -60,7 +60,7 @@ impl NotApproved {
         }
     }
 
-    /// The ground on which it is denied without a question, and the name that stands for a rule.
+    /// Returns the recorded ground and the name in place of a rule, for a denial without a question.
     pub(super) fn ground(&self) -> (DecidedBy, &'static str) {
         match self {
             Self::Stopped(Stop::Lockdown) => (DecidedBy::Lockdown, "lockdown"),

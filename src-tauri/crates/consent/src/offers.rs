@@ -1,9 +1,9 @@
-//! Offers that a person can choose from, made from what a call wants. Pure: the same call always gives the same offers.
+//! Offers that the user can choose from, made from what a call needs. Pure.
 //!
 //! - The narrowest offer comes first.
-//! - A folder is offered only where [`GrantLimits::may_be_granted`] says so: never `/`, the home directory, or
-//!   anything that holds or lies in a protected path.
-//! - Nothing that removes is offered for always.
+//! - A folder is offered only if [`GrantLimits::may_be_granted`] allows it: never `/`, the home directory, or
+//!   anything that contains or lies in a protected path.
+//! - Deleting is never offered for always.
 
 mod project;
 mod request;
@@ -20,16 +20,17 @@ use ironcurtain_policy::{Access, AccessSet};
 use ironcurtain_visible as visible;
 use project::{open_folder_offer, project_offers};
 
-/// The words on the choice to allow a call as a whole.
+/// Label for allowing a call as a whole.
 pub(super) const THIS_CALL: &str = "this exact call";
 
-/// The longest foreign text within a sentence, in characters. The line of the question has all of it.
+/// Maximum length of foreign text within a sentence, in characters. The question's line has all of it.
 const LONGEST_IN_SENTENCE: usize = 200;
 
 pub(super) const STANDING: [Lifetime; 4] =
     [Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour, Lifetime::Always];
 
-/// The offers for a call of `client`. With something that is no path among it (`only_once`), no path stands.
+/// Returns the offers for a call of `client`. With `only_once`, something other than a path needs approval, so no
+/// path is offered for longer.
 #[must_use]
 pub fn offers(client: &str, grantable: &Grantable, only_once: bool, limits: GrantLimits<'_>) -> Vec<Offer> {
     let requested = &grantable.requested;
@@ -40,7 +41,7 @@ pub fn offers(client: &str, grantable: &Grantable, only_once: bool, limits: Gran
         label: paths_label(requested),
         sentence: paths_sentence(client, requested, limits.home),
         lifetimes: std::iter::once(Lifetime::Once)
-            // A folder that is granted is a tree for the kernel: that is the other offer.
+            // A granted folder includes everything below it, which is the other offer.
             .chain(
                 standing
                     .clone()
@@ -69,9 +70,9 @@ pub fn offers(client: &str, grantable: &Grantable, only_once: bool, limits: Gran
     offers
 }
 
-/// Takes the lifetimes from offers that this client and this server are not to have. Nothing that a new server does was seen yet,
-/// so nothing of it is for always. A client that the kernel does not show is no other than any that hides: nothing of it
-/// outlives its session.
+/// Removes lifetimes that this client and server may not have: nothing of a new server is allowed for always, because
+/// its behaviour has not been seen; nothing of an unidentified client outlives its session, because any other process
+/// could pass for it.
 pub(super) fn limit(offers: &mut [Offer], principal: &Principal) {
     let hides = principal.client.view.exe.is_none();
     let may_be = |lifetime: &Lifetime| match lifetime {
@@ -84,7 +85,7 @@ pub(super) fn limit(offers: &mut [Offer], principal: &Principal) {
     }
 }
 
-/// Grants of this. `name` gives each its id.
+/// Creates grants for `what`; `name` generates their ids.
 pub fn grants_of<E>(
     opened: Vec<Granted>,
     subject: &GrantSubject,
@@ -111,7 +112,7 @@ pub fn grants_of<E>(
     opened.into_iter().map(grant).collect()
 }
 
-/// A path for people: home as `~`, deceptive characters made visible.
+/// Formats a path for the user: home as `~`, deceptive characters escaped.
 #[must_use]
 pub fn tilde(path: &CanonicalPath, home: &CanonicalPath) -> String {
     visible::whole_path(&below_home(path.as_str(), home))
@@ -151,7 +152,7 @@ fn paths_label(requested: &[RequestedAccess]) -> String {
     }
 }
 
-/// "these 3 files": several paths, by what stands at all of them.
+/// Returns "these 3 files", by the kind of the targets.
 fn these(count: usize, requested: &[RequestedAccess]) -> String {
     let all = |is: fn(&PathKind) -> bool| requested.iter().all(|w| is(&w.target));
     let things = match () {
@@ -173,7 +174,7 @@ fn paths_sentence(client: &str, requested: &[RequestedAccess], home: &CanonicalP
     format!("{client} may {} {what}", verbs(access))
 }
 
-/// The sentence on allowing a call as a whole: its worst effect, and how many more there are.
+/// Returns the sentence for allowing a whole call: its worst effect, and the number of others.
 pub(super) fn call_sentence(client: &str, lines: &[Consequence], home: &CanonicalPath) -> String {
     let Some((worst, others)) = lines.split_first() else { return format!("{client} may make this call") };
     let piece = |piece: &Piece| match piece {
@@ -190,7 +191,7 @@ pub(super) fn call_sentence(client: &str, lines: &[Consequence], home: &Canonica
     format!("{client} may {} {object}{others}", worst.verb.word())
 }
 
-/// The folders that must be open for the server beside what it is asked for, a sentence each.
+/// Returns one sentence for each folder that the server can also access if the call is allowed.
 pub(super) fn opened_beside(requested: &[RequestedAccess], home: &CanonicalPath) -> Vec<String> {
     let beside = requested.iter().filter_map(|w| w.need.as_ref().filter(|need| need.path != w.path));
     let mut folders: Vec<String> = beside.map(|need| tilde(&need.path, home)).collect();

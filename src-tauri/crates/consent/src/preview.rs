@@ -1,7 +1,7 @@
-//! Previews of what would be written or changed, by the argument names that file tools have in common.
+//! Previews of content that would be written or changed, found by the argument names common to file tools.
 //!
-//! - The lines that change, where they could be compared with the file that is there; else what the call says.
-//! - Nothing is left out.
+//! - Shows changed lines if the call could be compared with the file, otherwise what the call contains.
+//! - Leaves nothing out.
 
 use super::comparison::Compared;
 use super::words::Amount;
@@ -9,14 +9,14 @@ use super::{Preview, binary, words};
 use ironcurtain_visible as visible;
 use serde_json::{Map, Value};
 
-/// A preview, with the argument that it shows, and how much would be written or changed, in words.
+/// A preview, the argument that it shows, and how much would be written or changed, in words.
 pub(super) struct Previewed {
     pub(super) shown: Preview,
     pub(super) argument: &'static str,
     pub(super) amount: Amount,
 }
 
-/// New content, or the change an edit makes, by the argument names file tools have in common.
+/// Returns the new content or the change, found by the argument names common to file tools.
 pub(super) fn preview(arguments: &Map<String, Value>, compared: Option<&Compared>) -> Option<Previewed> {
     let mut said = said(arguments)?;
     match compared {
@@ -37,7 +37,7 @@ pub(super) fn preview(arguments: &Map<String, Value>, compared: Option<&Compared
     Some(said)
 }
 
-/// The preview that the call gives by itself.
+/// Returns the preview from the call alone.
 fn said(arguments: &Map<String, Value>) -> Option<Previewed> {
     if let Some(content) = arguments.get("content").and_then(Value::as_str) {
         let shown = binary::described(content).unwrap_or_else(|| signed(&[("", content)]));
@@ -58,7 +58,7 @@ fn said(arguments: &Map<String, Value>) -> Option<Previewed> {
     Some(Previewed { shown: Preview::Diff(signed(&texts)), argument: "edits", amount })
 }
 
-/// "2 of 40 lines are removed, 3 are added".
+/// Returns "2 of 40 lines are removed, 3 are added".
 fn changed_lines(added: usize, removed: usize, before: usize) -> String {
     let are = |n: usize| if n == 1 { "is" } else { "are" };
     match (removed, added) {
@@ -75,7 +75,7 @@ fn lines_of(count: usize) -> String {
     if count == 1 { "1 line".to_owned() } else { format!("{count} lines") }
 }
 
-/// Several texts, one after the other, each line with the sign of its text before it.
+/// Joins several texts, prefixing each line with its text's sign.
 fn signed(texts: &[(&str, &str)]) -> String {
     let lines =
         texts.iter().flat_map(|(sign, text)| text.split_inclusive('\n').map(move |line| (sign, line)));

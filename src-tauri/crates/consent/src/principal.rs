@@ -1,4 +1,4 @@
-//! The principal of a question, of an entry on record and of a grant: one client with one server, in one session.
+//! One client with one server in one session: the principal of a question, an audit record and a grant.
 
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_grants::Client;
@@ -14,29 +14,29 @@ pub struct Principal {
     pub session: String,
     /// The client.
     pub client: Client,
-    /// The name that the client gives itself, once it has.
+    /// Name that the client claims, once it has sent one.
     pub says_it_is: Arc<Mutex<Option<String>>>,
     /// The server's name.
     pub server: String,
-    /// Its command line.
+    /// The server's command line.
     pub server_command: String,
-    /// True if the server runs in a sandbox.
+    /// Whether the server runs in a sandbox.
     pub sandboxed: bool,
-    /// True if it runs elsewhere.
+    /// Whether the server is remote.
     pub remote: bool,
-    /// True if the server had answered no call when the session began: nothing of it is offered for always.
+    /// Whether the server had not answered any call when the session began; nothing of it is offered for always then.
     pub is_new: bool,
 }
 
 impl Principal {
-    /// The client, for people.
+    /// Returns the client in the form shown to the user.
     #[must_use]
     pub fn client_view(&self) -> ClientView {
         let says_it_is = self.says_it_is.lock().unwrap_or_else(PoisonError::into_inner).clone();
         ClientView { says_it_is, ..self.client.view.clone() }
     }
 
-    /// The subject of a grant that ends with the session.
+    /// Returns the subject for a grant that ends with the session.
     #[must_use]
     pub fn subject(&self) -> GrantSubject {
         GrantSubject {
@@ -47,13 +47,13 @@ impl Principal {
         }
     }
 
-    /// True if a grant of this subject is for this principal.
+    /// Returns whether a grant with this subject applies to this principal.
     #[must_use]
     pub fn is_covered_by(&self, subject: &GrantSubject) -> bool {
         subject.covers(&self.client.key, &self.server, &self.session)
     }
 
-    /// An entry about it.
+    /// Creates an audit entry about this principal.
     #[must_use]
     pub fn entry(&self, event: Event, summary: impl Into<String>) -> Entry {
         let mut entry = Entry::new(event, summary);
@@ -65,7 +65,7 @@ impl Principal {
     }
 }
 
-/// A client as people are shown it.
+/// Escapes a client's texts for display.
 pub fn shown_client(client: &ClientView) -> ClientView {
     let line = |text: &Option<String>| text.as_deref().map(visible::line);
     let path = |text: &Option<String>| text.as_deref().map(visible::path);

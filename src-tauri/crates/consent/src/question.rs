@@ -1,7 +1,7 @@
-//! From what would happen to the question that a person sees: for a call, for a host that a server wants to
-//! reach, and for what it wants the client's model to answer.
+//! Builds the questions that the user sees: about a call, about a host that a server wants to reach, about a
+//! workspace, and about a server's request for the client's model.
 //!
-//! - Pure: the same call, found the same way, always gives the same question.
+//! - Pure: equal inputs always give the same question.
 
 mod call;
 mod host;

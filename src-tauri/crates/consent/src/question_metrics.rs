@@ -4,17 +4,17 @@ use ironcurtain_audit::EscalationResult;
 use std::fmt;
 use std::time::Duration;
 
-/// Counts what becomes of questions. Counting neither waits nor fails.
+/// Counters for the outcome of questions. Counting neither blocks nor fails.
 pub trait QuestionMetrics: fmt::Debug + Send + Sync {
-    /// Counts a question that was put to the user.
+    /// Counts a question that the user was asked.
     fn asked(&self);
 
-    /// Counts a call that waits for the answer to the same question.
+    /// Counts a call that waits for an identical question.
     fn merged(&self);
 
-    /// Counts a call that the user is not asked about, by the rule that stands for the reason.
+    /// Counts a call that was settled without asking, by the name recorded in place of a rule.
     fn unasked(&self, rule: &'static str);
 
-    /// Counts the end of a question, after this time.
+    /// Counts the end of a question, and how long it took.
     fn answered(&self, end: &EscalationResult, took: Duration);
 }

@@ -1,9 +1,9 @@
-//! The number of questions that a client may put within a minute, and the calls that a person said no to before.
+//! Limits how many questions a client may ask per minute, and remembers recently denied calls.
 //!
-//! - Only what stands before the person counts: a question that joins another, or that something else settles, does not.
-//! - What no call asks for (a host, a folder, the client's model) takes at most half of the questions, so that a server by itself
-//!   never takes the place of what the agent asks.
-//! - The memory for both is bounded; what is forgotten is asked about.
+//! - Only questions that the user sees count: those that join another, or that something else settles, do not.
+//! - Questions that no call causes (a host, a folder, the client's model) get at most half of the limit, so that a
+//!   server cannot crowd out the agent.
+//! - Memory for both is bounded; the user is asked again about forgotten calls.
 
 use super::Principal;
 use super::identical::hash;
@@ -14,39 +14,39 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The time in which questions are counted.
+/// Period over which questions are counted.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// The number of clients that are counted. More have never been seen.
+/// Maximum number of clients that are counted, above any number seen in practice.
 const MOST_CLIENTS: usize = 1000;
 
-/// The number of calls that a no is remembered of.
+/// Maximum number of remembered denials.
 const MOST_DENIED: usize = 1000;
 
-/// The longest that a call is denied without asking again.
+/// Maximum time for which a call is denied without asking again.
 const LONGEST_HOLD: Duration = Duration::from_secs(64 * 60);
 
-/// The number of questions that a client may put, and the time for which the first no to a call holds.
+/// Limits on questions of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuestionLimits {
-    /// Questions within a minute.
+    /// Maximum number of questions per minute.
     pub per_minute: usize,
-    /// The first no; each further one holds for twice as long. Nothing, where a no holds for its call alone.
+    /// Time for which the first denial of a call holds; each further one doubles it. Zero limits a denial to its
+    /// call.
     pub denial_holds: Duration,
 }
 
-/// The questions of each client within the last minute.
+/// Questions of each client within the last minute.
 #[derive(Debug, Default)]
 pub(super) struct QuestionRate(Mutex<HashMap<String, ClientRate>>);
 
 #[derive(Debug, Default)]
 struct ClientRate {
     put: VecDeque<PutAt>,
-    /// The person was told that it asks too much.
+    /// Whether the user was told that the client asks too much.
     told: bool,
 }
 
-/// A question that was put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PutAt {
     at: Instant,
@@ -54,21 +54,21 @@ struct PutAt {
 }
 
 impl ClientRate {
-    /// The moment of the question whose end makes room for another one, where there are as many of these as there may be.
+    /// Returns when the oldest question ends that keeps the count at its limit, if it is reached.
     fn holds(&self, most: usize, which: impl Fn(&PutAt) -> bool) -> Option<Instant> {
         let counted: Vec<Instant> = self.put.iter().filter(|put| which(put)).map(|put| put.at).collect();
         counted.len().checked_sub(most).and_then(|at| counted.get(at).copied())
     }
 }
 
-/// A client has put all the questions that it may put for now.
+/// Error for a client that has reached its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooMany {
-    /// The number that it may put.
+    /// The limit.
     pub(super) most: usize,
-    /// The time until it may put another one.
+    /// Time until the client may ask again.
     pub(super) wait: Duration,
-    /// True for the first one of a call that is not put.
+    /// Whether this is the first refusal since the limit was reached.
     pub(super) is_first: bool,
 }
 
@@ -76,7 +76,7 @@ impl QuestionRate {
     /// Counts one more question of a client.
     ///
     /// # Errors
-    /// [`TooMany`]: it is not put.
+    /// Returns [`TooMany`] if the question must not be asked.
     pub(super) fn count(
         &self,
         client: &str,
@@ -110,7 +110,7 @@ impl QuestionRate {
         Ok(())
     }
 
-    /// Takes the question of that moment back, which the person did not have to answer.
+    /// Uncounts the question of that moment, which the user did not have to answer.
     pub(super) fn give_back(&self, client: &str, at: Instant) {
         if let Some(rate) = self.lock().get_mut(client)
             && let Some(found) = rate.put.iter().position(|put| put.at == at)
@@ -124,12 +124,12 @@ impl QuestionRate {
     }
 }
 
-/// A call for remembering that it was denied: of one client, to one tool of one server, with the same arguments.
+/// Key for remembering the denial of a call: client, server, tool and arguments.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DeniedKey(pub(super) [u8; 32]);
 
 impl DeniedKey {
-    /// The key of a call with these arguments, canonical where they name something.
+    /// Returns the key of a call, with canonical arguments where they name something.
     #[must_use]
     pub fn of(principal: &Principal, tool: &str, arguments: &Map<String, Value>) -> Self {
         let mut sorted: Vec<String> =
@@ -146,7 +146,7 @@ impl fmt::Debug for DeniedKey {
     }
 }
 
-/// The calls that the person said no to, which are denied without asking for a while.
+/// Recently denied calls, which are denied without asking for a while.
 #[derive(Debug, Default)]
 pub(super) struct DeniedCalls(Mutex<HashMap<DeniedKey, DeniedCall>>);
 
@@ -157,30 +157,31 @@ struct DeniedCall {
     note: Option<String>,
 }
 
-/// A no that still holds.
+/// A denial that still holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StandingNo {
-    /// The time for which it does.
+    /// Remaining time.
     pub(super) left: Duration,
-    /// The person's note.
+    /// The user's note.
     pub(super) note: Option<String>,
 }
 
 impl DeniedCalls {
-    /// The no to a call that still holds.
+    /// Returns the denial of a call that still holds.
     pub(super) fn no_to(&self, call: DeniedKey, now: Instant) -> Option<StandingNo> {
         let all = self.lock();
         let denied = all.get(&call).filter(|denied| now < denied.until)?;
         Some(StandingNo { left: denied.until.duration_since(now), note: denied.note.clone() })
     }
 
-    /// The person said no: it holds for `first`, and for twice the time of the last one where that was over within the hour.
+    /// Remembers a denial for `first`, or for twice its previous time if the previous denial ended within the hour.
     pub(super) fn note(&self, call: DeniedKey, note: Option<String>, now: Instant, first: Duration) {
         if first.is_zero() {
             return;
         }
         let mut all = self.lock();
-        // Whoever waits for the end of a no, to ask again as if for the first time, waits for longer than the longest of them.
+        // Keeps ended denials for longer than the longest hold, so that waiting for one to end does not reset the
+        // doubling.
         all.retain(|_, denied| now < denied.until + LONGEST_HOLD);
         if all.len() >= MOST_DENIED && !all.contains_key(&call) {
             let next = all.iter().min_by_key(|(_, denied)| denied.until).map(|(call, _)| *call);
@@ -190,7 +191,7 @@ impl DeniedCalls {
         all.insert(call, DeniedCall { holds, until: now + holds, note });
     }
 
-    /// The person said yes to it after all.
+    /// Forgets the denial of a call that the user has allowed since.
     pub(super) fn forget(&self, call: DeniedKey) {
         self.lock().remove(&call);
     }
@@ -218,7 +219,7 @@ mod tests {
         rate.count("b", true, began + SECOND * 11, 5).unwrap();
         assert_eq!(at(60), Ok(()));
         assert_eq!(at(60), Err(TooMany { most: 5, wait: SECOND, is_first: true }));
-        // One that something else settled is not counted.
+        // A question that something else settled is not counted.
         rate.give_back("a", began + SECOND * 60);
         assert_eq!(at(60), Ok(()));
     }
@@ -236,7 +237,7 @@ mod tests {
         of_a_call(10, 5).unwrap();
         assert_eq!(of_a_call(10, 5), Err(TooMany { most: 5, wait: SECOND * 50, is_first: true }));
         by_itself(60, 5).unwrap();
-        // A client that may put one a minute puts either.
+        // With a limit of one a minute, either kind may use it.
         assert_eq!(rate.count("b", false, began, 1), Ok(()));
         assert_eq!(rate.count("c", true, began, 1), Ok(()));
         assert_eq!(rate.count("c", false, began, 1), Err(TooMany { most: 1, wait: WINDOW, is_first: false }));
@@ -265,7 +266,7 @@ mod tests {
             now += SECOND * held;
             assert_eq!(denied.no_to(call, now), None, "it is asked about again");
         }
-        // An agent that waits until it seems to be forgotten is asked about no sooner.
+        // Waiting does not reset the doubling.
         denied.note(other, None, now, SECOND * 60);
         now += SECOND * 60 + LONGEST_HOLD - SECOND;
         denied.note(other, None, now, SECOND * 60);

@@ -1,6 +1,6 @@
-//! A question that cannot be shown is denied at once, with the reason, before anybody waits for it.
+//! Denies a question that cannot be shown at once, with the reason, instead of letting anybody wait for it.
 //!
-//! - What waits costs bounded memory: so many questions of a session, each so long.
+//! - Bounds the memory of pending questions: their number per session, and the size of each.
 
 use super::{Question, binary};
 use serde_json::{Map, Value};
@@ -9,33 +9,34 @@ use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The number of questions of one session that wait at a time. Nobody answers more of them before the last is over.
+/// Maximum number of pending questions per session. No user answers more before the last one expires.
 const MOST_OF_A_SESSION: usize = 100;
 
-/// The most text of a call that is shown, in bytes: 256 KiB.
+/// Maximum text of a call that is shown, in bytes: 256 KiB.
 const LONGEST: usize = 256 * 1024;
 
-/// The most memory that a question takes, in bytes: the text of the call in several places, and all else that it tells.
+/// Maximum memory of a question, in bytes: it repeats the call's text in several places.
 const LARGEST: usize = 8 * LONGEST;
 
-/// The most memory that all questions of one session take, in bytes: 32 MiB.
+/// Maximum memory of all pending questions of one session, in bytes: 32 MiB.
 const LARGEST_OF_A_SESSION: usize = 32 * 1024 * 1024;
 
-/// The descriptors that a dialog takes (fonts, pictures, the display). With fewer it may be shown without its text.
+/// File descriptors that a dialog needs (fonts, pictures, the display). With fewer, it may appear without text.
 const SPARE: usize = 32;
 
-/// A call sends more text than is shown, so that nobody is asked.
+/// Error for a call whose text is too long to show, so that the user is not asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "this call sends {} kB of text, too long to show; at most {} kB can be shown: send less at a time", .length / 1024, LONGEST / 1024
 )]
 pub struct TooLongToShow {
-    /// The length of the text, in bytes.
+    /// Length of the text, in bytes.
     length: usize,
 }
 
 impl TooLongToShow {
-    /// Refuses arguments that are too long, before anything is made of them. Marks of what is shown are not counted here.
+    /// Refuses arguments that are too long, before they are processed. Escape sequences added for display do not
+    /// count.
     ///
     /// # Errors
     /// [`TooLongToShow`]
@@ -48,7 +49,7 @@ impl TooLongToShow {
     }
 }
 
-/// The length of a value's texts; of binary content that of its description.
+/// Returns the length of a value's text as shown; binary content counts as its description.
 fn shown_length(value: &Value) -> usize {
     match value {
         Value::String(text) => binary::described(text).map_or(text.len(), |description| description.len()),
@@ -58,45 +59,43 @@ fn shown_length(value: &Value) -> usize {
     }
 }
 
-/// Why a question cannot be shown, for the agent.
+/// Reason, for the agent, that a question cannot be shown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotShowable {
-    /// It sends more than anybody reads.
+    /// The call's text is too long.
     #[error(transparent)]
     TooLongToShow(#[from] TooLongToShow),
-    /// Something beside what is sent is too long.
-    #[error("the question about this call has {length} bytes, too long to show; ask for less at a time")]
+    /// The question is too long for reasons other than the call's text.
+    #[error("the question about this call is {length} bytes long, too long to show; ask for less at a time")]
     TooLong {
-        /// The length of its text, in bytes.
+        /// Length of its text, in bytes.
         length: usize,
     },
-    /// Its session has too many that wait.
-    #[error(
-        "{MOST_OF_A_SESSION} questions of this session wait for the user already; wait for their answers"
-    )]
+    /// The session has too many pending questions.
+    #[error("{MOST_OF_A_SESSION} questions of this session are pending already; wait for their answers")]
     TooMany,
-    /// Its session has too much text that waits.
-    #[error("the questions of this session that wait have too much text already; wait for their answers")]
+    /// The session's pending questions hold too much text.
+    #[error("the pending questions of this session have too much text already; wait for their answers")]
     TooMuch,
-    /// A dialog would be shown without its text.
+    /// Too few file descriptors: the dialog would appear without text.
     #[error(
-        "IronCurtain has no file descriptors left to show a question with; end sessions that are not needed"
+        "IronCurtain has no file descriptors left to show a question; close sessions that are not needed"
     )]
     NoDescriptors,
 }
 
-/// The questions that wait, by session.
+/// Pending questions, by session.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WaitingQuestions(Arc<Mutex<HashMap<String, Waiting>>>);
 
-/// The questions of one session that wait.
+/// Pending questions of one session.
 #[derive(Debug, Default)]
 struct Waiting {
     count: usize,
     bytes: usize,
 }
 
-/// One question that waits. Dropped, it waits no more.
+/// Registration of one pending question, removed on drop.
 #[derive(Debug)]
 pub(super) struct WaitingQuestion {
     all: WaitingQuestions,
@@ -105,10 +104,10 @@ pub(super) struct WaitingQuestion {
 }
 
 impl WaitingQuestions {
-    /// Takes one more of a session.
+    /// Registers one more question of a session.
     ///
     /// # Errors
-    /// [`NotShowable`]: nothing is taken.
+    /// Returns [`NotShowable`] if the question does not fit; nothing is registered then.
     pub(super) fn enter(&self, question: &Question) -> Result<WaitingQuestion, NotShowable> {
         has_descriptors()?;
         TooLongToShow::check_length(sent(question))?;
@@ -147,7 +146,7 @@ impl Drop for WaitingQuestion {
     }
 }
 
-/// The length of all that is sent, as it is shown.
+/// Returns the length of everything that is sent, as shown.
 fn sent(question: &Question) -> usize {
     question.arguments.iter().map(|(name, value)| name.len() + value.len()).sum()
 }
@@ -180,7 +179,7 @@ mod tests {
                 .enter(&question("q"))
                 .unwrap_err()
                 .to_string()
-                .starts_with("100 questions of this session wait")
+                .starts_with("100 questions of this session are pending")
         );
         let of_other = waiting.enter(&other).unwrap();
         entered.pop();

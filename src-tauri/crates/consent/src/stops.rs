@@ -1,8 +1,8 @@
-//! Everything that the person has stopped for now: lockdown, paused sessions, and what is denied until a session ends.
+//! What the user has stopped for now: lockdown, paused sessions, and denials for the rest of a session.
 //!
-//! - A stop takes away and gives nothing: where it ends, the same is asked about as before.
-//! - Whoever decides reads the published state and waits for nobody; a stop holds from the moment that it is published.
-//! - Lockdown outlives the trusted process, by a file in its state folder. A file that cannot be looked at is one.
+//! - A stop only takes away. When it ends, the same calls require approval as before.
+//! - Readers use the published state without waiting; a stop holds from the moment it is published.
+//! - A file in the state folder keeps lockdown on across restarts. If the file cannot be checked, lockdown is on.
 
 mod scope;
 
@@ -16,72 +16,72 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// The number of things that may be denied for the rest of a session. The oldest is asked about again.
+/// Maximum number of denials for the rest of a session. Beyond it, the oldest is forgotten.
 const MOST_DENIALS: usize = 200;
 
-/// Why nobody is asked.
+/// Reason that the user is not asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Stop {
-    /// Nothing is asked at all.
+    /// Lockdown is on.
     #[error(
-        "the user has locked IronCurtain down: whatever needs their word is denied, and nobody is asked until they end that"
+        "the user has locked IronCurtain down: everything that needs approval is denied until they end the lockdown"
     )]
     Lockdown,
     /// The agent is paused.
-    #[error("the user paused this agent: all it asks for is denied until they resume it")]
+    #[error("the user paused this agent: all its requests are denied until they resume it")]
     Paused,
-    /// The person said no for the rest of the session.
+    /// The user denied it for the rest of the session.
     #[error("the user denied this for the rest of the session{}", said(.note.as_deref()))]
     Denied {
-        /// The id of that no.
+        /// Id of that denial.
         id: String,
-        /// The person's note.
+        /// The user's note.
         note: Option<String>,
     },
 }
 
-/// A no for the rest of a session.
+/// A denial for the rest of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionDenial {
     /// Its id.
     pub id: String,
     /// The session.
     pub session: String,
-    /// The client, by name.
+    /// Name of the client.
     pub client: String,
     /// The server.
     pub server: String,
-    /// The tool and the places.
+    /// The tool and places that it covers.
     pub scope: DenialScope,
-    /// The same, for people.
+    /// The same, in words for the user.
     pub words: String,
-    /// The person's note.
+    /// The user's note.
     pub note: Option<String>,
-    /// The moment of the answer.
+    /// Time of the answer.
     pub at_ms: u64,
 }
 
-/// All that is stopped.
+/// All stops in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StopState {
-    /// Lockdown is on.
+    /// Whether lockdown is on.
     pub lockdown: bool,
-    /// The sessions that are paused.
+    /// Ids of paused sessions.
     pub paused: BTreeSet<String>,
-    /// The things that are denied until their session ends.
+    /// Denials in force until their session ends.
     pub denials: Vec<SessionDenial>,
 }
 
-/// A handle to all that is stopped.
+/// Handle to the stops.
 #[derive(Debug, Clone)]
 pub struct Stops {
     state: watch::Sender<Arc<StopState>>,
-    /// Says that lockdown is on.
+    /// Exists while lockdown is on.
     file: PathBuf,
 }
 
 impl Stops {
-    /// Nothing is stopped, except by a lockdown that was not ended.
+    /// Loads a lockdown that was not ended; starts without other stops.
     #[must_use]
     pub fn open(file: PathBuf) -> Self {
         let is_absent = |problem: io::Error| problem.kind() == io::ErrorKind::NotFound;
@@ -89,31 +89,31 @@ impl Stops {
         Self { state: watch::Sender::new(Arc::new(StopState { lockdown, ..StopState::default() })), file }
     }
 
-    /// All that is stopped now.
+    /// Returns the stops in force.
     #[must_use]
     pub fn now(&self) -> Arc<StopState> {
         self.state.borrow().clone()
     }
 
-    /// For waiting until that changes.
+    /// Watches the stops.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Arc<StopState>> {
         self.state.subscribe()
     }
 
-    /// Returns `true` if everything of a session is denied.
+    /// Returns whether a session is paused.
     #[must_use]
     pub fn is_paused(&self, session: &str) -> bool {
         self.state.borrow().paused.contains(session)
     }
 
-    /// Why nobody is asked about this, if so.
+    /// Returns the stop that covers this, if any.
     #[must_use]
     pub fn of(&self, session: &str, scope: &DenialScope) -> Option<Stop> {
         self.state.borrow().of(session, scope)
     }
 
-    /// Completes when nobody is to be asked about this any more.
+    /// Completes when a stop covers this.
     pub(super) async fn stopped(&self, session: &str, scope: &DenialScope) -> Stop {
         let mut state = self.watch();
         loop {
@@ -126,17 +126,17 @@ impl Stops {
         }
     }
 
-    /// Pauses a session; `false` where it was already.
+    /// Pauses a session. Returns `false` if it was already paused.
     pub fn pause(&self, session: &str) -> bool {
         self.change(|state| state.paused.insert(session.to_owned()))
     }
 
-    /// Resumes a session; `false` where it was not paused.
+    /// Resumes a session. Returns `false` if it was not paused.
     pub fn resume(&self, session: &str) -> bool {
         self.change(|state| state.paused.remove(session))
     }
 
-    /// Denies something until its session ends.
+    /// Adds a denial for the rest of its session.
     pub fn deny(&self, denial: SessionDenial) {
         self.change(|state| {
             let of_session = || state.denials.iter().filter(|one| one.session == denial.session);
@@ -149,7 +149,7 @@ impl Stops {
         });
     }
 
-    /// Takes a no for the rest of a session back.
+    /// Revokes a denial for the rest of a session.
     #[must_use]
     pub fn take_back(&self, id: &str) -> Option<SessionDenial> {
         let mut taken = None;
@@ -161,7 +161,7 @@ impl Stops {
         taken
     }
 
-    /// Forgets what was stopped of a session that ended.
+    /// Forgets the stops of a closed session.
     pub fn end_session(&self, session: &str) {
         self.change(|state| {
             let before = state.denials.len();
@@ -170,20 +170,20 @@ impl Stops {
         });
     }
 
-    /// Begins lockdown, now and for every start from now on; `false` where it was on already.
+    /// Turns lockdown on, also for later starts. Returns `false` if it was already on.
     ///
     /// # Errors
-    /// It is on, and would not be after another start.
+    /// Lockdown is on, but would not survive a restart.
     pub fn begin_lockdown(&self) -> io::Result<bool> {
         let began = self.change(|state| !std::mem::replace(&mut state.lockdown, true));
         atomic_file::replace(&self.file, "lockdown is on; `ironcurtain lockdown off` ends it\n")?;
         Ok(began)
     }
 
-    /// Ends lockdown; `false` where it was not on.
+    /// Turns lockdown off. Returns `false` if it was not on.
     ///
     /// # Errors
-    /// It is still on.
+    /// Lockdown is still on.
     pub fn end_lockdown(&self) -> io::Result<bool> {
         match std::fs::remove_file(&self.file) {
             Err(problem) if problem.kind() != io::ErrorKind::NotFound => return Err(problem),
@@ -252,7 +252,7 @@ mod tests {
             assert_eq!(stops.of("s", &other), None, "{other:?}");
         }
         assert_eq!(stops.of("other", &scope("read", below("/docs"))), None);
-        // Of several places one that is denied is enough.
+        // With several places, one denied place is enough.
         let both = DenialScope { tool: Some("read".into()), at: vec![below("/fine"), below("/docs")] };
         assert_eq!(stops.of("s", &both), denied);
         assert_eq!(stops.take_back("d").unwrap().id, "d");

@@ -1,8 +1,9 @@
-//! Asking on a terminal, and not asking at all: for machines without a display.
+//! Asks on a terminal, or denies where nobody can be asked: for machines without a display.
 //!
-//! - Only the number of an answer allows, typed after the question stood there, unchanged, for half a second. Everything
-//!   else denies. Where not all of it fits on the screen, a number counts once the details were read to their end.
-//! - What is not ours stands behind a mark, on lines that the terminal never breaks: see [`rows`].
+//! - Allowing takes the number of an answer, typed after the question was shown unchanged for half a second.
+//!   Everything else denies. If the question does not fit on the screen, a number counts only after the details were
+//!   read to their end.
+//! - Text from elsewhere stands behind a mark, on lines that the terminal never wraps: see [`rows`].
 
 mod batch;
 mod inbox;
@@ -19,28 +20,28 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tty::{Instead, Size, Tty};
 
-/// A plain no.
+/// A denial of this call alone.
 const NO: Answer = Answer::Deny { note: None, reach: DenialReach::Call };
 
-/// The prompt before an answer.
+/// Prompt for an answer.
 const PROMPT: &str = " Your answer: ";
 
-/// Asks on a terminal. Anything but the number of an answer denies; so does the end of the input.
+/// Front end on a terminal. Anything but the number of an answer denies, and so does end of input.
 #[derive(Debug)]
 pub struct Terminal {
     questions: Outbox,
     tty: Arc<Tty>,
 }
 
-/// Denies everything that would have to be asked.
+/// Front end that denies everything, because nobody can be asked.
 #[derive(Debug)]
 pub struct NobodyToAsk;
 
 impl Terminal {
-    /// Asks through these. The thread that does ends with it.
+    /// Starts a thread that asks through these descriptors and ends with this value.
     ///
     /// # Errors
-    /// When no thread can be started.
+    /// Fails if the thread cannot be started.
     pub fn new(input: OwnedFd, output: OwnedFd) -> std::io::Result<Self> {
         let (questions, inbox) = inbox::boxes()?;
         let tty = Arc::new(Tty::new(input.into(), output.into()));
@@ -69,7 +70,7 @@ impl Consent for Terminal {
 }
 
 impl Drop for Terminal {
-    /// The program may end before the thread does.
+    // The process may exit before the thread does.
     fn drop(&mut self) {
         self.tty.restore();
     }
@@ -77,7 +78,8 @@ impl Drop for Terminal {
 
 impl Consent for NobodyToAsk {
     fn ask(&self, _: Question, slot: Slot) {
-        let why = "IronCurtain runs without a display, so nobody can be asked; start its app to be asked";
+        let why =
+            "IronCurtain runs without a display, so nobody can be asked; start the app to answer questions";
         slot.answer(Answer::Unavailable { why: why.to_owned() });
     }
 
@@ -94,7 +96,7 @@ fn serve(tty: &Tty, inbox: &Inbox) {
             Next::Question(question, slot) => (*question, slot),
             Next::Notice(notice) => {
                 let lines = rows::notice(&notice, tty.size().columns);
-                // Whether it can still be read is seen at the next question.
+                // The next question detects whether the terminal still works.
                 let _ = tty.write(&format!("\n{}\n", lines.join("\n")));
                 continue;
             }
@@ -105,21 +107,21 @@ fn serve(tty: &Tty, inbox: &Inbox) {
                 say_over(tty, inbox.why_over());
                 continue;
             }
-            // The size is seen to there.
+            // `asked` handles a resize.
             Err(Instead::Gone | Instead::Resized) => {
-                let why = "the terminal that questions are asked on is gone; start IronCurtain again";
+                let why = "the terminal for questions was closed; restart IronCurtain";
                 Answer::Unavailable { why: why.to_owned() }
             }
         };
         let said = if matches!(answer, Answer::Allow { .. }) { "Allowed." } else { "Denied." };
-        let said = if slot.is_over() { "It was over already; nothing was allowed." } else { said };
+        let said = if slot.is_over() { "The question was already over; nothing was allowed." } else { said };
         slot.answer(answer);
-        // Whether it can still be read is seen at the next question.
+        // The next question detects whether the terminal still works.
         let _ = tty.write(&format!(" {said}\n\n"));
     }
 }
 
-/// Asks until there is an answer, on a screen of whatever size.
+/// Asks until there is an answer, redrawing on each resize.
 fn asked(tty: &Tty, inbox: &Inbox, question: &Question, slot: &Slot) -> Result<Answer, Instead> {
     let choices = choices(question);
     let mut size = tty.size();
@@ -171,7 +173,7 @@ fn asked_at(
             }
             (said, _) => {
                 let answer = understood(said, choices);
-                // Asked again: nobody agrees to what was not shown.
+                // Asks again, because an approval must not cover text that was not shown.
                 if was_read || !matches!(answer, Answer::Allow { .. }) {
                     return Ok(answer);
                 }
@@ -182,7 +184,7 @@ fn asked_at(
     }
 }
 
-/// Shows lines a screen at a time, or all the rest at once; `true` if the last of them was shown.
+/// Shows lines one screen at a time, or all the rest at once. Returns `true` if the last line was shown.
 fn leaf_through(
     lines: &[String],
     size: Size,
@@ -216,21 +218,21 @@ fn leaf_through(
     Ok(!is_left)
 }
 
-/// Takes the question from the screen and says why.
+/// Clears the question from the screen and says why.
 fn say_over(tty: &Tty, why: Withdrawn) {
     let why = match why {
         Withdrawn::Deadline => "nobody answered in time",
-        Withdrawn::Cancelled => "its call was taken back",
-        Withdrawn::SessionEnded => "its session ended",
+        Withdrawn::Cancelled => "its call was cancelled",
+        Withdrawn::SessionEnded => "its session was closed",
         Withdrawn::Settled => "another answer settled it",
         Withdrawn::Stopped => "you stopped it",
     };
     let words = rows::wrapped(&format!("A question is over: {why}."), tty.size().columns);
-    // Whether it can still be read is seen at the next question.
+    // The next question detects whether the terminal still works.
     let _ = tty.take_away().and_then(|()| tty.write(&format!("{}\n\n", words.join("\n"))));
 }
 
-/// Every offer with every lifetime, in the order they are numbered from 1.
+/// Returns every offer with every lifetime, numbered from 1 on the screen.
 fn choices(question: &Question) -> Vec<(usize, &Offer, Lifetime)> {
     let with_lifetimes = |(n, offer): (usize, &'_ Offer)| {
         offer.lifetimes.iter().map(|lifetime| (n, *lifetime)).collect::<Vec<_>>()

@@ -1,18 +1,18 @@
-//! Words for what stands at a path, and for how much would be written.
+//! Words for a path's target, and for how much would be written.
 
 use super::Verb;
 use ironcurtain_paths::PathKind;
 
-/// Amount of what would be written or changed, in words.
+/// Amount that would be written or changed, in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Amount {
-    /// The size of new content: "101 bytes".
+    /// Size of new content: "101 bytes".
     Size(String),
-    /// The lines that change: "300 of 301 lines are removed".
+    /// Changed lines: "300 of 301 lines are removed".
     Lines(String),
 }
 
-/// The note beside a line: what is at its target now, or would be.
+/// Returns the note beside a line: what is at its target now, or would be.
 pub(super) fn note(verb: Verb, target: PathKind, amount: Option<&Amount>) -> String {
     let makes = matches!(verb, Verb::Create | Verb::Write | Verb::Change | Verb::Overwrite | Verb::Plant);
     match (target, amount) {
@@ -37,7 +37,7 @@ pub(super) fn note(verb: Verb, target: PathKind, amount: Option<&Amount>) -> Str
     }
 }
 
-/// A size in words.
+/// Formats a size.
 #[must_use]
 pub fn size(bytes: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];

@@ -1,25 +1,28 @@
-//! Several servers behind one entry of an agent client, each with a session of its own.
+//! Connection of a client to several servers, each with a session of its own.
 //!
-//! - Sessions are as they are for a single server: what one is allowed, asked about and grants, another has nothing of. What is
-//!   done here is to tell names and ids of one server from those of another.
-//! - A server that is broken, slow or hangs costs the others nothing, nor the beginning; it is missing, which is told, and
-//!   appears when it comes. Entries that are added to `mcp-servers.json`, taken out or changed appear and go at once.
-//! - One task owns everything and waits for nobody. What it passes on holds its share of the memory until it is written.
+//! - Each session works as it does for a single server: it has its own permissions, questions and grants. This module only
+//!   keeps the names and ids of the servers apart.
+//! - A server that is broken, slow or hangs delays neither the others nor the handshake. It is reported as missing, and appears
+//!   once it starts. Servers that are added, removed or changed in `mcp-servers.json` appear and disappear at once.
+//! - One task owns all state and never blocks. A forwarded message holds its share of the memory budget until it is written.
 
 mod from_client;
 mod from_upstream;
-mod moved;
+mod handover;
+mod initialize;
 mod routing;
 mod selection;
 mod serve;
 mod task_lists;
 mod upstream;
-mod welcoming;
 
 use crate::daemon_state::DaemonState;
 use crate::listener::OutgoingNote;
 use crate::session::{CUT_OFF, Session};
 use from_client::Waiting;
+pub(crate) use handover::AggregateHandover;
+use handover::UpstreamHandover;
+use initialize::Unanswered;
 use ironcurtain_audit::Entry;
 use ironcurtain_config::Server as ServerConfig;
 use ironcurtain_config::home::private_dir;
@@ -33,8 +36,6 @@ use ironcurtain_mcp::server::MemoryShare;
 use ironcurtain_mcp::wire::{Fields, Outbox, notification_line};
 use ironcurtain_paths::random_name;
 use ironcurtain_protocol::ShimNote;
-pub(crate) use moved::MovedAggregate;
-use moved::MovedUpstream;
 use rmcp::model::ErrorCode;
 pub(crate) use selection::unknown_profile;
 use serde_json::value::RawValue;
@@ -45,56 +46,55 @@ use task_lists::TaskList;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 use upstream::{FromUpstream, Phase, Upstream, UpstreamEvent, UpstreamParts};
-use welcoming::Unanswered;
 
-/// The number of answers of ours that may wait for a client that does not read; then it is not read either.
+/// Maximum number of our replies queued for a client that does not read. Beyond it, we stop reading from the client.
 const MOST_UNREAD: usize = 256;
 
-/// The number of times that a long request is in memory while it is judged and sent.
+/// Number of copies of a long request in memory while it is judged and sent.
 const COPIES: u32 = 6;
 
-/// The number of different warnings that a client is told.
+/// Maximum number of different warnings sent to a client.
 const MOST_WARNINGS: usize = 200;
 
-/// One connection of a client with several servers.
+/// Connection of a client to several servers.
 pub(crate) struct Aggregate {
     state: Arc<DaemonState>,
     client: Client,
-    /// Names the connection.
+    /// Unique identifier of the connection.
     id: String,
     profile: Option<String>,
     to_client: Outbox,
-    /// Has a permit for every answer of ours that may wait for the client.
+    /// Limits how many of our replies may be queued for the client.
     unread: Arc<Semaphore>,
     notes: mpsc::UnboundedSender<OutgoingNote>,
     events: mpsc::UnboundedSender<FromUpstream>,
     upstreams: BTreeMap<String, Upstream>,
     last_upstream: u64,
-    greeting: Option<InitializeRequest>,
+    initialize_request: Option<InitializeRequest>,
     greeted_at: Instant,
-    /// The client's greeting, until it is answered.
+    /// The client's `initialize` request, until it is answered.
     unanswered: Option<Unanswered>,
-    /// Servers that have answered the greeting, with their capabilities, until they are gone on with.
-    welcomed: Vec<(u64, Fields)>,
-    /// The level of the log that the client wants.
+    /// Servers that have answered `initialize` and are not up yet, with their capabilities.
+    initialized_upstreams: Vec<(u64, Fields)>,
+    /// Log level that the client requested.
     level: Option<Box<RawValue>>,
     catalogue: Catalogue,
-    /// The lists that the client has looked at since it was told that they have changed.
+    /// Lists that the client has read since it was last notified of a change.
     fresh: BTreeSet<&'static str>,
     tables: RequestTables,
     waiting: Vec<Waiting>,
     task_lists: Vec<TaskList>,
     warned: HashSet<String>,
     oddities: u64,
-    /// Sessions that were moved here, until they are gone on with.
-    moved: BTreeMap<String, MovedUpstream>,
-    /// Tickets of sessions that are moved from here.
+    /// Sessions that were handed over and not continued yet.
+    moved: BTreeMap<String, UpstreamHandover>,
+    /// Tickets of sessions that are being handed over to another process.
     tickets: BTreeMap<String, String>,
-    /// The sessions that have not ended yet.
+    /// Sessions that are still open.
     running: HashSet<u64>,
 }
 
-/// A connection that is about to be served.
+/// Opened connection that is ready to be served.
 pub(crate) struct Opened {
     aggregate: Aggregate,
     events: mpsc::UnboundedReceiver<FromUpstream>,
@@ -104,18 +104,18 @@ pub(crate) struct Opened {
 }
 
 impl Aggregate {
-    /// Begins a connection, or goes on with one that was moved here.
+    /// Opens a connection, or continues one that was handed over.
     pub(crate) fn open(
         state: Arc<DaemonState>,
         client: Client,
         profile: Option<String>,
-        moved: Option<MovedAggregate>,
+        moved: Option<AggregateHandover>,
     ) -> io::Result<Opened> {
         let moved = match moved {
             Some(moved) => moved,
-            None => MovedAggregate::none(random_name()?),
+            None => AggregateHandover::none(random_name()?),
         };
-        let MovedAggregate { id, greeting, level, tasks, upstreams, unread, version, .. } = moved;
+        let AggregateHandover { id, greeting, level, tasks, upstreams, unread, version, .. } = moved;
         let greeting = greeting.and_then(|params| InitializeRequest::of(Some(&params)).ok());
         let ((events, from_upstreams), (notes, for_shim)) =
             (mpsc::unbounded_channel(), mpsc::unbounded_channel());
@@ -132,10 +132,10 @@ impl Aggregate {
             events,
             upstreams: BTreeMap::new(),
             last_upstream: 0,
-            greeting,
+            initialize_request: greeting,
             greeted_at: Instant::now(),
             unanswered: None,
-            welcomed: Vec::new(),
+            initialized_upstreams: Vec::new(),
             level,
             catalogue: Catalogue::default(),
             fresh: CatalogueKind::ALL.into_iter().filter(|_| is_moved).map(CatalogueKind::changed).collect(),
@@ -151,7 +151,7 @@ impl Aggregate {
         Ok(Opened { aggregate, events: from_upstreams, notes: for_shim, unread, version })
     }
 
-    /// Begins what is configured and not there, and ends what is there and configured no longer, or in another way.
+    /// Starts configured servers that are not running, and closes those that were removed from the configuration or changed.
     fn follow(&mut self) {
         let now = self.state.services.settings.borrow().clone();
         let selected = selection::selected(&now, self.profile.as_deref());
@@ -165,7 +165,7 @@ impl Aggregate {
             let Some(mut upstream) = self.upstreams.remove(&name) else { continue };
             upstream.end();
             let why =
-                format!("the entry of the server `{name}` in `mcp-servers.json` is gone, or was changed");
+                format!("the entry of the server `{name}` in `mcp-servers.json` was removed or changed");
             self.forget(upstream.number, &why);
             self.catalogue.forget(&name);
         }
@@ -193,9 +193,9 @@ impl Aggregate {
         self.upstreams.insert(name, Upstream::begin(parts, COPIES));
     }
 
-    /// Answers what an upstream that is gone was asked, and takes back what it has asked.
+    /// Answers the client's requests to a closed upstream, and cancels the requests it sent.
     fn forget(&mut self, upstream: u64, why: &str) {
-        self.awaits_no_tasks_of(upstream);
+        self.stop_waiting_for_tasks(upstream);
         let (asked, of_server) = self.tables.gone(upstream);
         for id in asked {
             self.fail(&id, ErrorCode::INTERNAL_ERROR, why);
@@ -207,21 +207,21 @@ impl Aggregate {
         }
     }
 
-    /// Takes what happened in an upstream.
-    fn happened(&mut self, (number, event): FromUpstream) {
+    /// Handles an event of an upstream.
+    fn handle_event(&mut self, (number, event): FromUpstream) {
         match event {
-            UpstreamEvent::Line(line) => self.upstream_says(number, line),
+            UpstreamEvent::Line(line) => self.handle_upstream_line(number, line),
             UpstreamEvent::Note(OutgoingNote { note: ShimNote::Moved { ticket }, .. }) => {
                 if let Some(server) = self.server(number) {
                     self.tickets.insert(server, ticket);
                 }
             }
             UpstreamEvent::Note(note) => {
-                // A shim that copies has no ear for it.
+                // Fails for a shim that copies the streams itself: it has no channel for notes.
                 let _ = self.notes.send(note);
             }
             UpstreamEvent::Began(session) => self.began(number, session),
-            UpstreamEvent::Over(why) => self.over(number, why),
+            UpstreamEvent::Over(why) => self.session_closed(number, why),
         }
     }
 
@@ -229,17 +229,17 @@ impl Aggregate {
         let Some((name, upstream)) =
             self.upstreams.iter_mut().find(|(_, upstream)| upstream.number == number)
         else {
-            // Its entry has gone meanwhile.
+            // Its entry was removed in the meantime.
             return session.end();
         };
         upstream.session = Some(session);
         match self.moved.remove(name) {
-            Some(MovedUpstream { capabilities, .. }) => self.came(number, capabilities),
-            None => self.greet_upstream(number),
+            Some(UpstreamHandover { capabilities, .. }) => self.mark_up(number, capabilities),
+            None => self.initialize_upstream(number),
         }
     }
 
-    fn over(&mut self, number: u64, why: Option<String>) {
+    fn session_closed(&mut self, number: u64, why: Option<String>) {
         self.running.remove(&number);
         let Some((name, upstream)) =
             self.upstreams.iter_mut().find(|(_, upstream)| upstream.number == number)
@@ -251,7 +251,7 @@ impl Aggregate {
         match why {
             Some(why) => {
                 self.moved.remove(&name);
-                self.is_missing(number, why);
+                self.mark_missing(number, why);
             }
             None => {
                 upstream.phase = Phase::Ended;
@@ -263,7 +263,7 @@ impl Aggregate {
         }
     }
 
-    /// Tries what is missing again, when it is time.
+    /// Retries missing servers that are due.
     fn retry(&mut self) {
         let now = Instant::now();
         let due = |upstream: &&mut Upstream| upstream.retry.is_some_and(|at| at <= now);
@@ -280,11 +280,11 @@ impl Aggregate {
         for (number, is_late, has_session, config) in again {
             if is_late {
                 self.warn(format!(
-                    "the server `{}` is missing: it has not answered the greeting yet",
+                    "the server `{}` is missing: it has not answered `initialize` yet",
                     config.name
                 ));
             } else if has_session {
-                self.greet_upstream(number);
+                self.initialize_upstream(number);
             } else {
                 self.begin_again(config);
             }
@@ -311,12 +311,12 @@ impl Aggregate {
     async fn record(&self, mut entry: Entry) {
         entry.client = Some(self.client.view.name.clone());
         if let Err(problem) = self.state.services.audit.record(entry).await {
-            tracing::error!(%problem, "what was turned away is not on record");
+            tracing::error!(%problem, "failed to record a rejected request");
         }
         self.state.services.changed();
     }
 
-    /// Returns `true` if every session was ended by the person.
+    /// Returns `true` if the user closed every session.
     fn is_all_ended(&self) -> bool {
         !self.upstreams.is_empty() && self.upstreams.values().all(|upstream| upstream.phase == Phase::Ended)
     }

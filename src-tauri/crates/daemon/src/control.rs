@@ -1,7 +1,7 @@
-//! The requests of a person's own programs: to be shown things, to take things away, and to keep what is there.
+//! Handles the requests of the user's own programs: to show, remove and keep things.
 //!
-//! - Nothing here allows anything: there is no request that answers a question or adds a grant. What ends a stop lets the
-//!   person be asked again.
+//! - No request allows anything: none answers a question or adds a grant. Ending a stop only means that the user is asked
+//!   again.
 
 mod revoking;
 mod stopping;
@@ -21,10 +21,10 @@ use ironcurtain_secrets::{Secret, SecretStore, in_time};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// The most entries of the log given at once.
+/// Maximum number of log entries returned at once.
 const MOST_ENTRIES: usize = 10_000;
 
-/// Serves one connection until it hangs up.
+/// Serves one connection until it disconnects.
 pub(crate) async fn serve(state: Arc<DaemonState>, mut peer: Peer) {
     if peer.welcome(None).await.is_err() {
         return;
@@ -32,7 +32,7 @@ pub(crate) async fn serve(state: Arc<DaemonState>, mut peer: Peer) {
     let (from, mut to) = peer.stream.into_split();
     let mut lines = Lines::new(from, MAX_FRAME_BYTES);
     while let Ok(Some(Line::Whole(line, _))) = lines.next().await {
-        // It may be a passphrase.
+        // The line may contain a passphrase.
         let line = Zeroizing::new(line);
         let asker = Asker::Peer(peer.pid);
         let numbered = match serde_json::from_slice::<RequestFrame>(&line) {
@@ -47,16 +47,16 @@ pub(crate) async fn serve(state: Arc<DaemonState>, mut peer: Peer) {
     }
 }
 
-/// Whoever asks for something.
+/// Origin of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asker {
-    /// The program that the trusted process is in: the person's own window or terminal.
+    /// The program that runs the trusted process: the user's own window or terminal.
     Own,
-    /// Another program of this user, by its process id.
+    /// Another program of this user, by process id.
     Peer(u32),
 }
 
-/// Does one thing.
+/// Handles one request.
 pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: Asker) -> Reply {
     match request {
         Request::Status => Reply::Status(status(state)),
@@ -149,7 +149,7 @@ fn status(state: &DaemonState) -> StatusView {
     }
 }
 
-/// One that cannot be seen is there and locked, as it is for servers.
+/// Treats an unreachable keyring as locked, as for servers.
 fn secrets_file(store: &SecretStore) -> Option<SecretsFileView> {
     let locked = store.file_is_locked().unwrap_or(Some(true))?;
     Some(SecretsFileView { path: store.path().display().to_string(), locked })
@@ -165,7 +165,7 @@ async fn unlock_secrets(state: &DaemonState, passphrase: Passphrase) -> Reply {
     }
 }
 
-/// The standing grants, those for calls under way, and those that end while that is not stored.
+/// Returns the standing grants, those of in-flight calls, and those whose revocation is not stored yet.
 async fn grants(state: &DaemonState) -> Vec<GrantView> {
     let changed = state.services.identities.suspended().await;
     let runs = |server: &str| {
@@ -195,7 +195,7 @@ async fn activity(state: &DaemonState, limit: usize) -> Reply {
     let read = tokio::task::spawn_blocking(move || view::activity(&log, limit)).await;
     match read {
         Ok(Ok(entries)) => Reply::Activity(entries),
-        Ok(Err(problem)) => failed(ErrorCode::Storage, format!("the audit log cannot be read: {problem}")),
+        Ok(Err(problem)) => failed(ErrorCode::Storage, format!("failed to read the audit log: {problem}")),
         Err(problem) => failed(ErrorCode::Storage, problem.to_string()),
     }
 }
@@ -205,14 +205,14 @@ async fn verify(state: &DaemonState) -> Reply {
     let (written, stands) = state.services.audit.standing();
     match tokio::task::spawn_blocking(move || audit::check_written(&log, &written)).await {
         Ok(Ok(checked)) => {
-            // Where it is not the log any more, that explains what else is wrong with it.
+            // A replaced log file explains any other problem, so it is reported first.
             let found = stands.err().map(|lost| lost.to_string()).or(checked.problem);
             let known_by = "the trusted process that writes it".to_owned();
             let (intact, entries) = (found.is_none(), checked.entries);
             let problem = found.or_else(|| state.services.audit.unknown_end().map(str::to_owned));
             Reply::Audit(AuditCheckView { intact, entries, problem, known_by })
         }
-        Ok(Err(problem)) => failed(ErrorCode::Storage, format!("the audit log cannot be read: {problem}")),
+        Ok(Err(problem)) => failed(ErrorCode::Storage, format!("failed to read the audit log: {problem}")),
         Err(problem) => failed(ErrorCode::Storage, problem.to_string()),
     }
 }
@@ -228,7 +228,7 @@ fn metrics(state: &DaemonState) -> Reply {
     };
     match services.metrics.text(gauges) {
         Ok(text) => Reply::Metrics(text),
-        Err(problem) => failed(ErrorCode::Storage, format!("the figures cannot be written: {problem}")),
+        Err(problem) => failed(ErrorCode::Storage, format!("failed to encode the metrics: {problem}")),
     }
 }
 

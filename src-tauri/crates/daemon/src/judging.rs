@@ -1,9 +1,9 @@
-//! Judging one call as things stand: what the trusted process does for every call, and what a person is told who asks
-//! how a call would be judged.
+//! Judges one call in the current state, for every call in the trusted process and for users who ask how a call would be
+//! judged.
 //!
-//! - Nothing is judged but what the server would be shown and sent: what cannot be given to a sandboxed server without
-//!   uncovering something protected is denied, whatever the rules say.
-//! - Git is asked only for a call whose paths are not denied, and only about places that would not be denied either.
+//! - Only what the server would be given and sent is judged. Access that cannot be given to a sandboxed server without exposing
+//!   something protected is denied, whatever the rules say.
+//! - Git is queried only for a call whose paths are not denied, and only about folders that would not be denied either.
 
 mod folder;
 
@@ -24,62 +24,62 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Everything one call is judged with.
+/// Everything that one call is judged with.
 #[derive(Debug, Clone)]
 pub struct JudgingContext {
     /// Policy, annotations, protected paths and gates.
     pub snapshot: Arc<PolicySnapshot>,
-    /// The server.
+    /// Name of the server.
     pub server: String,
-    /// The way it writes files in its sandbox; nothing when it has none.
+    /// How the server writes files in its sandbox, or `None` without a sandbox.
     pub contained: Option<FileWrites>,
-    /// The answer to its tools that nobody has annotated.
+    /// Treatment of the server's unannotated tools.
     pub unannotated: Unannotated,
-    /// The session sandbox directory, if there is one.
+    /// Session sandbox directory, if there is one.
     pub sandbox: Option<CanonicalPath>,
-    /// Resolves paths, `~` and relative ones among them.
+    /// Resolves paths, including `~` and relative ones.
     pub resolver: Resolver,
-    /// Live grants for this client and this server.
+    /// Live path grants for this client and server.
     pub grants: Vec<PathGrant>,
-    /// Live grants of hosts for this client and this server.
+    /// Live host grants for this client and server.
     pub hosts: Vec<HostGrant>,
-    /// Live grants of tools for this client and this server.
+    /// Live tool grants for this client and server.
     pub tools: Vec<ToolGrant>,
-    /// Approvals that a person gave for this very call.
+    /// Approvals that the user gave for this call.
     pub approved: Vec<PendingApproval>,
-    /// The reach of the server, right now.
+    /// Current reach of the server.
     pub reach: ServerReach,
-    /// The server has no network and is shown nothing but its own folders and what is granted to it.
+    /// Set if the server has no network and sees only its own folders and what is granted to it.
     pub confined: bool,
 }
 
-/// A verdict, and the call as it was looked at for it.
+/// Verdict, with the call it was reached for.
 #[derive(Debug)]
 pub struct CallJudgement {
     /// The verdict.
     pub verdict: Verdict,
-    /// The call as it was looked at, for the record.
+    /// The inspected call, for the audit record.
     pub inspected: InspectedCall,
 }
 
-/// A call as it was looked at: as the client wrote it, where it was not understood.
+/// Inspected call, or the client's original if it could not be parsed.
 #[derive(Debug)]
 pub struct InspectedCall {
-    /// Its arguments, canonical where they name something.
+    /// Arguments, with paths in canonical form.
     pub arguments: Arc<Map<String, Value>>,
-    /// The files that were found at its paths.
+    /// Files found at its paths.
     pub paths: FoundPaths,
 }
 
 impl CallJudgement {
-    /// The denial of a call that is not understood, which is inspected as the client wrote it.
+    /// Returns the denial of a call that could not be parsed.
     pub(crate) fn not_understood(denial: Denial, arguments: &Arc<Map<String, Value>>) -> Self {
         let inspected = InspectedCall { arguments: Arc::clone(arguments), paths: FoundPaths::default() };
         Self { verdict: Verdict::Deny(denial), inspected }
     }
 }
 
-/// A call that is understood, and what the disk says about it.
+/// Parsed call with its resolved values.
 #[derive(Debug)]
 pub struct Planned<'a> {
     plan: CallPlan<'a>,
@@ -88,26 +88,27 @@ pub struct Planned<'a> {
 }
 
 impl JudgingContext {
-    /// The way a server writes files in its sandbox; nothing when it opted out.
+    /// Returns how a server writes files in its sandbox, or `None` if it opted out of the sandbox.
     #[must_use]
     pub fn contained(server: &Server) -> Option<FileWrites> {
         server.sandbox.settings().map(|_| server.file_writes)
     }
 
-    /// As [`JudgingContext::contained`], for a server by its name. One that is not configured is taken for a sandboxed one.
+    /// Same as [`JudgingContext::contained`] for a server name. A server that is not configured counts as sandboxed.
     #[must_use]
     pub fn contained_by_name(servers: &Servers, name: &str) -> Option<FileWrites> {
         servers.find(Some(name)).map_or(Some(FileWrites::default()), Self::contained)
     }
 
-    /// The answer to tools of a server that nobody has annotated, by its entry. One that is not configured has none.
+    /// Returns the treatment of a server's unannotated tools from its entry, or the default for a server that is not
+    /// configured.
     #[must_use]
     pub fn unannotated_by_name(servers: &Servers, name: &str) -> Unannotated {
         servers.find(Some(name)).map(|server| server.unannotated).unwrap_or_default()
     }
 
-    /// The reach that a server will have by its entry, what the policy opens to it for good and these grants. What it is
-    /// shown beside that is known only while it runs.
+    /// Returns the reach that a server will have from its entry, the policy and these grants. Further mounts are known only
+    /// while it runs.
     #[must_use]
     pub fn reach_by_entry(
         home: &Home,
@@ -122,23 +123,23 @@ impl JudgingContext {
         if is_shut { ServerReach::Nothing } else { ServerReach::Something }
     }
 
-    /// Returns `true` if a server has, by its entry, no network and is shown nothing but its own folders and what is granted
-    /// to it.
+    /// Returns `true` if, according to its entry, a server has no network and sees only its own folders and what is granted to
+    /// it.
     #[must_use]
     pub fn confined_by_entry(home: &Home, servers: &Servers, snapshot: &PolicySnapshot, name: &str) -> bool {
         let Some(settings) = servers.find(Some(name)).and_then(|server| server.sandbox.settings()) else {
             return false;
         };
-        // Any folder will do: what an entry says of the session's own folder is relative to it.
+        // Any folder works here, because the entry's paths are relative to the session directory.
         let session_dir = home.sessions();
         let profile = Profile::new(settings, &session_dir, snapshot.home.as_path());
         view_of(settings) == FileView::Roots && profile.opens_nothing(&session_dir, &home.server_data(name))
     }
 
-    /// Understands a call and resolves its paths.
+    /// Parses a call and resolves its paths.
     ///
     /// # Errors
-    /// A denial.
+    /// Returns a denial if the call is invalid.
     pub fn plan<'a>(
         &'a self,
         tool: &str,
@@ -163,7 +164,7 @@ impl JudgingContext {
         CallJudgement { verdict, inspected: InspectedCall { arguments, paths } }
     }
 
-    /// Judges a call and tells the way to the verdict.
+    /// Judges a call and returns the steps to the verdict.
     #[must_use]
     pub fn explain(&self, located: LocatedCall) -> Explanation {
         if let Some(denial) = self.uncovers(&located) {
@@ -178,7 +179,7 @@ impl JudgingContext {
         self.with_context(grants, |context| judge(&self.snapshot.policy, context, call))
     }
 
-    /// The grants that are for what is there now: one for a file is none for a folder in its place.
+    /// Returns the grants that match the current files: a grant for a file does not apply to a folder in its place.
     fn grants_where(&self, is_folder: impl Fn(&CanonicalPath) -> bool) -> Cow<'_, [PathGrant]> {
         let is_outgrown = |grant: &PathGrant| grant.kind == GrantKind::File && is_folder(&grant.path);
         if !self.grants.iter().any(is_outgrown) {
@@ -208,16 +209,16 @@ impl JudgingContext {
 }
 
 impl Planned<'_> {
-    /// Returns `true` if git must be asked where a remote leads.
+    /// Returns `true` if git must be queried for the target of a remote.
     #[must_use]
     pub fn asks_git(&self) -> bool {
         self.remotes.is_some()
     }
 
-    /// Makes it ready to be judged, asking git where that is needed: blocking then.
+    /// Prepares the call for judging. Blocking if git is queried.
     ///
     /// # Errors
-    /// A denial.
+    /// Returns a denial if git cannot answer.
     pub fn locate(mut self, setting: &JudgingContext) -> Result<LocatedCall, Denial> {
         if let Some(question) = self.remotes.take() {
             for (at, fact) in self.remotes(&question, setting) {
@@ -231,7 +232,7 @@ impl Planned<'_> {
 
     fn remotes(&self, question: &RemoteQuestion, setting: &JudgingContext) -> Vec<(usize, Fact)> {
         let (plan, facts) = found_paths::without_remotes(&self.plan, &self.found.facts);
-        // A place that git would look at is a folder.
+        // Git only looks at folders.
         let is_open = |facts: Vec<Fact>, place: Option<&CanonicalPath>| {
             let is_folder = |path: &CanonicalPath| place == Some(path) || self.found.paths.has_folder(path);
             let (grants, call) = (setting.grants_where(is_folder), plan.resolve(facts));
@@ -240,7 +241,7 @@ impl Planned<'_> {
         if !self.found.paths.is_empty() && !is_open(facts.clone(), None) {
             return question.refused();
         }
-        // As if the call named that place.
+        // Judges as if the call named that folder.
         let may_look = |place: &CanonicalPath| {
             let mut facts = facts.clone();
             for fact in &mut facts {
@@ -258,10 +259,10 @@ impl Planned<'_> {
     }
 }
 
-/// Makes a call ready to be judged. One that git is asked about is looked at anew, on a thread that may wait.
+/// Prepares a call for judging. A call that needs git is parsed again on a blocking thread.
 ///
 /// # Errors
-/// A denial.
+/// Returns a denial if the call is invalid or git cannot answer.
 pub async fn locate(
     setting: &Arc<JudgingContext>,
     tool: &str,

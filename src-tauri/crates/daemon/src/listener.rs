@@ -1,7 +1,7 @@
-//! The socket: who may come in, and what they want.
+//! Listening socket: admits peers and reads their hello message.
 //!
-//! - One daemon per user: whoever holds the lock of the state and that of the socket listens.
-//! - A peer of another user is refused before anything it says is read.
+//! - One daemon runs per user: it holds the lock of the state directory and that of the socket.
+//! - A peer of another user is refused before any of its input is read.
 
 use ironcurtain_mcp::wire::{Inlet, Input, Outlet, Output};
 use ironcurtain_paths::bounded_read;
@@ -19,19 +19,19 @@ use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 
-/// The time that a peer may take to say hello.
+/// Time limit for a peer's hello message.
 const HELLO_BOUND: Duration = Duration::from_secs(10);
 
-/// Descriptors are received for this program alone. Elsewhere no program is started that could be given one.
+/// Received descriptors must not leak into child processes. On other platforms, no child process is started.
 #[cfg(target_os = "linux")]
 const RECEIVE: RecvFlags = RecvFlags::CMSG_CLOEXEC.union(RecvFlags::DONTWAIT);
 #[cfg(not(target_os = "linux"))]
 const RECEIVE: RecvFlags = RecvFlags::DONTWAIT;
 
-/// The longest hello.
+/// Maximum length of a hello message.
 const LONGEST_HELLO: usize = 64 * 1024;
 
-/// Why nobody can be listened to.
+/// Reason why the socket cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// Another daemon of this user holds the lock.
@@ -40,22 +40,22 @@ pub enum ListenError {
     /// A lock file cannot be used.
     #[error("failed to lock `{path}`: {source}")]
     Lock {
-        /// The lock file.
+        /// Path of the lock file.
         path: PathBuf,
-        /// The operating system's answer.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The socket cannot be made.
-    #[error("the socket `{path}` cannot be made: {source}")]
+    /// The socket cannot be created.
+    #[error("failed to create the socket `{path}`: {source}")]
     Io {
-        /// The socket.
+        /// Path of the socket.
         path: PathBuf,
-        /// The operating system's answer.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
-/// The listening socket. Dropped, it is removed.
+/// Listening socket, removed on drop.
 #[derive(Debug)]
 pub struct Listener {
     socket: UnixListener,
@@ -63,44 +63,44 @@ pub struct Listener {
     locks: Locks,
 }
 
-/// The path of the socket, which is removed on drop.
+/// Path of the socket, which is removed on drop.
 #[derive(Debug)]
 struct Place(PathBuf);
 
-/// The locks that keep another daemon from the state and the socket.
+/// Locks that keep other daemons from the state and the socket.
 #[derive(Debug)]
 pub struct Locks {
-    /// Kept for its drop.
+    /// Held until drop.
     _both: [Lock; 2],
 }
 
-/// A lock on a file, which one daemon at a time can hold.
+/// Exclusive lock on a file.
 #[derive(Debug)]
 struct Lock(File);
 
-/// A peer of this user that has said hello.
+/// Peer of this user that has sent its hello message.
 #[derive(Debug)]
 pub struct Peer {
-    /// Its hello.
+    /// Hello message.
     pub hello: Hello,
-    /// Its process id, by the kernel's word.
+    /// Process id, from the kernel.
     pub pid: u32,
-    /// The connection.
+    /// Connection to the peer.
     pub stream: UnixStream,
     descriptors: Vec<OwnedFd>,
 }
 
-/// The streams of a client.
+/// Standard streams of a client.
 #[derive(Debug)]
 pub struct ClientStdio {
-    /// From the client.
+    /// Stream from the client.
     pub input: Inlet,
-    /// To the client.
+    /// Stream to the client.
     pub output: Outlet,
 }
 
 impl Lock {
-    /// Takes it, or says that another daemon has it.
+    /// Acquires the lock, or reports that another daemon holds it.
     fn take(path: PathBuf) -> Result<Self, ListenError> {
         let failed = |source| ListenError::Lock { path: path.clone(), source };
         let file = bounded_read::open_own(&path).map_err(failed)?;
@@ -114,17 +114,17 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Closing alone would leave the lock to a child that was just forked and has not run its program yet.
+        // Closing alone would leave the lock with a child that was just forked and has not executed its program yet.
         let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
     }
 }
 
 impl Listener {
-    /// Takes the locks, of the state and of the socket, and the socket. Where the socket is, an environment may decide;
-    /// the grants and the record are those of the state.
+    /// Acquires both locks and binds the socket. The environment may choose the socket path, but the lock on `state` protects
+    /// the grants and the audit log.
     ///
     /// # Errors
-    /// [`ListenError`].
+    /// Returns [`ListenError`] if another daemon runs or the socket cannot be bound.
     pub fn bind(path: &Path, state: &Path) -> Result<Self, ListenError> {
         let failed = |source| ListenError::Io { path: path.to_path_buf(), source };
         let locks = [Lock::take(state.join("lock"))?, Lock::take(path.with_extension("lock"))?];
@@ -138,15 +138,15 @@ impl Listener {
         Ok(Self { socket, place: Place(path.to_path_buf()), locks: Locks { _both: locks } })
     }
 
-    /// The next connection.
+    /// Accepts the next connection.
     ///
     /// # Errors
-    /// The operating system's error, such as too many open files.
+    /// Returns the error of the operating system, such as too many open files.
     pub async fn accept(&self) -> io::Result<UnixStream> {
         Ok(self.socket.accept().await?.0)
     }
 
-    /// Listens no more; the state stays this daemon's.
+    /// Stops listening, but keeps the locks.
     pub fn close(self) -> Locks {
         let Self { socket, place, locks } = self;
         drop(place);
@@ -157,14 +157,14 @@ impl Listener {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // Left behind it only costs the next start a removal.
+        // A stale socket is removed at the next start.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
 impl Peer {
-    /// Takes the hello of a connection; a refusal has been sent when there is none.
-    pub async fn meet(mut stream: UnixStream) -> Option<Self> {
+    /// Reads the hello message of a connection. Returns `None` after refusing it.
+    pub async fn accept(mut stream: UnixStream) -> Option<Self> {
         let peer = stream.peer_cred().ok()?;
         let (pid, uid) = (peer.pid()?.unsigned_abs(), peer.uid());
         if uid != rustix::process::geteuid().as_raw() {
@@ -176,12 +176,8 @@ impl Peer {
         let (hello, descriptors) = match met {
             Ok(Ok(met)) => met,
             Ok(Err(problem)) => {
-                refuse(
-                    &mut stream,
-                    RefusalCode::Malformed,
-                    format!("the greeting was not understood: {problem}"),
-                )
-                .await;
+                refuse(&mut stream, RefusalCode::Malformed, format!("invalid hello message: {problem}"))
+                    .await;
                 return None;
             }
             Err(_) => return None,
@@ -197,24 +193,24 @@ impl Peer {
         Some(Self { hello, pid, stream, descriptors })
     }
 
-    /// Says welcome.
+    /// Accepts the peer.
     ///
     /// # Errors
-    /// When the peer is gone.
+    /// Fails if the peer has disconnected.
     pub async fn welcome(&mut self, session: Option<String>) -> io::Result<()> {
         let welcome = Welcome::Accepted { version: VERSION, pid: std::process::id(), session };
         send(&mut self.stream, &welcome).await
     }
 
-    /// Says no.
+    /// Refuses the peer.
     pub async fn refuse(&mut self, code: RefusalCode, message: String) {
         refuse(&mut self.stream, code, message).await;
     }
 
-    /// The client's own standard input and output, when the hello brought them.
+    /// Returns the client's standard input and output, which came with the hello message.
     ///
     /// # Errors
-    /// When there are not exactly two, or they are neither pipes nor sockets.
+    /// Fails unless there are exactly two descriptors and both are pipes or sockets.
     pub fn take_stdio(&mut self) -> io::Result<ClientStdio> {
         let mut given = std::mem::take(&mut self.descriptors).into_iter();
         match (given.next(), given.next(), given.next()) {
@@ -222,20 +218,17 @@ impl Peer {
                 let (input, output) = (Input::new(input)?, Output::new(output)?);
                 Ok(ClientStdio { input: Inlet::Stream(input), output: Outlet::Stream(output) })
             }
-            _ => Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "standard input and output did not come along",
-            )),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "standard input and output are missing")),
         }
     }
 }
 
-/// A note for a shim, and the caller that waits until it is written.
+/// Note for a shim, and the caller that waits until it is written.
 #[derive(Debug)]
 pub struct OutgoingNote {
-    /// The note.
+    /// Note to send.
     pub note: ShimNote,
-    /// Notified once the note is written; dropped where it never will be.
+    /// Notified once the note is written; dropped if that fails.
     pub written: Option<oneshot::Sender<()>>,
 }
 
@@ -245,8 +238,8 @@ impl From<ShimNote> for OutgoingNote {
     }
 }
 
-/// Passes notes to a shim that waits; completes when it hangs up, or knows that its session is moved.
-pub async fn attend(stream: UnixStream, mut notes: mpsc::UnboundedReceiver<OutgoingNote>) {
+/// Sends notes to a shim. Completes when the shim disconnects or knows that its session has moved.
+pub async fn forward_notes(stream: UnixStream, mut notes: mpsc::UnboundedReceiver<OutgoingNote>) {
     let (mut from, mut to) = stream.into_split();
     let mut byte = [0; 64];
     loop {
@@ -262,7 +255,7 @@ pub async fn attend(stream: UnixStream, mut notes: mpsc::UnboundedReceiver<Outgo
                     return;
                 }
                 if let Some(written) = written {
-                    // Who no longer waits was cancelled.
+                    // Fails if the caller was cancelled.
                     let _ = written.send(());
                 }
             }
@@ -270,10 +263,10 @@ pub async fn attend(stream: UnixStream, mut notes: mpsc::UnboundedReceiver<Outgo
     }
 }
 
-/// Sends one message of the protocol.
+/// Sends one protocol message.
 ///
 /// # Errors
-/// When the peer is gone, or the message is too long.
+/// Fails if the peer has disconnected or the message is too long.
 pub async fn send(stream: &mut (impl AsyncWrite + Unpin), message: &impl serde::Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     if line.len() > MAX_FRAME_BYTES {
@@ -284,11 +277,11 @@ pub async fn send(stream: &mut (impl AsyncWrite + Unpin), message: &impl serde::
 }
 
 async fn refuse(stream: &mut UnixStream, code: RefusalCode, message: String) {
-    // A peer that is gone need not be told.
+    // Fails only if the peer has disconnected.
     let _ = send(stream, &Welcome::Refused(HelloRefusal { code, message })).await;
 }
 
-/// Reads the first line byte by byte, since what follows it belongs to others, and takes the descriptors with it.
+/// Reads the first line byte by byte, because the bytes after it belong to another reader, and receives the descriptors.
 async fn read_hello(stream: &UnixStream) -> io::Result<(Hello, Vec<OwnedFd>)> {
     let mut line = Vec::new();
     let mut descriptors = Vec::new();
@@ -323,15 +316,15 @@ mod tests {
     use tokio::io::AsyncBufReadExt;
 
     #[tokio::test]
-    async fn a_note_is_with_the_shim_when_it_is_said_to_be_written() {
+    async fn a_note_is_delivered_before_it_is_reported_as_written() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (send, notes) = mpsc::unbounded_channel();
         let (written, is_written) = oneshot::channel();
         let note = ShimNote::Settled { request: "1".into() };
         send.send(OutgoingNote { note, written: Some(written) }).unwrap();
-        let attending = tokio::spawn(attend(ours, notes));
+        let attending = tokio::spawn(forward_notes(ours, notes));
         is_written.await.unwrap();
-        // Killed now, the shim has the note all the same.
+        // The shim has the note even if the sender is killed now.
         attending.abort();
         let mut line = String::new();
         tokio::io::BufReader::new(theirs).read_line(&mut line).await.unwrap();
@@ -339,7 +332,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_daemon_has_a_state_wherever_it_listens() {
+    async fn one_daemon_holds_a_state_directory_on_any_socket() {
         let kept = tempfile::tempdir().unwrap();
         let [state, other] = ["state", "other"].map(|name| kept.path().join(name));
         std::fs::create_dir(&state).unwrap();
@@ -354,7 +347,7 @@ mod tests {
         let refused = Listener::bind(&here, &other).unwrap_err();
         assert!(matches!(refused, ListenError::AlreadyRunning(_)), "{refused}");
         assert!(std::os::unix::net::UnixStream::connect(&here).is_ok());
-        // The try above has made it.
+        // The attempt above created it.
         std::fs::remove_file(other.join("lock")).unwrap();
         std::fs::create_dir(other.join("lock")).unwrap();
         let refused = Listener::bind(&there, &other).unwrap_err().to_string();

@@ -1,20 +1,19 @@
-//! The network of one server in one session: a proxy that knows its hosts, asks about others and writes down both.
+//! Network of one server in one session: a proxy that knows the allowed hosts, asks about others and records both.
 //!
-//! - There is none for a server that may reach nothing: its sandbox has no way out at all.
-//! - What may be reached follows from the server's entry, live grants and calls under way, and from nothing else; the list
-//!   of hosts is that of the policy in force.
-//! - A grant that was taken back is said to be gone once no connection rests on it.
+//! - A server that may reach nothing has no network: its sandbox has no way out.
+//! - The reachable hosts follow only from the server's entry, the current policy's list, live grants and in-flight calls.
+//! - Revoking a grant completes once no connection depends on it.
 
 mod asking;
 mod caller;
-mod elsewhere;
 mod pace;
 mod reach;
 mod recording;
+mod unrecorded;
 
 pub use caller::Caller;
-pub(crate) use elsewhere::dialer_off_record;
 pub use reach::HostLease;
+pub(crate) use unrecorded::dialer_off_record;
 
 use asking::HostAsker;
 use ironcurtain_config::NetworkSettings;
@@ -29,10 +28,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::AbortHandle;
 
-/// The time that connections may take to end that are no longer allowed.
+/// Time limit for closing connections that are no longer allowed.
 const CUT_BOUND: Duration = Duration::from_secs(5);
 
-/// The network of one server.
+/// Network of one server.
 pub struct ServerNetwork {
     caller: Arc<Caller>,
     reach: Arc<ReachableHosts>,
@@ -42,27 +41,27 @@ pub struct ServerNetwork {
     _following: EndOnDrop,
 }
 
-/// A proxy at work. Dropped, it ends with every connection.
+/// Running proxy, which closes all of its connections on drop.
 #[derive(Debug)]
 pub struct Serving {
     _task: EndOnDrop,
 }
 
-/// A network that a server can be given: it serves the listener of its sandbox.
+/// Network for a server, which serves the listener of its sandbox.
 pub trait ServesNetwork: Send + Sync {
-    /// Serves a sandbox's listener.
+    /// Serves the listener of a sandbox.
     #[must_use]
     fn serve(&self, listener: TcpListener) -> Serving;
 }
 
 impl Serving {
-    /// Serves a listener by a proxy.
+    /// Serves a listener with a proxy.
     #[must_use]
     pub fn by(listener: TcpListener, proxy: Proxy) -> Self {
         let server = proxy.server.clone();
         let task = tokio::spawn(async move {
             let problem = serve(listener, proxy).await;
-            tracing::error!(%problem, server, "a server has lost its network");
+            tracing::error!(%problem, server, "the network proxy of a server failed");
         });
         Self { _task: EndOnDrop(task.abort_handle()) }
     }
@@ -77,19 +76,19 @@ impl Drop for EndOnDrop {
     }
 }
 
-/// The rules of a server's entry, before anything is granted.
+/// Returns the rules of a server's entry, without grants.
 ///
 /// # Errors
-/// [`RuleError`], naming the pattern.
+/// Returns [`RuleError`] with the invalid pattern.
 pub fn rules(settings: &NetworkSettings) -> Result<HostRules, RuleError> {
     HostRules::new(&settings.allowed_domains, &settings.denied_domains, settings.ask_unknown)
 }
 
 impl ServerNetwork {
-    /// The network that a server's entry gives it; none when that is nothing.
+    /// Creates the network for a server's settings, or returns `None` if it may reach nothing.
     ///
     /// # Errors
-    /// [`RuleError`], naming the pattern.
+    /// Returns [`RuleError`] with the invalid pattern.
     pub fn of(settings: &NetworkSettings, caller: Caller) -> Result<Option<Arc<Self>>, RuleError> {
         let rules = rules(settings)?;
         if rules.is_closed() {
@@ -98,7 +97,7 @@ impl ServerNetwork {
         Ok(Some(Self::with(rules, settings.ask_unknown, caller)))
     }
 
-    /// The network to a server that runs elsewhere: its host, and no other.
+    /// Creates the network for a remote server, which reaches that server's host only.
     #[must_use]
     pub fn to_remote(rules: HostRules, caller: Caller) -> Arc<Self> {
         Self::with(rules, false, caller)
@@ -118,7 +117,7 @@ impl ServerNetwork {
         })
     }
 
-    /// Opens connections of our own for the server.
+    /// Returns a dialer for our own connections to the server.
     #[must_use]
     pub fn dialer(&self) -> Dialer {
         Dialer::new(self.proxy())
@@ -136,19 +135,19 @@ impl ServerNetwork {
         }
     }
 
-    /// Returns `true` if the person could let the server reach this.
+    /// Returns `true` if the user could allow the server to reach this host.
     #[must_use]
     pub fn could_reach(&self, target: &HostPort) -> bool {
         self.reach.could_open(target)
     }
 
-    /// Lets the server reach these while one call of it is under way.
+    /// Opens these hosts while one call is in flight.
     #[must_use]
-    pub fn lend(&self, call: &str, targets: Vec<HostPort>) -> HostLease {
-        ReachableHosts::lend(&self.reach, call, targets)
+    pub fn lease(&self, call: &str, targets: Vec<HostPort>) -> HostLease {
+        ReachableHosts::lease(&self.reach, call, targets)
     }
 
-    /// Takes what is on the list and granted now; whether every connection that rests on something else has ended.
+    /// Applies the current rules and grants. Returns whether every connection that depends on anything else has closed.
     pub async fn is_within_grants(&self) -> bool {
         self.caller.publish_rules(&self.reach);
         let rules = self.reach.rules().borrow().clone();
@@ -162,7 +161,7 @@ impl ServesNetwork for ServerNetwork {
     }
 }
 
-/// Tells what is on the list and what is granted, whenever that changes.
+/// Publishes the rules whenever the policy or the grants change.
 async fn follow(caller: Arc<Caller>, reach: Arc<ReachableHosts>) {
     let (mut grants, mut snapshots) = (caller.services.grants.watch(), caller.services.snapshots.clone());
     loop {
@@ -173,7 +172,7 @@ async fn follow(caller: Arc<Caller>, reach: Arc<ReachableHosts>) {
             changed = grants.changed() => changed,
             changed = snapshots.changed() => changed,
         };
-        // Without an owner nothing changes again.
+        // Without a sender nothing changes again.
         if changed.is_err() {
             return;
         }

@@ -1,26 +1,26 @@
-//! One MCP server of one session: its process, what it can see, and the conversation with it.
+//! One MCP server of a session: its process, its mounts, and the connection to it.
 //!
-//! - [`ServerHandle`] is the handle a session holds. The process behind it may end and be started again; calls that were
-//!   under way fail, and none runs twice.
-//! - One task (`actor`) owns the process and what is mounted; one task per process (`connection`) owns the conversation.
+//! - A session holds a [`ServerHandle`]. The process behind it may exit and be restarted; in-flight calls then fail, and none
+//!   runs twice.
+//! - One task (`actor`) owns the process and its mounts; one task per process (`connection`) owns the connection.
 
 mod actor;
 pub mod control;
 mod down;
 mod mounted;
 pub mod process;
+mod replay;
 mod roots;
 mod start_error;
-mod told;
 
 pub use actor::{ActorOptions, Applied, Versions};
 pub(crate) use control::LISTENING;
 pub use control::SupervisorError;
 pub use down::DownReason;
 pub use process::Containment;
+pub use replay::{InitializeCallback, ReplayState};
 pub use roots::{ServerView, Suspension, still_there};
 pub use start_error::{ContainmentError, ServerStartError};
-pub use told::{OnGreeted, ToldState};
 
 use actor::{ActorView, Command, ServerState};
 use ironcurtain_grants::mounts::Need;
@@ -28,51 +28,51 @@ use ironcurtain_mcp::request::ServerRequest;
 use ironcurtain_mcp::server::ServerConnection;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::ServerReach;
+use replay::Replay;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
-use told::Told;
 
-/// The time for which a call waits for its server to be up.
+/// Maximum time a call waits for its server to start.
 const START_BOUND: Duration = Duration::from_secs(30);
 
-/// Why a server cannot take a call.
+/// Reason why a server cannot take a call.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ServerError {
-    /// It could not be started, or ended.
+    /// The server failed to start, or exited.
     #[error("the server `{server}` is not running: {reason}")]
     Down {
-        /// Its name.
+        /// Server name.
         server: String,
-        /// Why.
+        /// Cause.
         reason: DownReason,
     },
-    /// It takes too long.
+    /// The server takes too long to start.
     #[error("the server `{0}` did not start within {n} s", n = START_BOUND.as_secs())]
     Slow(String),
-    /// A path could not be shown to it.
-    #[error("the kernel could not show `{path}` to the server: {reason}")]
+    /// A path could not be mounted.
+    #[error("failed to mount `{path}` for the server: {reason}")]
     NotShown {
         /// The path.
         path: String,
-        /// Why.
+        /// Cause.
         reason: String,
     },
-    /// The session is ending.
+    /// The session is closing.
     #[error("the session is ending")]
     Ending,
 }
 
-/// A handle to one server of one session. When the last one is dropped the server is killed, whatever it is doing.
+/// Handle to one server of one session. The server is killed when the last handle is dropped, even with calls in flight.
 #[derive(Debug, Clone)]
 pub struct ServerHandle {
     name: String,
     commands: mpsc::UnboundedSender<Command>,
     seen: ActorView,
-    told: Told,
+    replay: Replay,
     _actor: Arc<AbortOnDrop>,
 }
 
@@ -85,7 +85,7 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// The paths that one call under way needs to see. Dropped, they are taken away again.
+/// Mounts for one in-flight call, removed on drop.
 #[derive(Debug)]
 pub struct MountLease {
     id: u64,
@@ -94,7 +94,7 @@ pub struct MountLease {
 }
 
 impl MountLease {
-    /// The paths that it shows.
+    /// Returns the mounted paths.
     #[must_use]
     pub fn needs(&self) -> &[Need] {
         &self.needs
@@ -103,67 +103,67 @@ impl MountLease {
 
 impl Drop for MountLease {
     fn drop(&mut self) {
-        // Without the actor there is nothing mounted.
+        // If the actor has exited, nothing is mounted.
         let _ = self.commands.send(Command::Release(self.id));
     }
 }
 
 impl ServerHandle {
-    /// Starts the actor; the process is started at once, and told what the client told an earlier one.
+    /// Starts the actor, which starts the process at once and replays what the client told an earlier process.
     #[must_use]
-    pub fn start(options: ActorOptions, told: ToldState) -> Self {
+    pub fn start(options: ActorOptions, state: ReplayState) -> Self {
         let name = options.server.name.clone();
         let (commands, inbox) = mpsc::unbounded_channel();
-        let told = Told::from(told);
-        let (seen, task) = actor::start(options, told.clone(), commands.downgrade(), inbox);
-        Self { name, commands, seen, told, _actor: Arc::new(AbortOnDrop(task)) }
+        let replay = Replay::from(state);
+        let (seen, task) = actor::start(options, replay.clone(), commands.downgrade(), inbox);
+        Self { name, commands, seen, replay, _actor: Arc::new(AbortOnDrop(task)) }
     }
 
-    /// Gives the server the client's greeting; every later process of it is greeted the same way. The answer comes before
-    /// anything that the server says after it.
-    pub fn greet(&self, params: Box<RawValue>, then: OnGreeted) {
-        self.told.greets(params, then);
-        if self.commands.send(Command::Greet).is_err() {
-            self.told.give_up(&DownReason::Ended(Arc::default()));
+    /// Sends the client's `initialize` to the server, and to every process that replaces it. `then` gets the response before
+    /// the server's later messages are forwarded.
+    pub fn initialize(&self, params: Box<RawValue>, then: InitializeCallback) {
+        self.replay.initialize(params, then);
+        if self.commands.send(Command::Initialize).is_err() {
+            self.replay.give_up(&DownReason::Ended(Arc::default()));
         }
     }
 
-    /// The client said that it is initialized, with this line.
+    /// Forwards the client's `notifications/initialized`, given as a line.
     pub fn initialized(&self, line: Vec<u8>) {
-        self.told.initialized(line, || self.connection_now());
-        // Without the actor there is nobody to tell.
+        self.replay.initialized(line, || self.connection_now());
+        // If the actor has exited, there is nobody to notify.
         let _ = self.commands.send(Command::Initialized);
     }
 
-    /// Everything that every later process is to be told.
+    /// Returns the client state to replay to every later process.
     #[must_use]
-    pub fn told(&self) -> ToldState {
-        self.told.state()
+    pub fn replay_state(&self) -> ReplayState {
+        self.replay.state()
     }
 
-    /// Keeps a request of the client that every later process is to be sent too, where it is one.
+    /// Remembers a client request that must be replayed to later processes, if it is one.
     pub fn keep(&self, request: &ServerRequest) {
-        self.told.keep(request);
+        self.replay.keep(request);
     }
 
-    /// Returns `true` if the client subscribed to the resource of this address.
+    /// Returns `true` if the client is subscribed to this resource.
     #[must_use]
     pub fn follows(&self, uri: &str) -> bool {
-        self.told.follows(uri)
+        self.replay.follows(uri)
     }
 
-    /// The conversation, as soon as the process runs; started again if it ended.
+    /// Returns the connection once the process runs, restarting it if it exited.
     ///
     /// # Errors
-    /// [`ServerError`], when it does not run and cannot be started.
+    /// Returns [`ServerError`] if the server is not running and cannot be started.
     pub async fn connection(&self) -> Result<ServerConnection, ServerError> {
         self.when(|state| matches!(state, ServerState::Up { connection, .. } if !connection.is_over())).await
     }
 
-    /// The conversation, as soon as the server knows what it may see.
+    /// Returns the connection once the server knows its roots.
     ///
     /// # Errors
-    /// As [`ServerHandle::connection`].
+    /// Same as [`ServerHandle::connection`].
     pub async fn ready(&self) -> Result<ServerConnection, ServerError> {
         self.when(
             |state| matches!(state, ServerState::Up { connection, ready: true, .. } if !connection.is_over()),
@@ -171,7 +171,7 @@ impl ServerHandle {
         .await
     }
 
-    /// The conversation, if there is one right now.
+    /// Returns the connection, if there is one now.
     #[must_use]
     pub fn connection_now(&self) -> Option<ServerConnection> {
         match &*self.seen.state.borrow() {
@@ -180,7 +180,7 @@ impl ServerHandle {
         }
     }
 
-    /// The conversation, if the server can take a call right now.
+    /// Returns the connection, if the server can take a call now.
     #[must_use]
     pub fn ready_now(&self) -> Option<ServerConnection> {
         match &*self.seen.state.borrow() {
@@ -191,11 +191,11 @@ impl ServerHandle {
         }
     }
 
-    /// Shows the server what a call needs, and waits until it is there. `named` are the files that an answer of the person to
-    /// this call named.
+    /// Mounts what a call needs, and waits until it is mounted. `named` are the autostart files that the user approved for this
+    /// call.
     ///
     /// # Errors
-    /// [`ServerError::NotShown`]: the call must not be forwarded.
+    /// Returns [`ServerError::NotShown`] if a path cannot be mounted; the call must not be forwarded.
     pub async fn lease(
         &self,
         needs: Vec<Need>,
@@ -206,33 +206,33 @@ impl ServerHandle {
         answer.await.map_err(|_| ServerError::Ending)?
     }
 
-    /// Waits until what is mounted is what stands there now, and not for the server to understand it.
+    /// Waits until the mounts match the current files, but not until the server has noticed.
     ///
     /// # Errors
-    /// [`ServerError::Ending`], when the session ends meanwhile.
+    /// Returns [`ServerError::Ending`] if the session closes in the meantime.
     pub async fn refresh(&self) -> Result<(), ServerError> {
         let (reply, done) = oneshot::channel();
         self.commands.send(Command::Refresh(reply)).map_err(|_| ServerError::Ending)?;
         done.await.map_err(|_| ServerError::Ending)
     }
 
-    /// Waits until what the server sees follows from these grants and this policy, or later ones.
+    /// Waits until the mounts reflect at least these versions of the grants and the policy.
     ///
     /// # Errors
-    /// [`ServerError::Ending`], when the session ends meanwhile.
+    /// Returns [`ServerError::Ending`] if the session closes in the meantime.
     pub async fn caught_up(&self, versions: Versions) -> Result<Applied, ServerError> {
         let mut applied = self.seen.applied.clone();
         let reached = applied.wait_for(|a| a.versions.have_reached(versions)).await;
         reached.map(|a| a.clone()).map_err(|_| ServerError::Ending)
     }
 
-    /// The reach of a server that was started with nothing beside these folders, by what it is shown and is about to be.
+    /// Returns the current or pending reach of a server that was started with access to nothing but these folders.
     #[must_use]
     pub fn reach_beyond(&self, own: &[CanonicalPath]) -> ServerReach {
         let is_own = |need: &Need| own.iter().any(|own| own.contains(&need.path));
         let about_to_be = {
             let shown = self.seen.roots.borrow();
-            // The first root is there from the first look at what it is to be shown.
+            // The first root is present once the mounts have been computed for the first time.
             if shown.roots.is_empty() {
                 return ServerReach::Unknown;
             }
@@ -242,30 +242,30 @@ impl ServerHandle {
         if is_shut { ServerReach::Nothing } else { ServerReach::Something }
     }
 
-    /// Waits until what these grants lack is gone from the server, with proof; the number of times that it was restarted for such
-    /// a proof.
+    /// Waits until everything revoked by this version of the grants is proven to be unmounted. Returns the number of restarts
+    /// that were needed for such a proof.
     ///
     /// # Errors
-    /// [`ServerError::Ending`], when the session ends meanwhile.
+    /// Returns [`ServerError::Ending`] if the session closes in the meantime.
     pub async fn is_within(&self, grants: u64) -> Result<u64, ServerError> {
         let mut applied = self.seen.applied.clone();
         let within = applied.wait_for(|applied| applied.within >= grants).await;
         within.map(|applied| applied.restarts).map_err(|_| ServerError::Ending)
     }
 
-    /// The grants and the policy as applied so far.
+    /// Returns the grants and the policy applied so far.
     #[must_use]
     pub fn applied(&self) -> Applied {
         self.seen.applied.borrow().clone()
     }
 
-    /// The paths that the server sees, and the roots that it is told.
+    /// Returns the mounts and roots of the server.
     #[must_use]
     pub fn shown(&self) -> ServerView {
         self.seen.roots.borrow().clone()
     }
 
-    /// Why it does not run, if it does not.
+    /// Returns why the server is not running, or `None` if it is.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         match &*self.seen.state.borrow() {
@@ -274,13 +274,13 @@ impl ServerHandle {
         }
     }
 
-    /// The number of times that it was started again.
+    /// Returns the number of restarts.
     #[must_use]
     pub fn restarts(&self) -> u64 {
         self.seen.starts.load(Ordering::Relaxed).saturating_sub(1)
     }
 
-    /// Process id of the supervisor, while it runs.
+    /// Returns the process id of the supervisor, while it runs.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         match &*self.seen.state.borrow() {
@@ -293,7 +293,7 @@ impl ServerHandle {
         let mut state = self.seen.state.clone();
         let is_down = |s: &ServerState| matches!(s, ServerState::Down(_));
         let ended = |s: &ServerState| matches!(s, ServerState::Up { connection, .. } if connection.is_over());
-        // One that has just ended is known to be down in a moment.
+        // A process that has just exited is reported as down within a moment.
         let ended_just_now = ended(&state.borrow());
         if ended_just_now {
             state.wait_for(|s| !ended(s)).await.map_err(|_| ServerError::Ending)?;
@@ -318,10 +318,10 @@ impl ServerHandle {
         tokio::time::timeout(START_BOUND, answered).await.unwrap_or_else(slow)
     }
 
-    /// Stops the process and starts it again, by the person's wish; the session lives on.
+    /// Restarts the process at the user's request; the session stays open.
     ///
     /// # Errors
-    /// [`ServerError`], when it does not run then.
+    /// Returns [`ServerError`] if the server does not start again.
     pub async fn start_again(&self) -> Result<(), ServerError> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(Command::Restart(reply)).map_err(|_| ServerError::Ending)?;
@@ -336,7 +336,7 @@ impl ServerHandle {
         started.map_err(|reason| self.down(reason))
     }
 
-    /// The error that says why it does not run.
+    /// Returns the error for a server that is down.
     #[must_use]
     pub fn down(&self, reason: DownReason) -> ServerError {
         ServerError::Down { server: self.name.clone(), reason }

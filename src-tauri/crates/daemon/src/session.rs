@@ -1,8 +1,8 @@
-//! One connected shim, from hello to hang-up.
+//! Session of one connected shim, from its hello message until it disconnects.
 //!
-//! - A session owns its sandbox directory, its server and its grants; all of them end with it.
-//! - Requests of the client are judged in the order they came; waiting for a person or a server holds up no other.
-//! - Whatever goes wrong with one message, the session lives on.
+//! - A session owns its sandbox directory, its server and its grants, and releases all of them when it closes.
+//! - Client requests are judged in the order they arrive. A request that waits for the user or a server does not block others.
+//! - A failure in one message never closes the session.
 
 mod authorize;
 mod blocked;
@@ -10,17 +10,17 @@ mod call;
 mod client;
 mod containment;
 mod echo;
-mod greeting;
+mod handover;
 mod hosts;
 mod in_flight;
+mod initialize;
 mod issued;
-mod moving;
 mod notices;
 mod one_time;
 mod open;
 mod out_of_reach;
 mod params;
-mod passing;
+mod passthrough;
 mod progress;
 mod queue;
 mod refusal;
@@ -36,6 +36,8 @@ use crate::server::ServerHandle;
 use crate::services::Services;
 use crate::session_log::SessionLog;
 use echo::Echo;
+pub(crate) use handover::{CUT_OFF, Kept, as_base64, take_kept};
+pub use handover::{SessionHandover, TicketError};
 use in_flight::Requests;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_config::Server as ServerConfig;
@@ -46,10 +48,8 @@ use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_protocol::{RootView, SessionView, ShimNote};
 use ironcurtain_visible as visible;
 use issued::Issued;
-pub(crate) use moving::{CUT_OFF, Kept, as_base64, take_kept};
-pub use moving::{MovedSession, TicketError};
 use one_time::OneTimeGrants;
-pub use open::{Beginning, SessionError};
+pub use open::{SessionError, SessionOptions};
 use queue::CallQueue;
 pub use serve::Attached;
 use std::collections::HashSet;
@@ -61,48 +61,48 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use workspace::ClientRoots;
 
-/// One session.
+/// Session of one client with one server.
 pub struct Session {
-    /// Names it everywhere.
+    /// Unique identifier.
     pub id: String,
-    /// Who is calling which server.
+    /// Identity of the client, and the server it calls.
     pub principal: Arc<Principal>,
     services: Services,
     config: ServerConfig,
-    /// The connection that it is one of several sessions of.
+    /// Name of the connection, if several sessions share one.
     connection: Option<String>,
     server: ServerHandle,
-    /// The server's own network, if it has one.
+    /// Proxy that gives the server its network, if it has one.
     network: Option<Arc<ServerNetwork>>,
-    /// The server runs in a sandbox, if it runs.
+    /// Set if the server runs in a sandbox.
     sandboxed: bool,
-    /// The folders that its server is shut in; nothing where it was started with more.
+    /// The only folders the server can reach, or `None` if it was given anything else.
     own_folders: Option<Vec<CanonicalPath>>,
     sandbox: CanonicalPath,
     resolver: Resolver,
     started_ms: u64,
     counts: Counts,
     to_client: Outbox,
-    /// Has a permit for every answer of ours that may wait for the client.
+    /// Limits how many of our replies may be queued for the client.
     unread: Arc<Semaphore>,
     notes: mpsc::UnboundedSender<OutgoingNote>,
-    /// For what is odd about the client.
+    /// Logs irregularities of the client.
     log: SessionLog,
     client_takes: watch::Sender<HashSet<String>>,
     client_roots: ClientRoots,
     echo: Mutex<Echo>,
     in_flight: Requests,
     one_time: OneTimeGrants,
-    greeted: AtomicBool,
-    /// The revision that was agreed on has batches.
+    is_initialized: AtomicBool,
+    /// Set if the negotiated protocol version has batches.
     has_batches: AtomicBool,
     tasks: Tasks,
-    /// Cursors and tasks that the server gave the client.
+    /// Cursors and tasks that the server issued to the client.
     issued: Issued,
-    /// The memory for what the client says.
+    /// Memory budget for the client's messages.
     memory: Allowance,
     queue: CallQueue,
-    /// Cancelled once the server may start: the person was asked about all that its entry names.
+    /// Cancelled once the server may start: the user has answered for every path its entry names.
     may_start: CancellationToken,
     end: CancellationToken,
 }
@@ -112,35 +112,35 @@ struct Counts {
     allowed: AtomicU64,
     denied: AtomicU64,
     asked: AtomicU64,
-    /// Messages that were no requests.
+    /// Messages that were not requests.
     oddities: AtomicU64,
 }
 
 impl Session {
-    /// Ends the session from our side.
+    /// Closes the session.
     pub fn end(&self) {
         self.end.cancel();
     }
 
-    /// The session's server.
+    /// Returns the session's server.
     #[must_use]
     pub fn server(&self) -> &ServerHandle {
         &self.server
     }
 
-    /// Returns `true` if the person has paused it.
+    /// Returns `true` if the user has paused the session.
     #[must_use]
     pub fn is_paused(&self) -> bool {
         self.services.broker.stops().is_paused(&self.id)
     }
 
-    /// Returns `true` if a grant to this subject is valid in this session.
+    /// Returns `true` if a grant to this subject applies to this session.
     #[must_use]
     pub fn may_use(&self, subject: &GrantSubject) -> bool {
         self.principal.is_covered_by(subject)
     }
 
-    /// For people.
+    /// Returns the session as interfaces show it.
     #[must_use]
     pub fn view(&self) -> SessionView {
         SessionView {
@@ -164,10 +164,10 @@ impl Session {
         }
     }
 
-    /// Tells the shim that a person is asked about a request, until the guard is dropped.
+    /// Notifies the shim that the user is asked about a request, and that the question is settled when the guard is dropped.
     fn asking(&self, id: &Id) -> AskingGuard<'_> {
         let request = id.as_json().to_owned();
-        // A shim that relays has no ear for it.
+        // Fails for a shim that copies the streams itself: it has no channel for notes.
         let _ = self.notes.send(ShimNote::Asking { request: request.clone() }.into());
         AskingGuard { notes: &self.notes, request }
     }
@@ -186,7 +186,7 @@ fn shown_root(root: RootView) -> RootView {
     RootView { path: visible::path(&root.path), source: visible::line(&root.source), grant: root.grant }
 }
 
-/// The time that a shim may take to read a note.
+/// Maximum time a shim may take to read a note.
 const NOTE_BOUND: Duration = Duration::from_secs(1);
 
 struct AskingGuard<'a> {
@@ -195,13 +195,13 @@ struct AskingGuard<'a> {
 }
 
 impl AskingGuard<'_> {
-    /// Tells the shim that nobody is asked about the request any more, and waits until the shim has that note. Only then may
-    /// the request be answered: killed in between, the trusted process and the shim would both answer it.
+    /// Notifies the shim that the question is settled, and waits until the shim has the note. Only then may the request be
+    /// answered: if the trusted process were killed in between, it and the shim would both answer.
     async fn settled(mut self) {
         let (written, is_written) = oneshot::channel();
         let note = ShimNote::Settled { request: std::mem::take(&mut self.request) };
         if self.notes.send(OutgoingNote { note, written: Some(written) }).is_ok() {
-            // A shim that does not read delays the answer by no more than that.
+            // A shim that does not read delays the response by at most this long.
             let _ = tokio::time::timeout(NOTE_BOUND, is_written).await;
         }
     }
@@ -210,7 +210,7 @@ impl AskingGuard<'_> {
 impl Drop for AskingGuard<'_> {
     fn drop(&mut self) {
         if !self.request.is_empty() {
-            // As above.
+            // Fails only if the shim has disconnected.
             let _ = self.notes.send(ShimNote::Settled { request: std::mem::take(&mut self.request) }.into());
         }
     }

@@ -1,7 +1,7 @@
-//! The logs of sessions: what their servers write to standard error, and what was odd about them. Bounded, for people only:
-//! nothing in a line hides or steers the terminal it is looked at on.
+//! Session logs: stderr of the servers, and irregularities of the clients. They are bounded, and escaped so that no line can
+//! hide text or control the terminal.
 //!
-//! - One thread writes all of them, and nobody waits for it: what comes faster than it is written is counted, not kept.
+//! - One thread writes all logs and nothing waits for it. Lines that arrive faster than it writes are counted and dropped.
 
 use ironcurtain_paths::bounded_read;
 use ironcurtain_visible as visible;
@@ -13,23 +13,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-/// The longest a log gets; what comes after is counted, not kept.
+/// Maximum size of a log in bytes. Later lines are counted and dropped.
 const LONGEST: usize = 4 * 1024 * 1024;
 
-/// The longest line.
+/// Maximum length of a line in bytes.
 const LONGEST_LINE: usize = 4000;
 
-/// The number of lines that may wait to be written, of all sessions.
+/// Maximum number of queued lines of all sessions.
 const QUEUE: usize = 1024;
 
-/// The number of logs that are kept open.
+/// Maximum number of log files kept open.
 const MOST_OPEN: usize = 32;
 
-/// The thread that writes. It ends with the last handle.
+/// Handle to the writer thread, which exits when the last handle is dropped.
 #[derive(Debug, Clone)]
 pub struct SessionLogs(SyncSender<Order>);
 
-/// The log of one session.
+/// Log of one session.
 #[derive(Debug, Clone)]
 pub struct SessionLog(Arc<Handle>);
 
@@ -37,7 +37,7 @@ pub struct SessionLog(Arc<Handle>);
 struct Handle {
     path: PathBuf,
     orders: SyncSender<Order>,
-    /// Lines that were not kept.
+    /// Number of dropped lines.
     lost: AtomicU64,
 }
 
@@ -48,17 +48,17 @@ enum Order {
 }
 
 impl SessionLogs {
-    /// Starts the thread.
+    /// Starts the writer thread.
     ///
     /// # Errors
-    /// The operating system's answer.
+    /// Returns the error of the operating system.
     pub fn start() -> io::Result<Self> {
         let (orders, inbox) = sync_channel(QUEUE);
         std::thread::Builder::new().name("session-logs".to_owned()).spawn(move || write(&inbox))?;
         Ok(Self(orders))
     }
 
-    /// A log; the file is made with the first line.
+    /// Returns a log; its file is created with the first line.
     #[must_use]
     pub fn log(&self, path: PathBuf) -> SessionLog {
         SessionLog(Arc::new(Handle { path, orders: self.0.clone(), lost: AtomicU64::new(0) }))
@@ -66,7 +66,7 @@ impl SessionLogs {
 }
 
 impl SessionLog {
-    /// Writes a line, soon.
+    /// Queues a line.
     pub fn write(&self, mut text: String) {
         text.truncate(text.floor_char_boundary(LONGEST_LINE));
         let Handle { path, orders, lost } = &*self.0;
@@ -74,7 +74,7 @@ impl SessionLog {
         match orders.try_send(Order::Line { path: path.clone(), text, lost: before }) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => drop(lost.fetch_add(before + 1, Ordering::Relaxed)),
-            // Without the thread there is nobody to tell.
+            // The writer thread has exited, so nothing can be logged.
             Err(TrySendError::Disconnected(_)) => {}
         }
     }
@@ -82,7 +82,7 @@ impl SessionLog {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // One that stays open is closed when there are too many.
+        // If this is dropped, the writer closes the file when too many are open.
         let _ = self.orders.try_send(Order::Close(std::mem::take(&mut self.path)));
     }
 }
@@ -96,7 +96,7 @@ fn write(inbox: &Receiver<Order>) {
                 if open.len() >= MOST_OPEN && !open.contains_key(&path) {
                     open.clear();
                 }
-                // It is for people to read later; a full disk is told where it matters, by the audit log.
+                // These logs are informational; a full disk is reported by the audit log.
                 let _ = append(&mut open, &path, &text, lost);
             }
         }
@@ -110,7 +110,7 @@ fn append(open: &mut HashMap<PathBuf, File>, path: &Path, text: &str, lost: u64)
     let Some(file) = open.get_mut(path) else { return Ok(()) };
     let mut lines = String::new();
     if lost > 0 {
-        lines = format!("({lost} lines came faster than they could be written, and are not here)\n");
+        lines = format!("({lost} lines were dropped because they came too fast)\n");
     }
     lines.push_str(&visible::line(&text.replace('\t', "    ")));
     lines.push('\n');
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thread_writes_the_logs_of_many_sessions_and_what_is_lost_is_counted() {
+    fn one_thread_writes_all_logs_and_counts_dropped_lines() {
         let dir = tempfile::tempdir().unwrap();
         let logs = SessionLogs::start().unwrap();
         let path = |n: usize| dir.path().join(format!("{n}.log"));
@@ -146,7 +146,7 @@ mod tests {
         let text = |n: usize| std::fs::read_to_string(path(n)).unwrap_or_default();
         soon(|| (0..100).all(|n| text(n) == format!("line    of {n}\\u{{1b}}\n")));
 
-        // None of this waits.
+        // None of these calls blocks.
         let began = Instant::now();
         for _ in 0..200_000 {
             all[0].write("x".repeat(100));
@@ -154,7 +154,7 @@ mod tests {
         assert!(began.elapsed() < Duration::from_secs(5));
         soon(|| {
             all[0].write("end".to_owned());
-            text(0).contains(" lines came faster than they could be written")
+            text(0).contains(" lines were dropped because they came too fast")
         });
         soon(|| text(0).len() <= LONGEST);
     }

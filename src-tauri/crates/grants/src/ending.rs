@@ -20,7 +20,7 @@ impl Why {
     /// The sentence on record.
     fn sentence(self) -> &'static str {
         match self {
-            Self::TakenBack => "a grant was taken back",
+            Self::TakenBack => "a grant was revoked",
             Self::Clock => "a grant ended by the clock",
             Self::NotKept => "a grant could not be kept, and does not hold",
         }

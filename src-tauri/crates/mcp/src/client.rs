@@ -1,13 +1,13 @@
-//! The client's side of the revision without a handshake: it stands before a core that speaks the revisions with one, and the core
-//! reads its client by [`ClientReader`].
+//! Adapts a stateless client (2026-07-28) to the core, which speaks the handshake versions. The core reads its client through
+//! [`ClientReader`].
 //!
-//! - The first message picks the version. What a client of the revisions with a handshake says, and is told, is not touched.
-//! - The core is greeted once, with the abilities that the first request of the client declares.
-//! - A request of the server during a call ends the client's request with `input_required`, while the call goes on; the client's
-//!   retry answers the server. Outside of a call the server is told that the client cannot be asked.
-//! - INVARIANT: the client is asked for input by us alone: a result of the server that would do so is an error.
-//! - INVARIANT: a state cannot be guessed, opens one call of this session once, only for the same call, and for some minutes.
-//! - Ids, progress tokens and names of the protocol are exchanged; everything else stays as it was written.
+//! - The first message determines the version. Messages from and to a handshake client pass unchanged.
+//! - The core is initialized once, with the capabilities that the client's first request declares.
+//! - A server request during a call ends the client's request with `input_required` while the call continues; the client's retry
+//!   answers the server. Outside a call, the server gets an error because the client cannot be asked.
+//! - INVARIANT: only this module asks the client for input; a server result that tries to is turned into an error.
+//! - INVARIANT: a state is unguessable, valid once, for one call of this session and its identical retry, and expires after minutes.
+//! - Ids, progress tokens and protocol names are translated; everything else passes unchanged.
 
 mod conversation;
 #[cfg(feature = "fuzzing")]

@@ -87,7 +87,7 @@ pub(super) fn host(base: Question) -> Question {
         }],
         also: vec![],
         rule: "network.askUnknown".into(),
-        reason: "the host is not on the list of the server fetch".into(),
+        reason: "this host is not yet allowed for the server fetch".into(),
         arguments: vec![],
         preview: None,
         offers: vec![Offer {
@@ -151,9 +151,8 @@ pub(super) fn tool(base: Question) -> Question {
             Offer {
                 reach: Reach::Tool,
                 label: "any use of create_entities".into(),
-                sentence:
-                    "Claude Code may use create_entities, whatever the call says, through the server memory"
-                        .into(),
+                sentence: "Claude Code may use create_entities with any arguments, through the server memory"
+                    .into(),
                 lifetimes: vec![Lifetime::Session, Lifetime::Hour, Lifetime::Always],
             },
         ],

@@ -1,4 +1,4 @@
-//! The call of a tool whose effects nothing tells of: its name with its first argument.
+//! Line for a tool with unknown effects: its name and its first argument.
 
 use super::{CallEffects, ConsequenceLines, foreign};
 use crate::{Piece, binary};
@@ -6,7 +6,7 @@ use ironcurtain_visible as visible;
 use serde_json::Value;
 
 impl<'a> CallEffects<'a> {
-    /// "run_script with script: ...": the tool, and the first argument that is given.
+    /// Returns "run_script with script: ...": the tool and its first argument.
     pub(super) fn called(&self, drawn: &mut ConsequenceLines<'a>) -> Vec<Piece> {
         let mut object = vec![foreign(self.call.tool())];
         let given = |(_, value): &(&String, &Value)| !value.is_null();
@@ -25,7 +25,7 @@ impl<'a> CallEffects<'a> {
     }
 }
 
-/// A value as it is shown: a text as it is, anything else as JSON, binary content described.
+/// Returns a value as it is shown: text as is, anything else as JSON, binary content described.
 pub(crate) fn text_of(value: &Value) -> String {
     match &*binary::without_binaries(value) {
         Value::String(text) => visible::lines(text),

@@ -1,11 +1,11 @@
-//! The line of a request that is no tool call and names no file: what it asks of its server.
+//! Line for a request that is neither a tool call nor about a file.
 
 use super::{CallEffects, ConsequenceLines, foreign};
 use crate::{Consequence, Piece};
 use ironcurtain_policy::{JudgedRequest, Resource, Role, Verb};
 
 impl<'a> CallEffects<'a> {
-    /// The line of such a request; nothing for a call of a tool, or a request that names a file.
+    /// Adds the line for such a request; nothing for a tool call or a request about a file.
     pub(super) fn request(&self, drawn: &mut ConsequenceLines<'a>) {
         let Some(request) = self.call.request() else { return };
         let mut text = |role: Role| {

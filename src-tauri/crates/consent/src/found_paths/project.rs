@@ -1,14 +1,14 @@
-//! The project around a path: the folder of the repository that it lies in.
+//! Project of a path: the folder of the repository around it.
 //!
 //! - Blocking, and true for the moment it was found.
 
 use ironcurtain_paths::CanonicalPath;
 
-/// The names by which version control marks the folder of a repository.
+/// Names that mark the folder of a repository.
 const MARKS: [&str; 3] = [".git", ".jj", ".hg"];
 
-/// The project around all of these paths: the nearest folder that is or holds each of them and that version control marks.
-/// Nothing, where one lies in none or in another one.
+/// Returns the project around all paths: the nearest marked folder that is or contains each of them. `None` if a path
+/// is in no project or in a different one.
 #[must_use]
 pub fn project_around<'a>(mut paths: impl Iterator<Item = &'a CanonicalPath>) -> Option<CanonicalPath> {
     let first = nearest(paths.next()?)?;
@@ -39,7 +39,7 @@ mod tests {
         for (project, mark) in [("app", ".git"), ("app/vendor/lib", ".hg"), ("other", ".jj")] {
             std::fs::create_dir_all(base.join(project).join(mark)).unwrap();
         }
-        // A worktree has a file there.
+        // In a worktree, `.git` is a file.
         std::fs::create_dir(base.join("tree")).unwrap();
         std::fs::write(base.join("tree/.git"), "gitdir: /x").unwrap();
         let around = |names: &[&str]| {

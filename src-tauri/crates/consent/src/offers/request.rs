@@ -1,14 +1,14 @@
-//! The offer of a request that is no tool call for longer than once. Pure.
+//! Offer of a request other than a tool call for longer than once. Pure.
 
 use super::STANDING;
 use crate::{Offer, Reach};
 use ironcurtain_policy::{JudgedRequest, Role, ToolUse};
 use ironcurtain_visible as visible;
 
-/// The longest value within a label, in characters. The line of the question has more of it.
+/// Maximum length of a value within a label, in characters. The question's line has more of it.
 const LONGEST: usize = 200;
 
-/// The offer to let `client` go on with a request for what it is bound to at `server`.
+/// Returns the offer to let `client` repeat a request with its fixed values at `server`.
 pub(super) fn request_offer(client: &str, server: &str, (request, tool): (JudgedRequest, &ToolUse)) -> Offer {
     let value = |role: Role| {
         let bound = tool.values().iter().find(|bound| bound.role == role)?;

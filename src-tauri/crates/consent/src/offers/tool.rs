@@ -1,4 +1,4 @@
-//! The offer of a tool for longer than a call. Pure.
+//! Offer of a tool for longer than one call. Pure.
 
 use super::request::request_offer;
 use super::{STANDING, joined};
@@ -6,16 +6,16 @@ use crate::{Lifetime, Offer, Reach};
 use ironcurtain_policy::{JudgedRequest, Role, ToolUse, Verb, words};
 use ironcurtain_visible as visible;
 
-/// Words in the name of a tool that runs what it is given.
+/// Words in the names of tools that run what they are given.
 const RUNS: [&str; 13] = [
     "run", "exec", "execute", "eval", "evaluate", "shell", "bash", "sh", "command", "cmd", "script", "spawn",
     "launch",
 ];
 
-/// The longest value within a label, in characters. The line of the question has more of it.
+/// Maximum length of a value within a label, in characters. The question's line has more of it.
 const LONGEST: usize = 200;
 
-/// The offer to let `client` go on using a tool of `server` with the values that it is bound to. `runs` says that the tool runs
+/// Returns the offer to let `client` keep using a tool of `server` with fixed values. `runs` marks a tool that runs
 /// what it is given.
 pub(crate) fn tool_offer(client: &str, server: &str, tool: &ToolUse, runs: bool) -> Offer {
     if let Some(request) = JudgedRequest::parse(tool.tool()) {
@@ -28,14 +28,13 @@ pub(crate) fn tool_offer(client: &str, server: &str, tool: &ToolUse, runs: bool)
             (exactly.clone(), format!("repeat {exactly}"))
         }
         (Some(text), _) => (text.clone(), format!("send {text}, with {name}")),
-        (None, Some(values)) => (
-            format!("any use of {name} {values}"),
-            format!("use {name} {values}, whatever else the call says"),
-        ),
+        (None, Some(values)) => {
+            (format!("any use of {name} {values}"), format!("use {name} {values}, with any other arguments"))
+        }
         (None, None) if runs => {
             (format!("any use of {name} (any command)"), format!("run any command with {name}"))
         }
-        (None, None) => (format!("any use of {name}"), format!("use {name}, whatever the call says")),
+        (None, None) => (format!("any use of {name}"), format!("use {name} with any arguments")),
     };
     let may_be = |lifetime: &Lifetime| may_last(tool, *lifetime) && !(runs && *lifetime == Lifetime::Always);
     Offer {
@@ -46,13 +45,13 @@ pub(crate) fn tool_offer(client: &str, server: &str, tool: &ToolUse, runs: bool)
     }
 }
 
-/// The values that a use is bound to, in words.
+/// Returns the fixed values, in words.
 fn values(tool: &ToolUse) -> Option<String> {
     let show = |text: &str| visible::quoted(&visible::line(&visible::ends(text, LONGEST)));
     Some(tool.bounds(show)).filter(|bounds| !bounds.is_empty())
 }
 
-/// "this exact text to x, any number of times", where nothing is bound but a text and who it goes to.
+/// Returns "this exact text to x, any number of times" if only a text and its recipients are fixed.
 fn bound_text(tool: &ToolUse) -> Option<String> {
     let of = |role| tool.values().iter().filter(move |bound| bound.role == role);
     let only = of(Role::EmailAddress).count() + of(Role::EmailBody).count() == tool.values().len();
@@ -63,8 +62,8 @@ fn bound_text(tool: &ToolUse) -> Option<String> {
     Some(format!("this exact text{to}, any number of times"))
 }
 
-/// Returns `true` if a use of a tool may be allowed for so long. Of one that nobody has annotated, nobody knows what the
-/// same call does another day.
+/// Returns whether this tool can be granted for the given lifetime. An unannotated tool's behaviour is unknown, and
+/// may differ another day.
 pub fn may_last(tool: &ToolUse, lifetime: Lifetime) -> bool {
     match lifetime {
         Lifetime::Session => true,
@@ -73,7 +72,7 @@ pub fn may_last(tool: &ToolUse, lifetime: Lifetime) -> bool {
     }
 }
 
-/// Returns `true` if a tool may be allowed for good: it neither takes away, nor moves, nor runs what it is given.
+/// Returns whether a tool may be allowed for always: it neither deletes, moves, nor runs what it is given.
 fn may_stand(tool: &str) -> bool {
     let removes =
         matches!(Verb::of_tool(tool), Some(Verb::Delete | Verb::Forget | Verb::Move | Verb::Overwrite));
@@ -102,7 +101,7 @@ mod tests {
         let expected = Offer {
             reach: Reach::Tool,
             label: "any use of create_issue in provos/ironcurtain".into(),
-            sentence: "Claude Code may use create_issue in provos/ironcurtain, whatever else the call says, through the \
+            sentence: "Claude Code may use create_issue in provos/ironcurtain, with any other arguments, through the \
                 server github"
                 .into(),
             lifetimes: STANDING.to_vec(),
@@ -125,7 +124,7 @@ mod tests {
         let any = |runs| offer(&ToolUse::new("do".to_owned(), Vec::new()), runs);
         assert_eq!(
             any(false),
-            ("any use of do".into(), "c may use do, whatever the call says, through the server s".into())
+            ("any use of do".into(), "c may use do with any arguments, through the server s".into())
         );
         assert_eq!(
             any(true),

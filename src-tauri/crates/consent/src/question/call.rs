@@ -1,8 +1,8 @@
-//! From an escalated call to the question a person sees. Pure.
+//! Turns an escalated call into the question that the user sees. Pure.
 //!
-//! - Built from the call as it would be sent, secrets included: the person answers for what the person sees. Only the
+//! - Shows the call as it would be sent, secrets included, because the user answers for what is sent. Only the audit
 //!   record is redacted.
-//! - Nothing that is sent is left out. Binary content is told by its type, size and hash.
+//! - Leaves out nothing that is sent. Binary content is described by type, size and hash.
 
 use super::host_offer;
 use crate::comparison::FileComparison;
@@ -20,33 +20,33 @@ use ironcurtain_visible as visible;
 use serde_json::Value;
 use std::time::Duration;
 
-/// A question about a call, in its parts.
+/// Parts of a question about a call.
 #[derive(Debug)]
 pub struct CallQuestion<'a> {
     /// Question id.
     pub id: String,
-    /// Who asks, of which server.
+    /// The client that asks, and its server.
     pub principal: &'a Principal,
     /// The tool.
     pub tool: &'a str,
-    /// The judge's word.
+    /// The judge's decision.
     pub escalation: &'a Escalation,
-    /// The things that it is asked about, as they can be granted.
+    /// What needs approval, in the form in which it can be granted.
     pub grantable: &'a Grantable,
-    /// The things found at each of its paths.
+    /// What was found at each of its paths.
     pub found: &'a FoundPaths,
-    /// The file that it writes as it would become, where that can be told.
+    /// The file's content after the write, if it could be computed.
     pub compared: Option<&'a FileComparison>,
-    /// The scope of a no for the rest of the session.
+    /// Scope of a denial for the rest of the session.
     pub scope: &'a DenialScope,
-    /// The limits of what may be granted.
+    /// Limits on what may be granted.
     pub limits: GrantLimits<'a>,
-    /// The time for which the question waits.
+    /// Time until the question is denied.
     pub deadline: Duration,
 }
 
 impl CallQuestion<'_> {
-    /// The question, as the person sees it.
+    /// Builds the question.
     #[must_use]
     pub fn build(self) -> Question {
         let Grantable { requested, hosts, tool, .. } = self.grantable;
@@ -62,7 +62,7 @@ impl CallQuestion<'_> {
         offers.extend(tool.as_ref().map(|tool| tool_offer(&client.name, &server, tool, runs)));
         limit(&mut offers, self.principal);
         let arguments = self.escalation.call.transport_arguments();
-        // What is written elsewhere than to a file is told as any other argument is.
+        // Content that does not go to a file is shown like any other argument.
         let writes = self.escalation.call.values(Role::WritePath).next().is_some();
         let compared = self.compared.map(|compared| &compared.outcome);
         let preview = if writes { preview(arguments, compared) } else { None };
@@ -73,7 +73,7 @@ impl CallQuestion<'_> {
             amount: preview.as_ref().map(|preview| preview.amount.clone()),
             home: self.limits.home,
         });
-        // What is no path is allowed with the call, and says what it does.
+        // Anything that is not a path is allowed only with its call, so the sentence says what the call does.
         if (plants || requested.is_empty() || requested.len() != values.len())
             && let Some(whole) = offers.first_mut()
         {
@@ -87,7 +87,7 @@ impl CallQuestion<'_> {
             && requested.iter().all(|asked| matches!(asked.target, PathKind::File { .. }))
             && drawn.lines.iter().all(|line| matches!(line.verb, Verb::Read | Verb::Change));
         let mut also: Vec<String> = plants.then(|| beyond::PLANTS.to_owned()).into_iter().collect();
-        // Without a sandbox everything is open as it is, or nothing is.
+        // Without a sandbox, no folder is opened for the server.
         if self.principal.sandboxed {
             also.extend(opened_beside(requested, self.limits.home));
         }
@@ -117,12 +117,12 @@ impl CallQuestion<'_> {
     }
 }
 
-/// An argument by its name, in full.
+/// Returns an argument with its name, in full.
 fn shown((name, value): (&String, &Value)) -> (String, String) {
     (visible::line(name), text_of(value))
 }
 
-/// The arguments that neither a line nor the preview tells; those with a meaning first.
+/// Returns the arguments that neither a line nor the preview shows; those with a role first.
 fn beside(
     drawn: &ConsequenceLines<'_>,
     preview: Option<&Previewed>,
@@ -132,7 +132,7 @@ fn beside(
         drawn.arguments.contains(&name) || preview.is_some_and(|preview| preview.argument == name)
     };
     let means = |name: &str| call.given().iter().any(|given| **call.argument(given) == *name);
-    // Of a known tool an argument that is null is one that is not given.
+    // For a known tool, a null argument means that it is not given.
     let says_something = |value: &Value| call.is_unannotated() || !value.is_null();
     let arguments = call.transport_arguments().iter();
     let mut left: Vec<(&String, &Value)> =

@@ -1,4 +1,5 @@
-//! Hosts: the question about one that a server wants to reach by itself, and the offer of those that a call names. Pure.
+//! Questions about a host that a server wants to reach on its own, and the offer of the hosts that a call names.
+//! Pure.
 
 use crate::offers::{STANDING, joined, limit};
 use crate::principal::{Principal, shown_client};
@@ -7,24 +8,24 @@ use ironcurtain_egress::HostPort;
 use ironcurtain_visible as visible;
 use std::time::Duration;
 
-/// The rule's name in questions about a host, which no rule of the policy asks.
+/// Rule name of questions about a host, which no policy rule asks.
 pub const RULE: &str = "network.askUnknown";
 
-/// A question about a host, in its parts.
+/// Parts of a question about a host.
 #[derive(Debug)]
 pub struct HostQuestion<'a> {
-    /// Question id.
+    /// Id of the question.
     pub id: String,
-    /// The server that wants to reach it, on behalf of whom.
+    /// The server that wants to reach the host, and its client.
     pub principal: &'a Principal,
-    /// The host and port that the server wants to reach.
+    /// Host and port to reach.
     pub target: &'a HostPort,
-    /// The time for which the question waits.
+    /// Time until the question is denied.
     pub deadline: Duration,
 }
 
 impl HostQuestion<'_> {
-    /// The question, as the person sees it.
+    /// Builds the question.
     #[must_use]
     pub fn build(self) -> Question {
         let client = shown_client(&self.principal.client_view());
@@ -40,7 +41,7 @@ impl HostQuestion<'_> {
             id: self.id,
             session: self.principal.session.clone(),
             server_command: visible::line(&self.principal.server_command),
-            // A server without a sandbox has no proxy that could ask.
+            // Only a sandboxed server has a proxy, which asks.
             sandboxed: true,
             remote: false,
             tool: None,
@@ -49,7 +50,7 @@ impl HostQuestion<'_> {
             also: Vec::new(),
             denial: format!("reaching {target}"),
             rule: RULE.to_owned(),
-            reason: format!("the host is not on the list of the server {server}"),
+            reason: format!("this host is not yet allowed for the server {server}"),
             arguments: Vec::new(),
             preview: None,
             offers,
@@ -62,7 +63,7 @@ impl HostQuestion<'_> {
     }
 }
 
-/// The offer to let `server` reach hosts for longer than a call; none where there is no host.
+/// Returns the offer to let `server` reach hosts for longer than one call, or `None` without hosts.
 #[must_use]
 pub fn standing(client: &str, server: &str, hosts: &[HostPort]) -> Option<Offer> {
     let mut names: Vec<String> = hosts.iter().map(|host| visible::line(&host.to_string())).collect();
@@ -117,12 +118,12 @@ mod tests {
             denial: "reaching xn--bcher-kva.example:443".into(),
             fits_a_batch: false,
             rule: "network.askUnknown".into(),
-            reason: "the host is not on the list of the server fetch".into(),
+            reason: "this host is not yet allowed for the server fetch".into(),
             offers: vec![Offer {
                 reach: Reach::Host,
                 label: "this host and port".into(),
                 sentence: "claude may reach xn--bcher-kva.example:443 through the server fetch".into(),
-                // Nothing shows which program its client is.
+                // Its client's program is unknown.
                 lifetimes: vec![Lifetime::Once, Lifetime::Session],
             }],
             ..question("q")

@@ -1,4 +1,4 @@
-//! A server's request for the client's model, as a question. Pure.
+//! Question about a server's request for the client's model. Pure.
 
 use crate::principal::{Principal, shown_client};
 use crate::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb, binary};
@@ -6,24 +6,24 @@ use ironcurtain_visible as visible;
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// The rule's name in questions about sampling, which no rule of the policy asks.
+/// Rule name of questions about sampling, which no policy rule asks.
 pub const RULE: &str = "sampling";
 
-/// A question about a request for the client's model, in its parts.
+/// Parts of a question about a request for the client's model.
 #[derive(Debug)]
 pub struct SamplingQuestion<'a> {
     /// Question id.
     pub id: String,
-    /// The server that asks, and whose model.
+    /// The server that asks, and the client whose model it asks for.
     pub principal: &'a Principal,
-    /// The request's parameters.
+    /// Parameters of the request.
     pub params: &'a Map<String, Value>,
-    /// The time for which the question waits.
+    /// Time until the question is denied.
     pub deadline: Duration,
 }
 
 impl SamplingQuestion<'_> {
-    /// The question, as the person sees it: with the whole text that would go to the model.
+    /// Builds the question, with the whole text that would go to the model.
     #[must_use]
     pub fn build(self) -> Question {
         let client = shown_client(&self.principal.client_view());
@@ -33,10 +33,7 @@ impl SamplingQuestion<'_> {
         let offer = Offer {
             reach: Reach::Request,
             label: "this request".to_owned(),
-            sentence: format!(
-                "{} may have its model answer this, and the server {server} gets the answer",
-                client.name
-            ),
+            sentence: format!("{} may have its model answer this for the server {server}", client.name),
             lifetimes: vec![Lifetime::Once],
         };
         Question {
@@ -51,10 +48,10 @@ impl SamplingQuestion<'_> {
                 vec![Piece::Ours("the server "), Piece::Foreign(server.clone())],
             )],
             with: Vec::new(),
-            also: vec!["The server wrote the text, and gets what the model answers.".to_owned()],
+            also: vec!["The server wrote this text and receives the model's answer.".to_owned()],
             denial: "sampling/createMessage".to_owned(),
             rule: RULE.to_owned(),
-            reason: format!("the server {server} asks for it by itself"),
+            reason: format!("the server {server} asks for this on its own"),
             preview: Some(Preview::Content(text.join("\n"))),
             arguments,
             offers: vec![offer],
@@ -67,7 +64,7 @@ impl SamplingQuestion<'_> {
     }
 }
 
-/// Everything that goes to the model, and by whose voice; then what else the request says.
+/// Returns everything that goes to the model with its role, then the request's other parameters.
 fn said(params: &Map<String, Value>) -> Vec<(String, String)> {
     let mut all = Vec::new();
     if let Some(Value::String(system)) = params.get("systemPrompt") {
@@ -85,7 +82,7 @@ fn said(params: &Map<String, Value>) -> Vec<(String, String)> {
     all
 }
 
-/// The text of a block; of a picture or a sound its claimed type, size and hash.
+/// Returns a block's text; for a picture or audio its claimed type, size and hash.
 fn block_text(block: &Value) -> String {
     let text = |field: &str| block.get(field).and_then(Value::as_str);
     match (text("type"), text("text"), text("data")) {

@@ -1,4 +1,4 @@
-//! A folder that an agent works in, or a file that it works with, proposed to the person at the beginning of its session. Pure.
+//! Questions at the start of a session about a folder that the agent works in, or a file that it works with. Pure.
 
 use crate::offers::{limit, tilde};
 use crate::principal::{Principal, shown_client};
@@ -8,68 +8,68 @@ use ironcurtain_policy::GrantKind;
 use ironcurtain_visible as visible;
 use std::time::Duration;
 
-/// The rule's name in questions about a workspace, which no rule of the policy asks.
+/// Rule name of questions about a workspace, which no policy rule asks.
 pub const RULE: &str = "workspace";
 
-/// The reason that a path is taken for one that an agent works with.
+/// Reason to believe that an agent works with a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkspaceSource {
-    /// The kernel tells that the client was started in this project.
+    /// The kernel reports that the client was started in this project.
     StartedIn,
-    /// The client names it, and was started in it as the kernel tells.
+    /// The client names it, and the kernel reports that the client was started there.
     NamedAndStartedIn,
-    /// The client names it, and nothing else says so.
+    /// Only the client names it.
     Named,
     /// The server's entry names it.
     Entry,
 }
 
 impl WorkspaceSource {
-    /// The reason, in words.
+    /// Returns the reason, in words.
     fn why(self) -> &'static str {
         match self {
             Self::StartedIn => "the agent was started in this project",
-            Self::NamedAndStartedIn => "the agent says that it works in this folder, and was started there",
-            Self::Named => "the agent says that it works in this folder; nothing else says so",
-            Self::Entry => "the server is set up to work with this; it is shown it only if you say so",
+            Self::NamedAndStartedIn => "the agent says it works in this folder, and was started there",
+            Self::Named => "the agent says it works in this folder; IronCurtain cannot confirm it",
+            Self::Entry => "the server is configured to use this, but cannot see it unless you allow it",
         }
     }
 
-    /// The summary of the question's entry in the record.
+    /// Returns the summary for the question's audit record.
     #[must_use]
     pub fn on_record(self) -> &'static str {
         match self {
             Self::StartedIn | Self::NamedAndStartedIn | Self::Named => {
-                "a folder that the agent works in was proposed to the person"
+                "the user was asked about a folder that the agent works in"
             }
-            Self::Entry => "what the server's entry names was proposed to the person",
+            Self::Entry => "the user was asked about a path in the server's entry",
         }
     }
 }
 
-/// A question about a workspace, in its parts.
+/// Parts of a question about a workspace.
 #[derive(Debug)]
 pub struct WorkspaceQuestion<'a> {
     /// Question id.
     pub id: String,
-    /// Who works there, with which server.
+    /// The client that works there, and its server.
     pub principal: &'a Principal,
     /// The folder or file.
     pub path: &'a CanonicalPath,
-    /// Its kind: of a folder, all below it is meant.
+    /// Kind of the path; a folder includes everything below it.
     pub kind: GrantKind,
-    /// The person's home.
+    /// The user's home directory.
     pub home: &'a CanonicalPath,
-    /// The reason that it is taken for that.
+    /// Reason for the question.
     pub source: WorkspaceSource,
-    /// The reaches that the person may choose among: of work in a project.
+    /// Reaches that the user may choose from, among those for a project.
     pub offered: &'a [Reach],
-    /// The time for which the question waits.
+    /// Time until the question is denied.
     pub deadline: Duration,
 }
 
 impl WorkspaceQuestion<'_> {
-    /// The question, as the person sees it.
+    /// Builds the question.
     #[must_use]
     pub fn build(self) -> Question {
         let client = shown_client(&self.principal.client_view());
@@ -88,8 +88,8 @@ impl WorkspaceQuestion<'_> {
         let all = [(Reach::ProjectToRead, "read"), (Reach::ProjectToChange, "read and write")];
         let offered = all.into_iter().filter(|(reach, _)| self.offered.contains(reach));
         let is_only_said = self.source == WorkspaceSource::Named;
-        let only_said = "Only the agent itself says so: say no unless you have opened this folder in it.";
-        let remembered = "A no is remembered, and listed with the grants; you can take it back there.";
+        let only_said = "Only the agent says so. Deny unless you opened this folder in it.";
+        let remembered = "If you deny, you are not asked again. You can undo it in the list of permissions.";
         let mut offers: Vec<Offer> = offered.map(offer).collect();
         limit(&mut offers, self.principal);
         Question {
@@ -99,9 +99,9 @@ impl WorkspaceQuestion<'_> {
             sandboxed: self.principal.sandboxed,
             remote: self.principal.remote,
             tool: None,
-            denial: format!("the proposal of {path}"),
+            denial: format!("working in {path}"),
             consequences: vec![Consequence {
-                note: is_only_said.then(|| "by the agent's own word".to_owned()),
+                note: is_only_said.then(|| "unverified, only the agent says so".to_owned()),
                 ..Consequence::new(Verb::WorkIn, vec![Piece::Path(self.path.as_str().to_owned())])
             }],
             with: Vec::new(),

@@ -1,4 +1,4 @@
-//! The scope of a no for the rest of a session: a tool, and the places that it is denied at.
+//! Scope of a denial for the rest of a session: a tool, and the places where it is denied.
 
 use super::super::grantable::{RequestedAccess, folders};
 use super::super::offers::joined;
@@ -8,30 +8,30 @@ use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{ApprovalSubject, PendingApproval};
 use ironcurtain_visible as visible;
 
-/// The longest text of a place that is shown.
+/// Maximum length of a place as shown.
 const LONGEST_PLACE: usize = 200;
 
-/// The tool and the places that a question is about, as far as a no can hold for more than its call.
+/// The tool and the places of a question, as far as a denial can hold beyond its call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DenialScope {
-    /// The tool; nothing where the server asks by itself.
+    /// The tool, or `None` if the server asks on its own.
     pub(super) tool: Option<String>,
     pub(super) at: Vec<DeniedPlace>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum DeniedPlace {
-    /// Everything in a folder, or a file.
+    /// A file, or everything in a folder.
     Below(CanonicalPath),
-    /// An address or a name.
+    /// A URL, host or name.
     Text(String),
-    /// Calls that name no place.
+    /// Calls without a place.
     Call,
 }
 
 impl DenialScope {
-    /// The scope of a call that is asked about: its tool, at the folder of each path. A folder that is `too_wide` is none, so
-    /// that the path stands for itself.
+    /// Returns the scope of a call that requires approval: its tool, in the folder of each path. If that folder is
+    /// `too_wide`, the path itself is used.
     #[must_use]
     pub fn of_call(
         tool: &str,
@@ -54,19 +54,19 @@ impl DenialScope {
         Self { tool: Some(tool.to_owned()), at }
     }
 
-    /// The scope of a host that a server wants to reach by itself.
+    /// Returns the scope for a host that a server wants to reach.
     #[must_use]
     pub fn of_host(target: &HostPort) -> Self {
         Self { tool: None, at: vec![DeniedPlace::Text(target.to_string())] }
     }
 
-    /// The scope of a request that a server makes of its client.
+    /// Returns the scope for a server's request to its client.
     #[must_use]
     pub fn of_request(method: &str) -> Self {
         Self { tool: Some(method.to_owned()), at: vec![DeniedPlace::Call] }
     }
 
-    /// Its tool and its places, for people.
+    /// Returns the tool and its places in words for the user.
     #[must_use]
     pub fn words(&self, home: &CanonicalPath) -> String {
         let place = |place: &DeniedPlace| match place {
@@ -85,7 +85,7 @@ impl DenialScope {
         }
     }
 
-    /// True if a no to this is one to that: the same tool, for anything that this names.
+    /// Returns whether a denial of this covers the other: the same tool, at one of these places.
     pub(super) fn covers(&self, other: &Self) -> bool {
         let is_denied = |place: &DeniedPlace| self.at.iter().any(|denied| denied.covers(place));
         self.tool == other.tool && other.at.iter().any(is_denied)

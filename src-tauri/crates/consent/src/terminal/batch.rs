@@ -1,21 +1,21 @@
 //! Several calls of one agent, allowed together on a terminal.
 //!
-//! - INVARIANT: a yes is for the calls that were shown, all of them whole and to the last line, each of them once. What came
-//!   meanwhile is asked about by itself; what is over by then is not allowed.
-//! - Each question has its own answer: it is judged and put on record as if it had been answered alone.
+//! - INVARIANT: the approval covers each call once, and only calls that were shown in full, to the last line. A
+//!   question that arrives meanwhile is asked separately; one that ends meanwhile is not allowed.
+//! - Each question gets its own answer, judged and recorded as if it had been answered alone.
 
 use super::inbox::Inbox;
 use super::tty::{Instead, Size, Tty};
 use super::{Answer, Lifetime, PROMPT, Question, Slot, leaf_through, rows};
 
-/// A yes to the first offer of a question, which is its call alone.
+/// Approval of a question's first offer, which is its call alone.
 const ONCE: Answer = Answer::Allow { offer: 0, lifetime: Lifetime::Once };
 
-/// The calls of one agent that wait, the one that is drawn first.
+/// Pending calls of one agent, the one on the screen first.
 pub(super) struct Batch(Vec<Question>);
 
 impl Batch {
-    /// The calls that wait together with this one; nothing where it is alone.
+    /// Returns the calls that can be allowed together with this one, or `None` if there are none.
     pub(super) fn around(question: &Question, inbox: &Inbox) -> Option<Self> {
         let mut batch = vec![question.clone()];
         for other in inbox.waiting(|other| other.joins(std::iter::once(question))) {
@@ -26,16 +26,19 @@ impl Batch {
         (batch.len() > 1).then_some(Self(batch))
     }
 
-    /// The line that tells of it.
+    /// Returns the line that announces the batch.
     pub(super) fn hint(&self, width: usize) -> Vec<String> {
         let more = self.0.len() - 1;
         rows::wrapped(
-            &format!("{more} more of this agent wait. Type b to see all {} together.", more + 1),
+            &format!(
+                "{more} more questions of this agent are pending. Type b to see all {} together.",
+                more + 1
+            ),
             width,
         )
     }
 
-    /// Shows all of them, and gives the answer to the first where all were allowed.
+    /// Shows all calls. Returns the answer to the first one if the user allowed all of them.
     pub(super) fn answered(
         &self,
         size: Size,

@@ -1,6 +1,6 @@
-//! The questions that wait for the terminal, and what becomes of them while they do.
+//! Questions that wait for the terminal.
 //!
-//! - One that is over is dropped at once, with all it holds, whether it was drawn or not.
+//! - A question that ends is dropped at once with everything it holds, drawn or not.
 
 use super::super::{Question, Slot, Withdrawn};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -10,43 +10,43 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The end that puts questions in.
+/// Sending end.
 #[derive(Debug)]
 pub(super) struct Outbox {
     waiting: Arc<Mutex<Waiting>>,
-    /// Wakes the other end; its end ends the other.
+    /// Wakes the receiving end; closing it stops that end.
     wakes: UnixStream,
 }
 
-/// The end that takes them out, one at a time.
+/// Receiving end, which takes questions one at a time.
 #[derive(Debug)]
 pub(super) struct Inbox {
     waiting: Arc<Mutex<Waiting>>,
     woken: UnixStream,
 }
 
-/// The next thing for the terminal.
+/// Next item for the terminal.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// A question that waits for its answer.
+    /// A question that needs an answer.
     Question(Box<Question>, Slot),
-    /// Something that needs none.
+    /// A message that needs no answer.
     Notice(String),
 }
 
-/// The most notices that are kept while a question stands there.
+/// Maximum number of notices kept while a question is on the screen.
 const MOST_NOTICES: usize = 10;
 
 #[derive(Debug, Default)]
 struct Waiting {
     notices: VecDeque<String>,
     queue: VecDeque<(Question, Slot)>,
-    /// The one that is drawn, and why it is over.
+    /// Id of the question on the screen, and why it ended, if it has.
     drawn: Option<(String, Option<Withdrawn>)>,
     closed: bool,
 }
 
-/// Both ends.
+/// Creates both ends.
 pub(super) fn boxes() -> io::Result<(Outbox, Inbox)> {
     let (wakes, woken) = UnixStream::pair()?;
     wakes.set_nonblocking(true)?;
@@ -61,7 +61,7 @@ impl Outbox {
         self.wake();
     }
 
-    /// Tells something when no question stands there.
+    /// Queues a message to show when no question is on the screen.
     pub(super) fn tell(&self, notice: &str) {
         let mut waiting = lock(&self.waiting);
         if waiting.notices.len() == MOST_NOTICES {
@@ -84,7 +84,7 @@ impl Outbox {
     }
 
     fn wake(&self) {
-        // Full means that it is awake.
+        // A full socket means that it is already awake.
         let _ = (&self.wakes).write(&[0]);
     }
 }
@@ -98,7 +98,7 @@ impl Drop for Outbox {
 }
 
 impl Inbox {
-    /// Waits for a notice, or the next question that is not over; none when nobody asks any more.
+    /// Waits for a message or the next open question. Returns `None` when the sending end is closed.
     pub(super) fn next(&self) -> Option<Next> {
         loop {
             self.drain();
@@ -117,12 +117,12 @@ impl Inbox {
                 }
             }
             drop(waiting);
-            // Whatever it says, it is looked again.
+            // The loop checks again, whatever `poll` returns.
             let _ = poll(&mut [PollFd::new(&self.woken, PollFlags::IN)], None);
         }
     }
 
-    /// Those that wait behind the one that is drawn, as far as they are meant; whoever answers them together works on each.
+    /// Returns the matching questions behind the one on the screen, and restarts their deadlines.
     pub(super) fn waiting(&self, is_meant: impl Fn(&Question) -> bool) -> Vec<Question> {
         let waiting = lock(&self.waiting);
         let meant = waiting.queue.iter().filter(|(question, slot)| !slot.is_over() && is_meant(question));
@@ -134,21 +134,21 @@ impl Inbox {
             .collect()
     }
 
-    /// Takes one that waits, unless it is over.
+    /// Takes a pending question's slot, unless the question has ended.
     pub(super) fn take(&self, id: &str) -> Option<Slot> {
         let mut waiting = lock(&self.waiting);
         let at = waiting.queue.iter().position(|(question, _)| question.id == id)?;
         waiting.queue.remove(at).map(|(_, slot)| slot)
     }
 
-    /// True if the question that is drawn is over; what woke us for it is forgotten.
+    /// Returns whether the question on the screen has ended, and clears the wake-up for it.
     pub(super) fn is_over(&self) -> bool {
         self.drain();
         let waiting = lock(&self.waiting);
         waiting.closed || waiting.drawn.as_ref().is_some_and(|(_, over)| over.is_some())
     }
 
-    /// Why the question that is drawn is over.
+    /// Returns why the question on the screen has ended.
     pub(super) fn why_over(&self) -> Withdrawn {
         let drawn = lock(&self.waiting).drawn.clone();
         drawn.and_then(|(_, over)| over).unwrap_or(Withdrawn::SessionEnded)

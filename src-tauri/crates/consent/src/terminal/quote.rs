@@ -1,19 +1,19 @@
-//! Text that is not ours on a terminal: behind a mark, and never more columns than there are.
+//! Foreign text on a terminal: cut or split to a number of columns.
 //!
-//! - INVARIANT: no line is wider than it is told to be, by a measure that no terminal exceeds: one column for what is
-//!   ASCII, two for every other character. A narrower one only leaves columns free.
+//! - INVARIANT: no line exceeds its width, counting one column for ASCII and two for any other character. No terminal
+//!   uses more; one that uses less leaves columns empty.
 
 use ironcurtain_visible as visible;
 
-/// The mark of something left out.
+/// Mark for omitted text.
 const CUT: char = '\u{2026}';
 
-/// Text on one line, its line feeds and its [`visible::spaces`] written out, and letters that would turn the order of others.
+/// Returns the text on one line, with line feeds, runs of spaces and reordering letters escaped.
 pub(super) fn line(text: &str) -> String {
     visible::path(text)
 }
 
-/// The beginning of a line, and how many characters were left out.
+/// Returns the beginning of a line and the number of omitted characters.
 pub(super) fn head(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
@@ -24,7 +24,7 @@ pub(super) fn head(text: &str, width: usize) -> String {
     kept
 }
 
-/// The beginning and the end of a path, and how many characters were left out between: its last names say most of it.
+/// Returns the beginning and the end of a path, with the number of characters omitted between. Its end says most.
 pub(super) fn ends(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
@@ -37,14 +37,14 @@ pub(super) fn ends(text: &str, width: usize) -> String {
     format!("{head}{}{tail}", left_out(head.chars().count() + tail.chars().count()))
 }
 
-/// All of it, in pieces that are not wider than this; an empty line is one piece.
+/// Splits a text into pieces of at most `width` columns; an empty line is one piece.
 pub fn pieces(text: &str, width: usize) -> Vec<String> {
     let text = text.replace('\t', "    ");
     let mut all = Vec::new();
     for line in visible::lines(&text).split('\n') {
         let mut rest = line;
         loop {
-            // Something at least, so that it ends.
+            // At least one character, so that the loop ends.
             let piece = Some(taken(rest.chars(), width)).filter(|piece| !piece.is_empty());
             let piece = piece.unwrap_or_else(|| rest.chars().take(1).collect());
             rest = rest.get(piece.len()..).unwrap_or_default();
@@ -57,7 +57,7 @@ pub fn pieces(text: &str, width: usize) -> Vec<String> {
     all
 }
 
-/// The greatest width of a text.
+/// Returns the maximum width of a text.
 pub(super) fn columns(text: &str) -> usize {
     text.chars().map(width_of).sum()
 }
@@ -87,7 +87,7 @@ mod tests {
         let path = format!("/home/u/{}/secret.txt", "x".repeat(100));
         assert_eq!(ends(&path, 40), "/home/u/\u{2026}(93 more)\u{2026}xxxxxxx/secret.txt");
         assert_eq!(line("a\n1  Allow"), "a\\u{a}1\\u{20}×2Allow");
-        // A terminal has no way to keep it in its place; the dialog has, and is given the letters.
+        // A terminal cannot isolate directions, so the letters are escaped; the dialog isolates them itself.
         assert_eq!(line("read /docs/\u{5d0}/x"), "read /docs/\\u{5d0}/x");
         assert_eq!(pieces("abcde\n\n\tf\u{202e}", 4), ["abcd", "e", "", "    ", "f\\u{", "202e", "}"]);
     }

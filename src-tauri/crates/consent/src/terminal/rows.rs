@@ -1,67 +1,65 @@
-//! A question as rows of a terminal: a label of ours, a mark, and the text that is not ours.
+//! Lays out a question as terminal rows: our label, a mark, and text from elsewhere.
 //!
-//! - INVARIANT: a line that has the mark after its label is the only kind with foreign text in it; every other line is
-//!   made of our own words and numbers. No line is wider than the terminal, so that it never goes on in the next.
-//! - What is sent is drawn in full, or the screen says that it is not: then its answers do not count.
-//! - Each label begins with a letter of ours: a terminal that turns lines by their first letter turns none of these.
+//! - INVARIANT: foreign text appears only on lines with the mark after the label; every other line holds our own
+//!   words and numbers. No line is wider than the terminal, so none wraps.
+//! - Everything that is sent is shown in full; otherwise the screen says so, and its answers do not count.
+//! - Each label begins with a Latin letter, so that a terminal that sets a line's direction by its first letter
+//!   reverses none.
 
 use super::quote::{columns, ends, head, line, pieces};
 use crate::{Consequence, Lifetime, Offer, Piece, Preview, Question};
 
-/// The narrowest terminal that a question is drawn on.
+/// Minimum terminal width for showing a question.
 pub(super) const NARROWEST: usize = 36;
 
-/// The widest label.
 const LABEL: usize = 10;
 
-/// The part of a question that is on the first screen; the rest is among the details.
+/// Limits for the first screen; the details show the rest.
 const MOST_LINES: usize = 12;
 const MOST_DEEDS: usize = 20;
-/// The number of lines one thing that would be done has at most.
+/// Maximum number of lines for one effect.
 const LINES_OF_A_DEED: usize = 4;
 const MOST_ARGUMENTS: usize = 12;
 const LINES_OF_AN_ARGUMENT: usize = 4;
 
-/// One row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Row {
     /// Our own words.
     Ours(String),
-    /// Text that is not ours.
+    /// Text from elsewhere, behind a label.
     Foreign(String, Text),
 }
 
-/// The part of a foreign text that is shown.
+/// How much of a foreign text is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Text {
     /// Its beginning.
     Head(String),
     /// Its beginning and its end.
     Ends(String),
-    /// In several lines, and of what is longer its beginning and its end.
+    /// Several lines; a longer text is cut in the middle.
     Several(String),
-    /// All of it, in as many lines as it takes.
+    /// All of it, on as many lines as needed.
     All(String),
-    /// So many lines of it at most.
+    /// At most this many lines.
     Lines(String, usize),
 }
 
-/// A screen of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Screen {
     pub(super) lines: Vec<String>,
-    /// All that is sent is on it.
+    /// Whether it shows everything that is sent.
     pub(super) is_whole: bool,
 }
 
-/// The first screen of a question. `was_read` says that the user has seen the details to their end.
+/// Returns the first screen of a question. `was_read` says that the user has seen the details to their end.
 pub(super) fn question(
     question: &Question,
     choices: &[(usize, &Offer, Lifetime)],
     width: usize,
     was_read: bool,
 ) -> Screen {
-    // First what is long, so that nothing stands between what is asked about and the answer.
+    // Long text comes first, so that nothing separates the effects from the answers.
     let mut rows = preview(question, MOST_LINES);
     rows.extend(who(question));
     rows.extend(how(question));
@@ -73,11 +71,11 @@ pub(super) fn question(
     let is_whole = question.with.len() <= MOST_ARGUMENTS
         && question.consequences.len() <= MOST_DEEDS
         && sent(question).iter().all(|row| !is_cut(row, width));
-    rows.extend(question.also.iter().map(|also| foreign("means also", also, Text::All)));
+    rows.extend(question.also.iter().map(|also| foreign("also", also, Text::All)));
     let mut last = None;
     for (n, (at, offer, lifetime)) in choices.iter().enumerate() {
         if last != Some(*at) {
-            rows.push(Row::Foreign("a yes:".to_owned(), Text::All(line(&offer.sentence))));
+            rows.push(Row::Foreign("if allowed".to_owned(), Text::All(line(&offer.sentence))));
             last = Some(*at);
         }
         let label = format!("answer {}", n + 1);
@@ -86,22 +84,22 @@ pub(super) fn question(
     let session = format!("denies {} until this session ends", question.denial);
     rows.push(foreign("answer s", &session, Text::All));
     rows.push(Row::Ours(
-        "Answer a denies this and all else that the agent has waiting. Answer p denies, and pauses the agent. Answer n with a \
-         text denies and tells it that."
+        "a denies this and the agent's other pending questions. p denies and pauses the agent. n with a text denies and sends \
+         the agent your text."
             .to_owned(),
     ));
     rows.extend(question.notice.iter().map(|notice| foreign("WARNING", notice, Text::All)));
     rows.extend(worst(question));
     let words = if is_whole || was_read {
-        "Type the number of an answer, or d for all of it; anything else denies."
+        "Type an answer's number to allow, or d for all details. Anything else denies."
     } else {
-        "NOT ALL OF IT IS SHOWN: type d and read to the end, then a number counts. Anything else denies."
+        "NOT ALL IS SHOWN: to allow, first type d and read to the end. Anything else denies."
     };
     rows.push(Row::Ours(words.to_owned()));
     Screen { lines: drawn(rows, width), is_whole }
 }
 
-/// The rows of the first screen that show what is sent.
+/// Returns the first screen's rows that show what is sent.
 fn sent(question: &Question) -> Vec<Row> {
     let mut rows = preview(question, MOST_LINES);
     rows.extend(deeds(question, MOST_DEEDS));
@@ -109,7 +107,7 @@ fn sent(question: &Question) -> Vec<Row> {
     rows
 }
 
-/// Returns whether a row shows less than all of its text.
+/// Returns whether a row cuts its text.
 fn is_cut(row: &Row, width: usize) -> bool {
     let room = room(width);
     match row {
@@ -120,16 +118,16 @@ fn is_cut(row: &Row, width: usize) -> bool {
     }
 }
 
-/// An argument, in at most so many lines.
+/// Returns the row for an argument, on at most `most` lines.
 fn with((name, value): &(String, String), most: usize) -> Row {
     Row::Foreign("with".to_owned(), Text::Lines(format!("{} = {value}", line(name)), most))
 }
 
-/// All that is known, nothing cut.
+/// Returns everything that is known, uncut.
 pub(super) fn details(question: &Question, width: usize) -> Vec<String> {
     let mut rows = deeds(question, usize::MAX);
-    rows.extend(question.also.iter().map(|also| foreign("means also", also, Text::All)));
-    rows.extend(question.offers.iter().map(|offer| foreign("a yes:", &offer.sentence, Text::All)));
+    rows.extend(question.also.iter().map(|also| foreign("also", also, Text::All)));
+    rows.extend(question.offers.iter().map(|offer| foreign("if allowed", &offer.sentence, Text::All)));
     rows.extend(who(question));
     rows.extend(how(question));
     rows.push(foreign("command", &question.server_command, Text::All));
@@ -146,7 +144,7 @@ pub(super) fn details(question: &Question, width: usize) -> Vec<String> {
     drawn(whole(rows), width)
 }
 
-/// Several questions of one agent, all that each of them would do and say, and what a yes for once means. Nothing is cut.
+/// Returns several questions of one agent in full, each with the effect of allowing it once.
 pub(super) fn batch(questions: &[Question], width: usize) -> Vec<String> {
     let mut rows: Vec<Row> = questions.first().map(who).unwrap_or_default();
     for (n, question) in questions.iter().enumerate() {
@@ -155,13 +153,13 @@ pub(super) fn batch(questions: &[Question], width: usize) -> Vec<String> {
         rows.extend(deeds(question, usize::MAX));
         rows.extend(question.with.iter().map(|argument| with(argument, usize::MAX)));
         rows.extend(preview(question, usize::MAX));
-        rows.extend(question.also.iter().map(|also| foreign("means also", also, Text::All)));
-        rows.extend(question.offers.first().map(|offer| foreign("a yes once", &offer.sentence, Text::All)));
+        rows.extend(question.also.iter().map(|also| foreign("also", also, Text::All)));
+        rows.extend(question.offers.first().map(|offer| foreign("if allowed", &offer.sentence, Text::All)));
     }
     drawn(whole(rows), width)
 }
 
-/// The same rows with nothing cut.
+/// Returns the same rows uncut.
 fn whole(rows: Vec<Row>) -> Vec<Row> {
     let whole = |row| match row {
         Row::Foreign(label, Text::Head(text) | Text::Ends(text) | Text::Several(text)) => {
@@ -172,18 +170,18 @@ fn whole(rows: Vec<Row>) -> Vec<Row> {
     rows.into_iter().map(whole).collect()
 }
 
-/// Everything that the call would do, the worst first.
+/// Returns all effects of the call, the worst first.
 fn deeds(question: &Question, most: usize) -> Vec<Row> {
     let worst = question.consequences.iter().take(1);
     let mut rows: Vec<Row> = worst
         .map(|worst| Row::Ours(format!("A program wants to {}:", worst.verb.word().to_uppercase())))
         .collect();
     rows.extend(question.consequences.iter().take(most).flat_map(deed));
-    rows.extend(left_out(question.consequences.len(), most, "things that it would do"));
+    rows.extend(left_out(question.consequences.len(), most, "effects"));
     rows
 }
 
-/// The worst of several things once more, beside the answer: what stands above may have left the screen.
+/// Repeats the worst of several effects next to the answers, because the first mention may have scrolled away.
 fn worst(question: &Question) -> Vec<Row> {
     match question.consequences.as_slice() {
         [worst, _, ..] => {
@@ -210,12 +208,12 @@ fn deed(deed: &Consequence) -> Vec<Row> {
     rows.extend(deed.asked_for.iter().map(|asked| foreign("asked as", asked, Text::Several)));
     rows.extend(deed.out_of.iter().map(|folder| foreign("LINK OUT", &format!("of {folder}"), Text::Several)));
     if deed.allowed {
-        rows.push(Row::Ours("  (this it may do without your word)".to_owned()));
+        rows.push(Row::Ours("  (already allowed)".to_owned()));
     }
     rows
 }
 
-/// The pieces as one text. Those that are not ours are in quotes beside words of ours, so that they cannot add to them.
+/// Joins the pieces. Beside our own words, foreign text is quoted, so that it cannot pass for ours.
 fn object(pieces: &[Piece]) -> String {
     let quoted = |text: &str| match pieces {
         [_] => text.to_owned(),
@@ -252,11 +250,11 @@ fn how(question: &Question) -> Vec<Row> {
     rows.push(foreign("rule", &question.rule, Text::Head));
     if question.remote {
         rows.push(Row::Ours(
-            "The server is REMOTE, cannot be sandboxed: it sees what it is sent, and no file of yours by itself."
+            "This server is REMOTE and not sandboxed. It sees what is sent to it, but not your files."
                 .to_owned(),
         ));
     } else if !question.sandboxed {
-        rows.push(Row::Ours("The server is NOT SANDBOXED.".to_owned()));
+        rows.push(Row::Ours("This server is NOT SANDBOXED: it can already do anything you can.".to_owned()));
     }
     rows
 }
@@ -279,7 +277,7 @@ fn foreign(label: &str, text: &str, how: impl Fn(String) -> Text) -> Row {
     Row::Foreign(label.to_owned(), how(line(text)))
 }
 
-/// The columns for a text beside its label.
+/// Returns the columns left for a text beside its label.
 fn room(width: usize) -> usize {
     width.saturating_sub(LABEL + 4)
 }
@@ -315,20 +313,20 @@ fn drawn(rows: Vec<Row>, width: usize) -> Vec<String> {
     lines
 }
 
-/// Something that is no question.
+/// Returns the lines of a message that is not a question.
 pub(super) fn notice(text: &str, width: usize) -> Vec<String> {
     drawn(vec![foreign("notice", text, Text::All)], width.max(NARROWEST))
 }
 
-/// The place of a question where it has none.
+/// Returns the lines shown in place of a question on a terminal that is too narrow.
 pub(super) fn too_narrow(width: usize) -> Vec<String> {
     let words = format!(
-        "A question waits, and this terminal is narrower than {NARROWEST} columns. Make it wider to see it; Enter denies."
+        "A question is pending, and this terminal is narrower than {NARROWEST} columns. Widen it to see the question, or press Enter to deny."
     );
     wrapped(&words, width)
 }
 
-/// Words of ours, broken between them where the terminal is too narrow.
+/// Wraps our own words at spaces.
 pub(super) fn wrapped(words: &str, width: usize) -> Vec<String> {
     let indent = words.len() - words.trim_start().len();
     let mut lines: Vec<String> = Vec::new();

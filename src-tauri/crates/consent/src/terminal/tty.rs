@@ -1,7 +1,7 @@
-//! The terminal itself: its size, its lines, and the half second in which nothing counts.
+//! The terminal device: its size, its input, and the half second in which input is discarded.
 //!
-//! - INVARIANT: however it ends, the terminal has its own modes again; see [`Tty::restore`].
-//! - Not being a terminal is no error: then there is no size to ask for and no mode to change.
+//! - INVARIANT: the terminal's own modes are restored on every exit; see [`Tty::restore`].
+//! - Descriptors that are not a terminal work too: they have no size and no modes.
 
 use super::Inbox;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,19 +16,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The time for which nothing may come in before an answer counts: nobody reads a question faster.
+/// Time without input before an answer counts: nobody reads a question faster.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// The time after which it is looked for another size, and whether the terminal is ours.
+/// Interval for checking the size, and whether the terminal is ours.
 const TICK: Duration = Duration::from_millis(200);
 
-/// The longest answer. More is none.
+/// Maximum length of an answer; a longer one is invalid.
 const LONGEST: usize = 4096;
 
-/// The size of a terminal that does not tell its own.
+/// Assumed size of a terminal that does not report one.
 const USUAL: Size = Size { columns: 80, rows: 24 };
 
-/// The size of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) columns: usize,
@@ -40,27 +39,27 @@ pub(super) struct Size {
 pub(super) struct Tty {
     input: File,
     output: File,
-    /// Its modes, while they are changed.
+    /// Original modes, while they are changed.
     own: Mutex<Option<Termios>>,
-    /// True if the cursor can be moved.
+    /// Whether the cursor can be moved.
     moves: bool,
-    /// The number of lines that were drawn last.
+    /// Number of lines drawn last.
     drawn: AtomicUsize,
 }
 
-/// Why no line came.
+/// Reason that no line was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Instead {
     /// The question is over.
     Over,
-    /// The terminal has another size.
+    /// The terminal was resized.
     Resized,
-    /// Nothing can be typed any more.
+    /// The input was closed.
     Gone,
 }
 
 impl From<io::Error> for Instead {
-    /// A terminal that cannot be written to is as good as gone.
+    // A terminal that cannot be written to counts as closed.
     fn from(_: io::Error) -> Self {
         Self::Gone
     }
@@ -81,29 +80,29 @@ impl Tty {
         }
     }
 
-    /// Draws lines of ours.
+    /// Draws lines.
     pub(super) fn draw(&self, lines: &[String]) -> io::Result<()> {
         self.drawn.store(lines.len() + 1, Ordering::Relaxed);
         self.write(&format!("\n{}\n", lines.join("\n")))
     }
 
-    /// Writes behind what is drawn.
+    /// Writes after the drawn lines.
     pub(super) fn write(&self, text: &str) -> io::Result<()> {
         (&self.output).write_all(text.as_bytes())
     }
 
-    /// Takes what was drawn last from the screen; where the cursor cannot be moved, what follows begins a line.
+    /// Erases what was drawn last. Without cursor control, starts a new line instead.
     pub(super) fn take_away(&self) -> io::Result<()> {
         let lines = self.drawn.load(Ordering::Relaxed);
         if self.moves { self.write(&format!("\r\x1b[{lines}A\x1b[J")) } else { self.write("\n") }
     }
 
-    /// Begins a screen of its own: after a change of the size nothing is where it was.
+    /// Clears the screen, because a resize moves everything on it.
     pub(super) fn clear(&self) -> io::Result<()> {
         if self.moves { self.write("\x1b[H\x1b[2J") } else { self.write("\n") }
     }
 
-    /// Throws away what was typed, until nothing was for half a second.
+    /// Discards input until none arrives for half a second.
     pub(super) fn hush(&self, inbox: &Inbox, size: Size) -> Result<(), Instead> {
         let _quiet = Quiet::begin(self, inbox, size)?;
         let mut until = Instant::now() + QUIET;
@@ -118,14 +117,14 @@ impl Tty {
         }
     }
 
-    /// The next line that is typed.
+    /// Reads the next line.
     pub(super) fn line(&self, inbox: &Inbox, size: Size) -> Result<String, Instead> {
         let mut line = Vec::new();
         loop {
             self.wait(inbox, size, None)?;
             let Some(typed) = self.read()? else { continue };
             line.extend(typed);
-            // The end of input on a terminal is a line too, and no answer.
+            // End of input on a terminal ends the line too, and is not an answer.
             let whole = line.iter().position(|byte| *byte == b'\n');
             if let Some(end) = whole.or((line.is_empty() || line.len() > LONGEST).then_some(0)) {
                 return Ok(String::from_utf8_lossy(line.get(..end).unwrap_or_default()).into_owned());
@@ -133,15 +132,15 @@ impl Tty {
         }
     }
 
-    /// Gives the terminal its own modes back, without what was typed meanwhile.
+    /// Restores the terminal's own modes and discards pending input.
     pub(super) fn restore(&self) {
         if let Some(own) = self.own.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // A terminal that is gone has none.
+            // A closed terminal has no modes to restore.
             let _ = tcsetattr(&self.input, OptionalActions::Flush, &own);
         }
     }
 
-    /// Waits until something was typed, or until then; the latter is `false`.
+    /// Waits for input until the given time. Returns `false` if none arrived.
     fn wait(&self, inbox: &Inbox, size: Size, until: Option<Instant>) -> Result<bool, Instead> {
         loop {
             let left = until.map_or(TICK, |until| until.saturating_duration_since(Instant::now()).min(TICK));
@@ -168,8 +167,7 @@ impl Tty {
         }
     }
 
-    /// The bytes that were typed, if any. An empty piece is the end of a line where it is a terminal, and of everything
-    /// where it is none.
+    /// Reads available bytes, if any. An empty read ends the line on a terminal, and all input elsewhere.
     fn read(&self) -> Result<Option<Vec<u8>>, Instead> {
         let mut piece = [0; LONGEST];
         match rustix::io::read(&self.input, &mut piece) {
@@ -180,13 +178,14 @@ impl Tty {
         }
     }
 
-    /// True if our process group has the terminal. Another's is neither read nor changed, which would stop us.
+    /// Returns whether our process group is in the foreground. Reading or changing another group's terminal would
+    /// stop us.
     fn is_ours(&self) -> bool {
         tcgetpgrp(&self.input).map_or(true, |group| group == rustix::process::getpgrp())
     }
 }
 
-/// While it lives, what is typed is neither shown nor kept for a line.
+/// Guard that turns off echo and line buffering.
 struct Quiet<'a>(&'a Tty);
 
 impl<'a> Quiet<'a> {
@@ -200,7 +199,7 @@ impl<'a> Quiet<'a> {
             quiet.special_codes[SpecialCodeIndex::VMIN] = 1;
             quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
             *tty.own.lock().unwrap_or_else(PoisonError::into_inner) = Some(own);
-            // What was typed before is thrown away with it (`TCIFLUSH`).
+            // `TCSETSF` also discards earlier input.
             tcsetattr(&tty.input, OptionalActions::Flush, &quiet).map_err(|_| Instead::Gone)?;
         }
         Ok(Self(tty))
@@ -220,7 +219,7 @@ mod tests {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     use std::fs::OpenOptions;
 
-    /// True if a line can be read within `bound`.
+    /// Returns whether a line can be read within `bound`.
     fn has_input(tty: &Tty, bound: Duration) -> bool {
         let bound = Timespec::try_from(bound).unwrap();
         poll(&mut [PollFd::new(&tty.input, PollFlags::IN)], Some(&bound)).unwrap() == 1

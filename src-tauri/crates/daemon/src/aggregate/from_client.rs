@@ -1,11 +1,11 @@
-//! The client's messages: answered here where they are about all servers, and handed to the one that they are for.
+//! Handles the client's messages: answers those that concern all servers, and routes the others to their server.
 //!
-//! - INVARIANT: what is for one server goes to its session, by that server's own names, and is judged and recorded there.
-//! - What is turned away before there is a session for it is on record, too.
+//! - INVARIANT: a request for one server goes to its session under that server's own names, and is judged and recorded there.
+//! - Requests that are rejected before they reach a session are recorded too.
 
+use super::initialize::Unanswered;
 use super::routing::{Destination, clipped};
 use super::upstream::Phase;
-use super::welcoming::Unanswered;
 use super::{Aggregate, task_lists};
 use ironcurtain_audit::{DecidedBy, Entry, Event, PolicyDecision, redacted};
 use ironcurtain_mcp::aggregate::CatalogueKind;
@@ -24,13 +24,13 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// The number of dropped messages that are put on record.
+/// Maximum number of dropped messages that are recorded.
 const MOST_ODDITIES: u64 = 100;
 
-/// The rule that turns away what is not understood.
+/// Rule that rejects invalid messages.
 const MALFORMED: &str = "structural-malformed";
 
-/// A request of the client that waits for a server to come.
+/// Client request that waits for a server to start.
 pub(super) struct Waiting {
     id: Id,
     method: String,
@@ -39,8 +39,8 @@ pub(super) struct Waiting {
 }
 
 impl Aggregate {
-    /// Takes what the client says.
-    pub(super) async fn client_says(&mut self, said: ClientMessage) {
+    /// Handles a message of the client.
+    pub(super) async fn handle_client_message(&mut self, said: ClientMessage) {
         let said = match said {
             ClientMessage::Line(said) => said,
             ClientMessage::Refused(refused) => {
@@ -51,18 +51,18 @@ impl Aggregate {
         let (line, held) = match said {
             Line::Whole(line, share) => (line, share.map(Arc::new)),
             Line::TooLong { length, head } => {
-                let text = format!("the message has {length} bytes; at most {MAX_LINE_BYTES} are taken");
+                let text = format!("the message has {length} bytes; at most {MAX_LINE_BYTES} are accepted");
                 return self.passed_over(id_in(&head).as_ref(), ErrorCode::INVALID_REQUEST.0, &text).await;
             }
             Line::NoRoom { head } => {
-                let text = "no memory is left for so long a message, because of what other sessions hold; try again, or give more with `memoryMib` in `config.json`";
+                let text = "not enough memory for a message of this length while other sessions use it; try again, or increase `memoryMib` in `config.json`";
                 return self.passed_over(id_in(&head).as_ref(), ErrorCode::INVALID_REQUEST.0, text).await;
             }
         };
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
         }
-        let has_batches = self.greeting.as_ref().is_some_and(InitializeRequest::has_batches);
+        let has_batches = self.initialize_request.as_ref().is_some_and(InitializeRequest::has_batches);
         let batch = if has_batches { members(&line) } else { None };
         let Some(batch) = batch else { return self.message(&line, held).await };
         for message in batch {
@@ -75,7 +75,7 @@ impl Aggregate {
             Ok(Incoming::Request { id, method, params }) => self.request(id, method, params, held).await,
             Ok(Incoming::Notification { method, params }) => self.notification(&method, params).await,
             Ok(Incoming::Response { id, response }) => {
-                // The server that asked is gone if there is none.
+                // If there is no such request, the server that sent it has closed.
                 if let Some((upstream, own)) = self.tables.answers_server(&id) {
                     self.to_upstream(upstream, response_line(&own, &response), held);
                 }
@@ -97,8 +97,8 @@ impl Aggregate {
         }
         match method.as_str() {
             "ping" => self.reply(result_line(&id, &json!({}))),
-            "initialize" => self.greet(&id, params.as_deref()),
-            _ if self.greeting.is_none() => {
+            "initialize" => self.initialize(&id, params.as_deref()),
+            _ if self.initialize_request.is_none() => {
                 let problem = (ErrorCode::INVALID_REQUEST, "the first request must be `initialize`");
                 self.turn_away(&id, &method, params.as_deref(), problem).await;
             }
@@ -113,9 +113,9 @@ impl Aggregate {
         }
     }
 
-    /// Answers what need not wait any longer.
+    /// Answers everything that no longer needs to wait.
     pub(super) async fn settle(&mut self) {
-        self.settle_greeting();
+        self.settle_initialize();
         self.settle_task_lists();
         for waiting in std::mem::take(&mut self.waiting) {
             if let Some(waiting) = self.try_answer(waiting).await {
@@ -124,17 +124,17 @@ impl Aggregate {
         }
     }
 
-    /// The time at which the first of those that wait waits no longer.
+    /// Returns the time at which the first waiting request times out.
     pub(super) fn waits_until(&self) -> Option<Instant> {
         self.waiting
             .iter()
             .filter_map(|waiting| self.patience(&waiting.method, waiting.params.as_deref()))
             .chain(self.task_lists_wait_until())
-            .chain(self.greeting_waits_until())
+            .chain(self.initialize_waits_until())
             .min()
     }
 
-    /// Hands a request on or answers it, unless it is to wait.
+    /// Routes or answers a request, or returns it if it must wait.
     async fn try_answer(&mut self, waiting: Waiting) -> Option<Waiting> {
         let until = self.patience(&waiting.method, waiting.params.as_deref());
         let may_wait = until.is_some_and(|until| Instant::now() < until);
@@ -166,7 +166,7 @@ impl Aggregate {
 
     fn hand_on(&mut self, server: &str, id: &Id, (method, fields): (&str, &Fields), held: MemoryShare) {
         let Some(upstream) = self.upstreams.get(server) else {
-            return self.fail(id, ErrorCode::INTERNAL_ERROR, &format!("the server `{server}` is gone"));
+            return self.fail(id, ErrorCode::INTERNAL_ERROR, &format!("the server `{server}` has closed"));
         };
         let params = match to_raw_value(fields) {
             Ok(params) => params,
@@ -178,18 +178,18 @@ impl Aggregate {
         }
     }
 
-    fn greet(&mut self, id: &Id, params: Option<&RawValue>) {
-        if self.greeting.is_some() {
+    fn initialize(&mut self, id: &Id, params: Option<&RawValue>) {
+        if self.initialize_request.is_some() {
             return self.fail(id, ErrorCode::INVALID_REQUEST, "the session is initialized already");
         }
         match InitializeRequest::of(params) {
             Err(problem) => self.fail(id, ErrorCode::INVALID_PARAMS, &problem.to_string()),
             Ok(greeting) => {
-                self.greeting = Some(greeting);
+                self.initialize_request = Some(greeting);
                 self.greeted_at = Instant::now();
                 self.unanswered = Some(Unanswered::new(id.clone()));
                 let there: Vec<u64> = self.upstreams.values().map(|upstream| upstream.number).collect();
-                there.into_iter().for_each(|upstream| self.greet_upstream(upstream));
+                there.into_iter().for_each(|upstream| self.initialize_upstream(upstream));
             }
         }
     }
@@ -206,7 +206,7 @@ impl Aggregate {
         self.reply(result_line(id, &json!({})));
     }
 
-    /// Tells a server the level of the log that the client wants.
+    /// Sends a server the log level that the client requested.
     pub(super) fn tell_level(&mut self, upstream: u64) {
         if let Some(level) = self.level.clone() {
             self.ask_upstream(upstream, OwnRequest::Level, "logging/setLevel", Some(&level));
@@ -222,9 +222,11 @@ impl Aggregate {
                 self.fresh.insert(kind.changed());
                 self.reply(result_line(id, &page));
             }
-            None => {
-                self.fail(id, ErrorCode::INVALID_PARAMS, "`params.cursor` is none of those that were given")
-            }
+            None => self.fail(
+                id,
+                ErrorCode::INVALID_PARAMS,
+                "`params.cursor` is unknown; request the list from its beginning",
+            ),
         }
     }
 
@@ -232,7 +234,7 @@ impl Aggregate {
         let fields = params.as_ref().and_then(|params| serde_json::from_str::<Fields>(params.get()).ok());
         let raw = |name: &str| fields.as_ref().and_then(|fields| fields.get(name));
         match method {
-            // Each server is told when it has answered.
+            // Each server is notified once it has answered `initialize`.
             "notifications/initialized" => {}
             "notifications/roots/list_changed" => {
                 let line = notification_line(method, params.as_deref());
@@ -266,13 +268,13 @@ impl Aggregate {
                 self.to_upstream(upstream, notification_line(method, params.as_deref()), None);
             }
             _ => {
-                let text = "a message without an id that is no notification of a client was dropped";
+                let text = "dropped a message without an id that is not a client notification";
                 self.dropped(&format!("{text}: {}", clipped(method))).await;
             }
         }
     }
 
-    /// Sends a line of ours to the client.
+    /// Sends one of our own messages to the client.
     pub(super) fn reply(&self, line: Vec<u8>) {
         let unread = self.unread.clone().try_acquire_owned().ok();
         self.to_client.send(Outgoing::line(line).holding(unread));
@@ -282,9 +284,9 @@ impl Aggregate {
         self.reply(error_line(Some(id), code.0, text));
     }
 
-    /// Answers what waits for a server with why nobody will.
+    /// Answers everything that waits for a server with an error.
     pub(super) fn cut_off(&mut self, text: &str) {
-        self.answer_greeting();
+        self.answer_initialize();
         for list in std::mem::take(&mut self.task_lists) {
             self.fail(&list.id, ErrorCode::INTERNAL_ERROR, text);
         }
@@ -293,7 +295,7 @@ impl Aggregate {
         }
     }
 
-    /// Answers a line that was not taken.
+    /// Answers a line that was not processed.
     async fn passed_over(&mut self, id: Option<&Id>, code: i32, text: &str) {
         self.dropped(text).await;
         self.reply(error_line(id, code, text));
@@ -308,7 +310,7 @@ impl Aggregate {
         }
     }
 
-    /// Turns a request away: on record, and in an answer.
+    /// Rejects a request: records it and answers with an error.
     async fn turn_away(
         &mut self,
         id: &Id,
@@ -320,7 +322,7 @@ impl Aggregate {
         self.fail(id, code, text);
     }
 
-    /// Puts on record that a request was turned away.
+    /// Records that a request was rejected.
     async fn turned_away(&self, id: &Id, method: &str, params: Option<&RawValue>, text: &str) {
         let params: Map<String, Value> =
             params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! The messages of servers, each as its session passes it: to the client, by names and ids that tell it from others.
+//! Handles messages from the servers' sessions, and forwards them to the client with names and ids that are unique across
+//! servers.
 
 use super::upstream::Phase;
 use super::{Aggregate, MOST_WARNINGS};
@@ -14,41 +15,41 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// Levels of the log at which a client does not want to hear of a server that is missing.
+/// Log levels at which the client does not want to hear about missing servers.
 const QUIET: [&str; 4] = ["error", "critical", "alert", "emergency"];
 
 impl Aggregate {
-    /// Takes a line of an upstream.
-    pub(super) fn upstream_says(&mut self, upstream: u64, line: Outgoing) {
+    /// Handles a line from an upstream.
+    pub(super) fn handle_upstream_line(&mut self, upstream: u64, line: Outgoing) {
         let Some(server) = self.server(upstream) else { return };
         match Incoming::of_line(line) {
             Ok((Incoming::Response { id, response }, held)) => match self.tables.answers_us(upstream, &id) {
-                Some(own) => self.answered_us(upstream, own, response),
+                Some(own) => self.handle_own_response(upstream, own, response),
                 None => self.answered(upstream, &server, &id, response, held),
             },
             Ok((Incoming::Request { id, method, params }, held)) => {
-                self.asks_client(upstream, &server, id, &method, params, held)
+                self.forward_request_to_client(upstream, &server, id, &method, params, held)
             }
             Ok((Incoming::Notification { method, params }, held)) => {
-                self.tells(upstream, &server, &method, params, held)
+                self.forward_notification(upstream, &server, &method, params, held)
             }
-            Err(_) => tracing::warn!(server, "a line that is no message was not passed on"),
+            Err(_) => tracing::warn!(server, "dropped an invalid message"),
         }
     }
 
-    /// The name of the server of an upstream.
+    /// Returns the server name of an upstream.
     pub(super) fn server(&self, upstream: u64) -> Option<String> {
         self.upstreams.iter().find(|(_, of)| of.number == upstream).map(|(name, _)| name.clone())
     }
 
     fn answered(&mut self, upstream: u64, server: &str, id: &Id, response: Response, held: Held) {
-        // One that was taken back.
+        // The request was cancelled.
         let Some(asked) = self.tables.finished(id, Some(upstream)) else { return };
         if let (RoutedRequest { makes_task: true, .. }, Response::Result(result)) = (&asked, &response)
             && let Some(task) = made_task(result)
             && !self.tables.makes_task(task, server)
         {
-            let text = format!("the server `{server}` has made a task by a name that another one has");
+            let text = format!("the server `{server}` created a task with an id that is already in use");
             return self.fail(id, ErrorCode::INTERNAL_ERROR, &text);
         }
         if let (RoutedRequest { calls_tool: true, .. }, Response::Result(result)) = (&asked, &response) {
@@ -57,7 +58,7 @@ impl Aggregate {
         self.to_client.send(response_parts(id, response).holding_what(held));
     }
 
-    fn asks_client(
+    fn forward_request_to_client(
         &mut self,
         upstream: u64,
         server: &str,
@@ -85,7 +86,7 @@ impl Aggregate {
         self.to_client.send(request_parts(&ours, method, params).holding_what(held));
     }
 
-    fn tells(
+    fn forward_notification(
         &mut self,
         upstream: u64,
         server: &str,
@@ -144,7 +145,7 @@ impl Aggregate {
         self.to_client.send(Outgoing::line(notification_line(method, params.as_deref())).holding_what(held));
     }
 
-    /// Sends a request of ours to an upstream.
+    /// Sends one of our own requests to an upstream.
     pub(super) fn ask_upstream(
         &mut self,
         upstream: u64,
@@ -157,25 +158,29 @@ impl Aggregate {
         }
     }
 
-    /// Greets an upstream whose session is there, if the client has greeted.
-    pub(super) fn greet_upstream(&mut self, upstream: u64) {
+    /// Sends `initialize` to an upstream that has a session, if the client has initialized.
+    pub(super) fn initialize_upstream(&mut self, upstream: u64) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
-        let Some(params) = self.greeting.as_ref().map(|greeting| greeting.params.clone()) else { return };
+        let Some(params) = self.initialize_request.as_ref().map(|greeting| greeting.params.clone()) else {
+            return;
+        };
         if of.session.is_some() && of.phase != Phase::Up {
             self.ask_upstream(upstream, OwnRequest::Initialize, "initialize", Some(&params));
         }
     }
 
-    fn answered_us(&mut self, upstream: u64, own: OwnRequest, response: Response) {
+    fn handle_own_response(&mut self, upstream: u64, own: OwnRequest, response: Response) {
         match (own, response) {
             (OwnRequest::Level, _) => {}
             (OwnRequest::Tasks(list, listed), response) => {
                 self.tasks_listed(upstream, &list, *listed, &response);
             }
             (OwnRequest::Initialize, Response::Result(result)) => {
-                self.greeted_by(upstream, serde_json::from_str(result.get()).unwrap_or_default());
+                self.initialized_by(upstream, serde_json::from_str(result.get()).unwrap_or_default());
             }
-            (OwnRequest::Initialize, Response::Error(error)) => self.is_missing(upstream, error_text(&error)),
+            (OwnRequest::Initialize, Response::Error(error)) => {
+                self.mark_missing(upstream, error_text(&error))
+            }
             (OwnRequest::List(kind, mut listed), Response::Result(page)) => match listed.take(kind, &page) {
                 Ok(Some(cursor)) => self.ask_page(upstream, kind, *listed, Some(&cursor)),
                 Ok(None) => self.listed(upstream, kind, *listed),
@@ -192,8 +197,8 @@ impl Aggregate {
         }
     }
 
-    /// A server is there: it is asked for what it has.
-    pub(super) fn came(&mut self, upstream: u64, capabilities: Fields) {
+    /// Marks a server as up, and requests its lists.
+    pub(super) fn mark_up(&mut self, upstream: u64, capabilities: Fields) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         of.is_up(capabilities);
         let has = CatalogueKind::ALL.into_iter().filter(|kind| of.has(kind.capability()));
@@ -207,8 +212,8 @@ impl Aggregate {
         self.refresh();
     }
 
-    /// A server is missing, which the client and whoever looks can see.
-    pub(super) fn is_missing(&mut self, upstream: u64, why: String) {
+    /// Marks a server as missing, and reports it to the client and in the log.
+    pub(super) fn mark_missing(&mut self, upstream: u64, why: String) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         let server = of.config.name.clone();
         of.missing(why.clone());
@@ -216,7 +221,7 @@ impl Aggregate {
         self.refresh();
     }
 
-    /// Asks a server for a list from its beginning.
+    /// Requests the first page of a list from a server.
     fn fetch(&mut self, upstream: u64, kind: CatalogueKind) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         if of.phase != Phase::Up || !of.has(kind.capability()) {
@@ -253,7 +258,9 @@ impl Aggregate {
         let has_changed = of.awaited.remove(&kind).unwrap_or_default();
         let (server, left_out) = (of.config.name.clone(), of.left_out());
         if left_out > 0 {
-            self.warn(format!("{left_out} entries of the lists of the server `{server}` are left out: they are no entries, or too many"));
+            self.warn(format!(
+                "left out {left_out} list entries of the server `{server}`: they are invalid or too many"
+            ));
         }
         if has_changed {
             self.fetch(upstream, kind);
@@ -261,7 +268,7 @@ impl Aggregate {
         self.refresh();
     }
 
-    /// Puts all lists together again; the client is told once of what has changed since it has looked.
+    /// Rebuilds all lists. The client is notified once of each list that changed since it last read it.
     pub(super) fn refresh(&mut self) {
         let there = self.upstreams.iter().filter(|(_, upstream)| upstream.phase == Phase::Up);
         let with_resources =
@@ -280,10 +287,10 @@ impl Aggregate {
         }
     }
 
-    /// Tells the client, once, what is wrong.
+    /// Sends the client a warning, once.
     pub(super) fn warn(&mut self, text: String) {
         let text = visible::line(&text);
-        if self.greeting.is_none()
+        if self.initialize_request.is_none()
             || self.unanswered.is_some()
             || self.warned.len() >= MOST_WARNINGS
             || !self.warned.insert(text.clone())
@@ -300,7 +307,7 @@ impl Aggregate {
     }
 }
 
-/// The task that an answer to a call makes.
+/// Returns the task id if the response to a call creates a task.
 fn made_task(result: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     struct Made {
@@ -314,7 +321,7 @@ fn made_task(result: &RawValue) -> Option<String> {
     serde_json::from_str::<Made>(result.get()).ok().map(|made| made.task.task_id)
 }
 
-/// The words of an error.
+/// Returns the message of an error.
 fn error_text(error: &RawValue) -> String {
     #[derive(Deserialize)]
     struct Error {

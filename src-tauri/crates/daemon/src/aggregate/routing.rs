@@ -1,4 +1,4 @@
-//! The server that a request of the client is for, by a name, an address or a task in it.
+//! Finds the server of a client request from a name, a URI or a task id.
 
 use super::Aggregate;
 use super::upstream::Phase;
@@ -11,57 +11,57 @@ use serde_json::value::{RawValue, to_raw_value};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The time after the greeting for which a list waits for servers that have not come.
+/// Time after the handshake during which a list request waits for servers that have not started.
 const LIST_PATIENCE: Duration = Duration::from_secs(3);
 
-/// The number of characters of a name that are repeated in a sentence.
+/// Maximum number of characters of a name that a message repeats.
 const LONGEST_NAME: usize = 200;
 
-/// The place that a request goes to.
+/// Destination of a request.
 pub(super) enum Destination {
-    /// This server, with these parameters.
+    /// Server, with the parameters for it.
     Server(String, Fields),
-    /// None that is there; the answer to the client.
+    /// No available server, with the error for the client.
     Nowhere(ErrorCode, String),
 }
 
-/// Why a request is for no server that is there, in words for the client.
+/// Reason why no server can take a request, written for the client.
 #[derive(Debug, thiserror::Error)]
 enum NoServerError {
-    /// A field is not what it must be.
+    /// A field is invalid.
     #[error("`{0}` cannot be read: {1}")]
     Unreadable(&'static str, serde_json::Error),
-    /// Nothing is named that is to be completed.
+    /// The completion request has no reference.
     #[error("`params.ref` is missing")]
     NoRef,
-    /// No server could have one of that name.
-    #[error("no {what} is called `{name}`; `{list}` says which there are")]
+    /// The name matches no server.
+    #[error("no {what} is called `{name}`; `{list}` lists the available ones")]
     Unknown { what: &'static str, name: String, list: &'static str },
-    /// The server that could have it does not.
+    /// The server has no tool or prompt of that name.
     #[error(
-        "no {what} is called `{name}`: the server `{server}` has none of that name; `{list}` says which there are"
+        "no {what} is called `{name}`: the server `{server}` has none of that name; `{list}` lists the available ones"
     )]
     NotThere { what: &'static str, name: String, server: String, list: &'static str },
-    /// Nobody lists the resource.
+    /// No server lists the resource.
     #[error("no server lists the resource `{0}`")]
     NoResource(String),
-    /// No server has made the task.
+    /// No server created the task.
     #[error("no task of this session is called `{0}`")]
     NoTask(String),
-    /// The server has not come.
+    /// The server has not started yet.
     #[error("the server `{0}` has not started yet; try again")]
     Coming(String),
-    /// The server does not run.
+    /// The server is not running.
     #[error("the server `{server}` is missing: {why}")]
     Missing { server: String, why: String },
-    /// Its session was ended.
+    /// The session was closed.
     #[error("the session with the server `{0}` was ended")]
     Ended(String),
 }
 
 impl Aggregate {
-    /// The time until which a request may wait for servers: a call for the one that its name begins with, anything else for
-    /// all that have not come.
+    /// Returns the time until which a request may wait: a call waits for the server its name refers to, any other request for
+    /// all servers.
     pub(super) fn patience(&self, method: &str, params: Option<&RawValue>) -> Option<Instant> {
         let mut coming = self.upstreams.values().filter(|upstream| !upstream.is_settled());
         match name_in(method, params) {
@@ -116,7 +116,7 @@ impl Aggregate {
         }
     }
 
-    /// The server of a tool or a prompt, whose own name for it is put into the parameters.
+    /// Finds the server of a tool or prompt, and puts the server's own name for it into the parameters.
     fn named(&self, kind: CatalogueKind, fields: &mut Fields) -> Result<String, NoServerError> {
         let name: String =
             fields.get("name").and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
@@ -140,7 +140,7 @@ impl Aggregate {
         })
     }
 
-    /// The server of a resource, whose own address for it is put into the fields.
+    /// Finds the server of a resource, and puts the server's own URI for it into the fields.
     fn of_resource(&self, fields: &mut Fields, field: &'static str) -> Result<String, NoServerError> {
         let uri: String =
             fields.get("uri").and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
@@ -153,7 +153,7 @@ impl Aggregate {
         Ok(server.to_owned())
     }
 
-    /// The server of what is to be completed, with its own name for it.
+    /// Finds the server of a completion reference, and puts the server's own name for it into the parameters.
     fn completed(&self, fields: &mut Fields) -> Result<String, NoServerError> {
         let unreadable = |problem| NoServerError::Unreadable("params.ref", problem);
         let of = fields.get("ref").ok_or(NoServerError::NoRef)?;
@@ -167,7 +167,7 @@ impl Aggregate {
     }
 }
 
-/// The name of a tool or a prompt in a request.
+/// Returns the tool or prompt name in a request.
 fn name_in(method: &str, params: Option<&RawValue>) -> Option<String> {
     let fields: Fields = serde_json::from_str(params?.get()).ok()?;
     let fields = match method {
@@ -178,7 +178,7 @@ fn name_in(method: &str, params: Option<&RawValue>) -> Option<String> {
     serde_json::from_str(fields.get("name")?.get()).ok()
 }
 
-/// A name as it is repeated in a sentence.
+/// Truncates a name for a message.
 pub(super) fn clipped(name: &str) -> String {
     visible::head(&visible::line(name), LONGEST_NAME)
 }

@@ -1,10 +1,10 @@
-//! The servers behind an entry: all that are enabled, or those of a profile.
+//! Selects the servers of a connection: all that are enabled, or those of a profile.
 
 use crate::reload::SessionSettings;
 use ironcurtain_config::Server as ServerConfig;
 use std::collections::BTreeMap;
 
-/// The servers by name, as they are configured now. A profile that is gone has none.
+/// Returns the selected servers by name. A profile that was removed has none.
 pub(super) fn selected(now: &SessionSettings, profile: Option<&str>) -> BTreeMap<String, ServerConfig> {
     let profile = profile.map(|name| now.config.profiles.get(name));
     let is_selected = |name: &str| match profile {
@@ -15,7 +15,7 @@ pub(super) fn selected(now: &SessionSettings, profile: Option<&str>) -> BTreeMap
     servers.map(|server| (server.name.clone(), server.clone())).collect()
 }
 
-/// Why there is no such profile, in a sentence for a person.
+/// Returns an error for the user if the profile does not exist.
 pub(crate) fn unknown_profile(now: &SessionSettings, name: &str) -> Option<String> {
     if now.config.profiles.contains_key(name) {
         return None;

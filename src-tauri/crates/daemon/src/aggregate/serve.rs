@@ -1,37 +1,37 @@
-//! Serving the client of a connection, and the end of it.
+//! Serves the client of a connection until the connection closes.
 
 use super::upstream::{FromUpstream, Upstream};
 use super::{Aggregate, COPIES, Opened};
-use crate::listener::{ClientStdio, attend};
+use crate::listener::{ClientStdio, forward_notes};
 use ironcurtain_mcp::client::ClientReader;
 use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// The time for which a client that says no more still gets answers to what it asked before.
+/// Time during which a client that closed its input still receives pending responses.
 const ANSWERS_BOUND: Duration = Duration::from_secs(15);
 
-/// The longest that the end of its sessions is waited for.
+/// Maximum time to wait for the sessions to close.
 pub(super) const END_BOUND: Duration = Duration::from_secs(20);
 
-/// Why it is served no longer.
+/// Reason why serving ends.
 enum Ending {
-    /// The client says no more, and may wait for answers.
+    /// The client closed its input, and may wait for responses.
     HungUp,
-    /// The shim is gone, the person or the trusted process has ended it.
+    /// The shim disconnected, or the user or the trusted process closed the connection.
     Over,
-    /// Another trusted process takes the place of this one.
+    /// Another trusted process replaces this one.
     TakenOver,
 }
 
 impl Opened {
-    /// The name of the connection.
+    /// Returns the id of the connection.
     pub(crate) fn id(&self) -> &str {
         &self.aggregate.id
     }
 
-    /// Serves the client to the end, as a session is served: `shim` is the connection to a shim that waits.
+    /// Serves the client to the end, like a single session. `shim` is the connection of a waiting shim.
     pub(crate) async fn serve(self, stdio: ClientStdio, shim: Option<UnixStream>) {
         let Self { mut aggregate, mut events, notes, unread, version } = self;
         aggregate.to_client.open_to(stdio.output);
@@ -40,9 +40,9 @@ impl Opened {
         let can_move = shim.is_some();
         let hung_up = async {
             match shim {
-                Some(shim) => attend(shim, notes).await,
+                Some(shim) => forward_notes(shim, notes).await,
                 None => {
-                    // Nobody waits for a note to be written.
+                    // Nobody reads the notes.
                     drop(notes);
                     std::future::pending().await
                 }
@@ -56,16 +56,16 @@ impl Opened {
         match ending {
             Ending::HungUp => {
                 tokio::select! {
-                    () = aggregate.answers_are_out(&mut events) => {}
+                    () = aggregate.flush_responses(&mut events) => {}
                     () = &mut hung_up => {}
                 }
             }
             Ending::TakenOver => {
                 let version = lines.version();
                 if let Some(unread) = lines.rest().filter(|_| can_move)
-                    && aggregate.moves((&unread, &version), &mut events).await
+                    && aggregate.hand_over((&unread, &version), &mut events).await
                 {
-                    // A shim that does not take the note is gone.
+                    // A shim that does not take the note has exited.
                     let _ = tokio::time::timeout(ANSWERS_BOUND, hung_up).await;
                     return;
                 }
@@ -74,13 +74,13 @@ impl Opened {
         }
         aggregate.to_client.close();
         aggregate.upstreams.values_mut().for_each(Upstream::end);
-        // What takes longer ends by itself.
+        // Sessions that take longer close by themselves.
         let _ = tokio::time::timeout(END_BOUND, aggregate.until_ended(&mut events)).await;
     }
 }
 
 impl Aggregate {
-    /// Passes messages to and fro until the connection ends.
+    /// Forwards messages in both directions until the connection ends.
     async fn listen(
         &mut self,
         lines: &mut ClientReader,
@@ -100,7 +100,7 @@ impl Aggregate {
                     None => std::future::pending().await,
                 }
             };
-            // One line has one answer of ours at most, and a client that does not read them is not read either.
+            // Each line gets at most one reply. A client that does not read its replies is not read either.
             let said = async {
                 drop(unread.acquire().await);
                 lines.next().await
@@ -108,15 +108,15 @@ impl Aggregate {
             tokio::select! {
                 () = shutdown.requested.cancelled() => return Ending::Over,
                 () = shutdown.taken_over.cancelled() => match lines.pending() {
-                    Some(line) => self.client_says(line).await,
+                    Some(line) => self.handle_client_message(line).await,
                     None => return Ending::TakenOver,
                 },
                 () = to_client.closed() => return Ending::Over,
                 Ok(()) = settings.changed() => self.follow(),
-                // The sender is ours.
-                Some(event) = events.recv() => self.happened(event),
+                // `self` holds a sender, so the channel stays open.
+                Some(event) = events.recv() => self.handle_event(event),
                 said = said => match said {
-                    Ok(Some(said)) => self.client_says(said).await,
+                    Ok(Some(said)) => self.handle_client_message(said).await,
                     Ok(None) | Err(_) => return Ending::HungUp,
                 },
                 () = alarm => self.retry(),
@@ -128,21 +128,21 @@ impl Aggregate {
         }
     }
 
-    /// Waits until every request of the client is answered and the client has the answers, within a bound.
-    async fn answers_are_out(&mut self, events: &mut mpsc::UnboundedReceiver<FromUpstream>) {
+    /// Waits until the client has a response to every request, or the time is over.
+    async fn flush_responses(&mut self, events: &mut mpsc::UnboundedReceiver<FromUpstream>) {
         let bound = Instant::now() + ANSWERS_BOUND;
         let answered = async {
             while self.is_any_unanswered() {
                 let until = self.waits_until().unwrap_or(bound);
                 tokio::select! {
-                    Some(event) = events.recv() => self.happened(event),
+                    Some(event) = events.recv() => self.handle_event(event),
                     () = tokio::time::sleep_until(until) => {}
                 }
                 self.settle().await;
             }
             self.to_client.is_written().await;
         };
-        // What takes longer is given up.
+        // Requests that take longer are abandoned.
         let _ = tokio::time::timeout_at(bound, answered).await;
     }
 
@@ -153,11 +153,11 @@ impl Aggregate {
             || self.tables.is_any_asked()
     }
 
-    /// Takes what still happens until every session has ended.
+    /// Handles events until every session has closed.
     pub(super) async fn until_ended(&mut self, events: &mut mpsc::UnboundedReceiver<FromUpstream>) {
         while !self.running.is_empty() {
             match events.recv().await {
-                Some(event) => self.happened(event),
+                Some(event) => self.handle_event(event),
                 None => return,
             }
         }

@@ -1,7 +1,7 @@
-//! The tasks of all servers, as one list, put together when the client asks for it.
+//! Combines the tasks of all servers into one list when the client requests it.
 //!
-//! - A server that does not answer in time costs the others nothing: its tasks are missing from that answer.
-//! - INVARIANT: a task is listed only by the server that has made it for a call of this client.
+//! - A server that does not respond in time delays nothing: its tasks are missing from the list.
+//! - INVARIANT: a task is listed only if its server created it for a call of this client.
 
 use super::Aggregate;
 use super::upstream::Phase;
@@ -15,38 +15,38 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The request.
+/// Method of the request.
 pub(super) const METHOD: &str = "tasks/list";
 
-/// The field of an answer that has the tasks, and the field of a task that names it.
+/// Field of the response that holds the tasks, and field of a task that holds its id.
 const SHAPE: (&str, &str) = ("tasks", "taskId");
 
-/// The time that servers may take.
+/// Time limit for the servers' responses.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The number of such requests of the client at once.
+/// Maximum number of such requests in flight.
 const MOST: usize = 8;
 
-/// A list that is put together.
+/// List that is being assembled.
 #[derive(Debug)]
 pub(super) struct TaskList {
     pub(super) id: Id,
-    /// The servers that have not answered.
+    /// Servers that have not responded.
     awaited: BTreeSet<u64>,
     until: Instant,
     tasks: Vec<Fields>,
 }
 
 impl Aggregate {
-    /// Asks every server that keeps a list of tasks.
+    /// Requests the tasks from every server that lists tasks.
     pub(super) fn list_tasks(&mut self, id: Id, params: Option<&RawValue>) {
         let params = params.and_then(|params| serde_json::from_str::<Fields>(params.get()).ok());
         if params.is_some_and(|params| params.get("cursor").is_some()) {
-            let text = "`params.cursor` is none of those that were given";
+            let text = "`params.cursor` is unknown; request the list from its beginning";
             return self.fail(&id, ErrorCode::INVALID_PARAMS, text);
         }
         if self.task_lists.len() >= MOST {
-            let text = format!("{MOST} requests for the list of tasks have no answer yet");
+            let text = format!("{MOST} requests for the list of tasks are already in flight");
             return self.fail(&id, ErrorCode::INVALID_REQUEST, &text);
         }
         let with_list = self.upstreams.values().filter(|of| of.phase == Phase::Up && of.lists_tasks());
@@ -64,7 +64,7 @@ impl Aggregate {
         self.ask_upstream(upstream, own, METHOD, params.and_then(Result::ok).as_deref());
     }
 
-    /// Takes a server's answer.
+    /// Handles a server's response.
     pub(super) fn tasks_listed(
         &mut self,
         upstream: u64,
@@ -89,14 +89,14 @@ impl Aggregate {
         }
     }
 
-    /// A server is gone: nobody waits for it.
-    pub(super) fn awaits_no_tasks_of(&mut self, upstream: u64) {
+    /// Stops waiting for a closed server.
+    pub(super) fn stop_waiting_for_tasks(&mut self, upstream: u64) {
         for list in &mut self.task_lists {
             list.awaited.remove(&upstream);
         }
     }
 
-    /// Answers the lists for which everybody has answered, or that have waited long enough.
+    /// Answers the lists that are complete or have timed out.
     pub(super) fn settle_task_lists(&mut self) {
         let now = Instant::now();
         let is_due = |list: &mut TaskList| list.awaited.is_empty() || list.until <= now;
@@ -105,7 +105,7 @@ impl Aggregate {
         }
     }
 
-    /// The time at which the first list waits no longer.
+    /// Returns the time at which the first list times out.
     pub(super) fn task_lists_wait_until(&self) -> Option<Instant> {
         self.task_lists.iter().map(|list| list.until).min()
     }

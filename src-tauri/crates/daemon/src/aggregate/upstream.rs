@@ -1,13 +1,13 @@
-//! One server of a connection: a session of its own, which knows nothing of the others.
+//! One server of a connection, with a session of its own that is independent of the others.
 //!
-//! - The session judges, asks and records as if its client were the only one it has. Its lines are handed over in memory.
-//! - A server that does not start, or does not answer, is missing and tried again; nobody waits for it.
+//! - The session judges, asks and records as if it were the client's only one. Lines are passed to it in memory.
+//! - A server that does not start or respond is reported as missing and retried; nothing waits for it.
 
 use crate::daemon_state::{DaemonState, NoPlace};
 use crate::listener::ClientStdio;
 use crate::listener::OutgoingNote;
 use crate::services::Services;
-use crate::session::{Attached, Beginning, MovedSession, Session, SessionError, TicketError};
+use crate::session::{Attached, Session, SessionError, SessionHandover, SessionOptions, TicketError};
 use ironcurtain_config::Server as ServerConfig;
 use ironcurtain_grants::Client;
 use ironcurtain_mcp::aggregate::{CatalogueKind, ListEntries, Lists};
@@ -19,64 +19,64 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// The time after which a server that is missing is tried again for the first time; then it is doubled.
+/// Delay before the first retry of a missing server; doubled for each further retry.
 const FIRST_RETRY: Duration = Duration::from_secs(2);
 
-/// The longest such time.
+/// Maximum delay between retries.
 const LAST_RETRY: Duration = Duration::from_secs(600);
 
-/// The time that a server may take to come before calls that may be meant for it are given up.
+/// Time a server may take to start before calls stop waiting for it.
 const COMING_BOUND: Duration = Duration::from_secs(30);
 
-/// Something that happened in an upstream, with its number.
+/// Event of an upstream, with the upstream's number.
 pub(super) type FromUpstream = (u64, UpstreamEvent);
 
-/// Something that happened in an upstream.
+/// Event of an upstream.
 pub(super) enum UpstreamEvent {
-    /// The session began.
+    /// The session was opened.
     Began(Arc<Session>),
-    /// The session or its server says something.
+    /// The session or its server sent a line.
     Line(Outgoing),
-    /// For the shim.
+    /// Note for the shim.
     Note(OutgoingNote),
-    /// There is no session any more, or could not be one for this reason.
+    /// The session closed, or could not be opened for this reason.
     Over(Option<String>),
 }
 
-/// The state of one server.
+/// State of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Its session is about to begin, or it has not answered the greeting.
+    /// The session is opening, or the server has not answered `initialize`.
     Coming,
-    /// It is there.
+    /// The server is running.
     Up,
-    /// It is missing for this reason.
+    /// The server is not running, for this reason.
     Missing(String),
-    /// Its session was ended, and it is not tried again.
+    /// The session was closed and is not retried.
     Ended,
 }
 
 /// One server of a connection.
 pub(super) struct Upstream {
-    /// Told from earlier ones of the server by this.
+    /// Distinguishes it from earlier upstreams of the same server.
     pub(super) number: u64,
     pub(super) config: ServerConfig,
     pub(super) phase: Phase,
     pub(super) session: Option<Arc<Session>>,
     pub(super) capabilities: Fields,
     pub(super) lists: Lists,
-    /// Its lists that are on their way, and whether they have changed since they were asked for.
+    /// Lists being fetched, and whether they changed since they were requested.
     pub(super) awaited: BTreeMap<CatalogueKind, bool>,
-    /// When it is tried again, or told to be late.
+    /// Time of the next retry, or of the warning that the server is late.
     pub(super) retry: Option<Instant>,
-    /// Until then calls wait for it.
+    /// Time until which calls wait for the server.
     pub(super) comes_until: Instant,
     retries: u32,
     to_session: Option<mpsc::UnboundedSender<HandedLine>>,
     memory: Allowance,
 }
 
-/// An upstream that is to begin.
+/// Parameters to start an upstream.
 pub(super) struct UpstreamParts {
     pub(super) state: Arc<DaemonState>,
     pub(super) client: Client,
@@ -84,33 +84,33 @@ pub(super) struct UpstreamParts {
     pub(super) number: u64,
     pub(super) config: ServerConfig,
     pub(super) events: mpsc::UnboundedSender<FromUpstream>,
-    /// The ticket of its session, where that was moved here.
+    /// Ticket of the session, if it was handed over.
     pub(super) ticket: Option<String>,
 }
 
-/// No memory is left for what a server is sent.
+/// The memory budget for messages to a server is exhausted.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "no memory is left for what the server `{0}` is sent, because it or others have not read what came before; try again"
+    "not enough memory for messages to the server `{0}`, because it or others have not read earlier ones; try again"
 )]
 pub(super) struct Full(String);
 
-/// Why a server has no session.
+/// Reason why a server has no session.
 #[derive(Debug, thiserror::Error)]
 enum UpstreamError {
-    /// There are as many as there may be.
+    /// The maximum number of sessions is reached.
     #[error(transparent)]
     NoPlace(#[from] NoPlace),
-    /// The one that was moved here cannot be gone on with.
+    /// The session that was handed over cannot be continued.
     #[error(transparent)]
     Ticket(#[from] TicketError),
-    /// It cannot begin.
+    /// The session cannot be opened.
     #[error(transparent)]
     Session(#[from] SessionError),
 }
 
 impl Upstream {
-    /// Begins the session in a task of its own.
+    /// Opens the session in a task of its own.
     pub(super) fn begin(parts: UpstreamParts, copies: u32) -> Self {
         let (to_session, lines) = mpsc::unbounded_channel();
         let comes_until = Instant::now() + COMING_BOUND;
@@ -132,7 +132,7 @@ impl Upstream {
         upstream
     }
 
-    /// Hands a line to the session, with its share of the memory. A server that does not read what it is sent holds no
+    /// Passes a line to the session, with its share of the memory budget, so that a server that does not read cannot use up
     /// memory that others need.
     pub(super) fn send(&self, mut line: Vec<u8>, held: MemoryShare) -> Result<(), Full> {
         if line.last() == Some(&b'\n') {
@@ -140,24 +140,24 @@ impl Upstream {
         }
         let full = || Full(self.config.name.clone());
         let share = match held {
-            // It was given all that it may need. Of a batch none has that alone.
+            // The line keeps the share that it was read with, unless it is part of a batch.
             Some(held) if held.bytes() > MEDIUM => Some(Arc::into_inner(held).ok_or_else(full)?),
             Some(_) => Some(self.memory.take_now(line.len()).ok_or_else(full)?),
             None => None,
         };
         if let Some(to_session) = &self.to_session {
-            // A session that is gone says so.
+            // A closed session reports that by itself.
             let _ = to_session.send((line, share));
         }
         Ok(())
     }
 
-    /// Says no more; the session ends, or is moved, when it has answered.
+    /// Closes the input. The session closes or is handed over once it has answered.
     pub(super) fn hang_up(&mut self) {
         self.to_session = None;
     }
 
-    /// Ends the session at once.
+    /// Closes the session at once.
     pub(super) fn end(&mut self) {
         self.hang_up();
         if let Some(session) = &self.session {
@@ -165,7 +165,7 @@ impl Upstream {
         }
     }
 
-    /// It is missing from now on, and tried again later.
+    /// Marks the server as missing, to be retried later.
     pub(super) fn missing(&mut self, why: String) {
         self.phase = Phase::Missing(why);
         let pause = FIRST_RETRY.saturating_mul(1 << self.retries.min(16)).min(LAST_RETRY);
@@ -173,7 +173,7 @@ impl Upstream {
         self.retry = Some(Instant::now() + pause);
     }
 
-    /// It is there from now on.
+    /// Marks the server as running.
     pub(super) fn is_up(&mut self, capabilities: Fields) {
         self.phase = Phase::Up;
         self.capabilities = capabilities;
@@ -181,7 +181,7 @@ impl Upstream {
         (self.lists, self.awaited) = (Lists::new(), BTreeMap::new());
     }
 
-    /// It is the next try of one that was missing.
+    /// Continues the retry count and deadline of the previous attempt.
     pub(super) fn after(&mut self, before: &Self) {
         self.retries = before.retries;
         self.comes_until = before.comes_until;
@@ -192,14 +192,14 @@ impl Upstream {
         self.capabilities.get(capability).is_some()
     }
 
-    /// Returns `true` if the server keeps a list of its tasks.
+    /// Returns `true` if the server supports listing its tasks.
     pub(super) fn lists_tasks(&self) -> bool {
         let tasks = self.capabilities.get("tasks");
         let tasks = tasks.and_then(|raw| serde_json::from_str::<Fields>(raw.get()).ok());
         tasks.is_some_and(|tasks| tasks.get("list").is_some())
     }
 
-    /// Returns `true` once it is known what the server has, or that it is missing.
+    /// Returns `true` once the server's capabilities are known, or it is missing.
     pub(super) fn is_settled(&self) -> bool {
         match self.phase {
             Phase::Coming => false,
@@ -208,17 +208,17 @@ impl Upstream {
         }
     }
 
-    /// The number of entries of its lists that were left out.
+    /// Returns the number of list entries that were left out.
     pub(super) fn left_out(&self) -> usize {
         self.lists.values().map(ListEntries::left_out).sum()
     }
 }
 
-/// Opens the session, and serves it to its end.
+/// Opens the session and serves it until it closes.
 async fn run(parts: UpstreamParts, lines: mpsc::UnboundedReceiver<HandedLine>) {
     let (events, number) = (parts.events.clone(), parts.number);
     let why = serve(parts, lines).await.err().map(|problem| problem.to_string());
-    // A connection that is gone need not know.
+    // Fails only if the connection has closed.
     let _ = events.send((number, UpstreamEvent::Over(why)));
 }
 
@@ -231,13 +231,13 @@ async fn serve(
     let _place = state.place(now.config.max_sessions)?;
     let services = Services { config: now.config.clone(), ..state.services.clone() };
     let moved = ticket
-        .map(|ticket| MovedSession::take(&services.home.sessions(), &ticket, &client.key, &config.name))
+        .map(|ticket| SessionHandover::take(&services.home.sessions(), &ticket, &client.key, &config.name))
         .transpose()?;
-    let beginning = Beginning { client, server: config, connection: Some(connection), moved };
-    let opened = Session::open(services, beginning).await?;
+    let options = SessionOptions { client, server: config, connection: Some(connection), moved };
+    let opened = Session::open(services, options).await?;
     let session = opened.session.clone();
     state.began(session.clone());
-    // As above.
+    // Fails only if the connection has closed.
     let _ = events.send((number, UpstreamEvent::Began(session.clone())));
     let (output, mut said) = mpsc::unbounded_channel();
     let (told, mut notes) = mpsc::unbounded_channel();
@@ -253,7 +253,7 @@ async fn serve(
             Some(note) = notes.recv() => UpstreamEvent::Note(note),
             () = &mut served => break,
         };
-        // As above.
+        // Fails only if the connection has closed.
         let _ = events.send((number, event));
     }
     let lines = std::iter::from_fn(|| said.try_recv().ok()).map(UpstreamEvent::Line);

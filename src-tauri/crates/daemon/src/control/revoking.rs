@@ -1,7 +1,7 @@
-//! Taking a grant back: denied first, then proved to be gone and stored, at the same time.
+//! Revokes grants: denies at once, then waits until the access is proven gone and the revocation is stored.
 //!
-//! - INVARIANT: when this begins to wait for anything, the grant is gone from the published table: no call and no
-//!   connection is let through by it any more.
+//! - INVARIANT: before this waits for anything, the grant is removed from the published table, so it allows no further call or
+//!   connection.
 
 use super::failed;
 use crate::daemon_state::DaemonState;
@@ -13,10 +13,10 @@ use ironcurtain_grants::{Ended, Ending, Fate, StandingGrant, Stored, TakenBack, 
 use ironcurtain_protocol::{ErrorCode, Reply};
 use std::sync::Arc;
 
-/// The sessions that are live, each with the number of times that its server was restarted so far.
+/// Live sessions, each with its server's number of restarts so far.
 type Sessions = Vec<(u64, Arc<Session>)>;
 
-/// Takes back what has this id, or says what became of it.
+/// Revokes the grant with this id, or reports its outcome.
 pub(super) async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
     let with_restarts = |session: Arc<Session>| (session.server().applied().restarts, session);
     let sessions: Sessions = state.live().into_iter().map(with_restarts).collect();
@@ -24,7 +24,7 @@ pub(super) async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
         return standing(&sessions, taken).await;
     }
     for (before, session) in &sessions {
-        if let Some(grant) = session.take_back_once(id).await {
+        if let Some(grant) = session.revoke_one_time(id).await {
             let restarted = session.server().applied().restarts > *before;
             return once(state, grant, restarted.then(|| session.id.clone()).into_iter().collect()).await;
         }
@@ -32,7 +32,7 @@ pub(super) async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
     match state.services.workspaces.take_back(id) {
         Ok(Some(no)) => return asked_again(state, no).await,
         Ok(None) => {}
-        Err(problem) => return failed(ErrorCode::Storage, format!("the no is not taken back: {problem}")),
+        Err(problem) => return failed(ErrorCode::Storage, format!("failed to revoke the denial: {problem}")),
     }
     match state.services.grants.fate(id).await {
         Ok(Fate::Ending(ending)) => failed(ErrorCode::Storage, still_ending(&ending)),
@@ -40,14 +40,15 @@ pub(super) async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
         Ok(Fate::Unknown) => failed(ErrorCode::NotFound, format!("there is no grant `{id}`")),
         Err(problem) => failed(
             ErrorCode::Storage,
-            format!("no grant `{id}` holds; whether it ever did is not known: {problem}"),
+            format!("no grant `{id}` is active; failed to check whether it existed: {problem}"),
         ),
     }
 }
 
-/// Puts on record that the person may be asked about a project again.
+/// Records that the user may be asked about a project again.
 async fn asked_again(state: &DaemonState, no: Declined) -> Reply {
-    let mut entry = Entry::new(Event::Revoked, "a no to a project was taken back; it is proposed again");
+    let mut entry =
+        Entry::new(Event::Revoked, "a denial of a project was revoked; it will be proposed again");
     (entry.grant_id, entry.client, entry.server_name) =
         (Some(no.id.clone()), Some(no.client_name), Some(no.server));
     entry.paths = vec![no.folder];
@@ -55,17 +56,17 @@ async fn asked_again(state: &DaemonState, no: Declined) -> Reply {
     state.services.changed();
     match recorded {
         Ok(_) => Reply::Revoked { grant: no.id, restarted: Vec::new(), unstored: None },
-        Err(problem) => failed(ErrorCode::Storage, format!("the no is taken back, but {problem}")),
+        Err(problem) => failed(ErrorCode::Storage, format!("the denial is revoked, but {problem}")),
     }
 }
 
-/// Waits until every session that used it has lost it, and until that is stored.
+/// Waits until every session that used the grant has lost it, and the revocation is stored.
 async fn standing(sessions: &Sessions, taken: TakenBack) -> Reply {
     let (grant, version) = (taken.grant.clone(), taken.version);
     let proof = async {
         let mut restarted = Vec::new();
         for (before, session) in sessions.iter().filter(|(_, s)| s.may_use(&grant.subject)) {
-            // A session that ends meanwhile has lost everything.
+            // A session that closes in the meantime has lost everything.
             if session.server().is_within(version).await.is_ok_and(|restarts| restarts > *before) {
                 restarted.push(session.id.clone());
             }
@@ -77,7 +78,7 @@ async fn standing(sessions: &Sessions, taken: TakenBack) -> Reply {
     match stored {
         Stored::Whole => Reply::Revoked { grant, restarted, unstored: None },
         Stored::Noted(problem) => {
-            let unstored = format!("it is noted and will be stored, which cannot be done yet: {problem}");
+            let unstored = format!("it will be stored as soon as possible, which failed for now: {problem}");
             Reply::Revoked { grant, restarted, unstored: Some(unstored) }
         }
         Stored::Nowhere(problem) => failed(
@@ -90,10 +91,10 @@ async fn standing(sessions: &Sessions, taken: TakenBack) -> Reply {
     }
 }
 
-/// Puts on record that what was open for one call is gone.
+/// Records that access for a single call was closed.
 async fn once(state: &DaemonState, grant: StandingGrant, restarted: Vec<String>) -> Reply {
     let id = grant.id.clone();
-    let mut entry = Entry::new(Event::Revoked, "a grant was taken back");
+    let mut entry = Entry::new(Event::Revoked, "a grant was revoked");
     entry.grant_id = Some(grant.id);
     entry.client = Some(grant.subject.client_name);
     entry.server_name = Some(grant.subject.server);
@@ -103,7 +104,7 @@ async fn once(state: &DaemonState, grant: StandingGrant, restarted: Vec<String>)
     state.services.changed();
     match recorded {
         Ok(_) => Reply::Revoked { grant: id, restarted, unstored: None },
-        Err(problem) => failed(ErrorCode::Storage, format!("the grant is taken back, but {problem}")),
+        Err(problem) => failed(ErrorCode::Storage, format!("the grant is revoked, but {problem}")),
     }
 }
 
@@ -123,8 +124,8 @@ fn has_ended(id: &str, ended: Ended) -> String {
 
 fn fate(why: Why) -> &'static str {
     match why {
-        Why::TakenBack => "was taken back",
-        Why::Clock => "ended by the clock",
+        Why::TakenBack => "was revoked",
+        Why::Clock => "expired",
         Why::NotKept => "could not be kept",
     }
 }

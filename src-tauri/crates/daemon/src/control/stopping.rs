@@ -1,9 +1,8 @@
-//! Lockdown, pausing a session, and what a person denied for the rest of one: beginning them, and ending them again; and noes to
-//! what waits.
+//! Starts and ends lockdown, pauses of a session and denials for the rest of a session, and denies pending questions.
 //!
-//! - A stop holds before it is on record; its end is on record first. Who asked for it is on record with it.
-//! - Any program of this user that no sandbox holds can ask for either. It could end the trusted process as well, and nothing
-//!   is allowed by it: what was asked about before is asked about again. The person is told when such a program does it.
+//! - A stop takes effect before it is recorded; its end is recorded first. The record names who requested it.
+//! - Any unsandboxed program of this user can request either. It could kill the trusted process just as well, and gains
+//!   nothing: what was asked about before is asked about again. The user is notified when another program does it.
 
 use super::{Asker, failed};
 use crate::daemon_state::DaemonState;
@@ -14,7 +13,7 @@ use ironcurtain_consent::Question;
 use ironcurtain_protocol::{ErrorCode, Reply, WaitingChoice};
 use std::sync::Arc;
 
-/// Begins lockdown; with it, every session is ended if that is wished.
+/// Starts lockdown, and closes all sessions if requested.
 pub(super) async fn begin_lockdown(state: &DaemonState, end_servers: bool, asker: Asker) -> Reply {
     let broker = &state.services.broker;
     let began = broker.stops().begin_lockdown();
@@ -36,7 +35,7 @@ pub(super) async fn begin_lockdown(state: &DaemonState, end_servers: bool, asker
         (Err(problem), _) => failed(
             ErrorCode::Storage,
             format!(
-                "lockdown is on, but would not be after another start, because `{}` cannot be written: {problem}",
+                "lockdown is on, but will not survive a restart: failed to write `{}`: {problem}",
                 state.services.home.lockdown().display()
             ),
         ),
@@ -55,14 +54,14 @@ pub(super) async fn end_lockdown(state: &DaemonState, asker: Asker) -> Reply {
     }
     if let Err(problem) = broker.stops().end_lockdown() {
         let file = state.services.home.lockdown();
-        let text = format!("lockdown is still on, because `{}` cannot be removed: {problem}", file.display());
+        let text = format!("lockdown is still on: failed to remove `{}`: {problem}", file.display());
         return failed(ErrorCode::Storage, text);
     }
     tell(state, asker, "Lockdown was ended");
     Reply::Done
 }
 
-/// Denies questions that wait. Each has its own end on record.
+/// Denies pending questions. The end of each is recorded separately.
 pub(super) async fn deny(
     state: &DaemonState,
     which: &WaitingChoice,
@@ -79,7 +78,7 @@ pub(super) async fn deny(
         return match which {
             WaitingChoice::All => Reply::Denied(denied),
             WaitingChoice::These(_) => {
-                failed(ErrorCode::NotFound, "none of these questions waits".to_owned())
+                failed(ErrorCode::NotFound, "none of these questions is pending".to_owned())
             }
         };
     }
@@ -103,7 +102,7 @@ pub(super) async fn pause(state: &DaemonState, id: &str, asker: Asker) -> Reply 
     }
 }
 
-/// Ends the pause of a session.
+/// Resumes a session.
 pub(super) async fn resume(state: &DaemonState, id: &str, asker: Asker) -> Reply {
     let Some(session) = live(state, id) else { return no_session(id) };
     if !session.is_paused() {
@@ -118,7 +117,7 @@ pub(super) async fn resume(state: &DaemonState, id: &str, asker: Asker) -> Reply
     Reply::Done
 }
 
-/// Forgets a question that nobody answered in time, or takes a no for the rest of a session back.
+/// Forgets a question that was not answered in time, or revokes a denial for the rest of a session.
 pub(super) async fn forget(state: &DaemonState, id: &str, asker: Asker) -> Reply {
     let broker = &state.services.broker;
     if broker.missed().forget(id) {
@@ -129,7 +128,7 @@ pub(super) async fn forget(state: &DaemonState, id: &str, asker: Asker) -> Reply
         let text = format!("there is no unanswered question `{id}`, and no denial of that id");
         return failed(ErrorCode::NotFound, text);
     };
-    let what = format!("what was denied for the rest of the session is asked about again, {}", by(asker));
+    let what = format!("a denial for the rest of the session was revoked, {}", by(asker));
     let mut entry = Entry::new(Event::Pause, what);
     (entry.session, entry.client) = (Some(denial.session), Some(denial.client));
     (entry.server_name, entry.question_id) = (Some(denial.server), Some(denial.id));
@@ -155,17 +154,17 @@ async fn record(state: &DaemonState, entry: Entry) -> Result<(), AuditError> {
     recorded
 }
 
-/// Tells the person that another program ended something that was stopped.
+/// Notifies the user that another program ended a stop.
 fn tell(state: &DaemonState, asker: Asker, what: &str) {
     if matches!(asker, Asker::Peer(_)) {
         state.services.broker.tell(&format!("{what}, {}.", by(asker)));
     }
 }
 
-/// Whoever asked, in words.
+/// Describes the origin of a request.
 fn by(asker: Asker) -> String {
     match asker {
-        Asker::Own => "by the person, in IronCurtain itself".to_owned(),
+        Asker::Own => "by the user, in IronCurtain itself".to_owned(),
         Asker::Peer(pid) => {
             let program = std::fs::read_link(format!("/proc/{pid}/exe"));
             let program = program.map_or_else(|_| "a program".to_owned(), |exe| exe.display().to_string());

@@ -1,14 +1,14 @@
 //! The connections of shims and of the person's own programs.
 
 use super::ENDING;
-use crate::aggregate::{Aggregate, MovedAggregate, unknown_profile};
+use crate::aggregate::{Aggregate, AggregateHandover, unknown_profile};
 use crate::control;
 use crate::daemon_state::DaemonState;
 use crate::identity;
 use crate::listener::{ClientStdio, Listener, Peer};
 use crate::reload::SessionSettings;
 use crate::services::Services;
-use crate::session::{Attached, Beginning, MovedSession, Session};
+use crate::session::{Attached, Session, SessionHandover, SessionOptions};
 use ironcurtain_audit::{CallResult, Entry, Event};
 use ironcurtain_config::Server as ServerConfig;
 use ironcurtain_grants::Client;
@@ -35,7 +35,7 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener) {
                 Ok(stream) => {
                     let state = state.clone();
                     peers.spawn(async move {
-                        if let Some(peer) = Peer::meet(stream).await {
+                        if let Some(peer) = Peer::accept(stream).await {
                             serve(state, peer).await;
                         }
                     });
@@ -140,7 +140,7 @@ async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello)
     };
     let services = Services { config: now.config.clone(), ..state.services.clone() };
     let moved = shim.resume.map(|ticket| {
-        MovedSession::take(&state.services.home.sessions(), &ticket, &client.key, &config.name)
+        SessionHandover::take(&state.services.home.sessions(), &ticket, &client.key, &config.name)
     });
     let moved = match moved.transpose() {
         Ok(moved) => moved,
@@ -148,8 +148,8 @@ async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello)
             return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
         }
     };
-    let beginning = Beginning { client: client.clone(), server: config, connection: None, moved };
-    let opened = match Session::open(services, beginning).await {
+    let options = SessionOptions { client: client.clone(), server: config, connection: None, moved };
+    let opened = match Session::open(services, options).await {
         Ok(opened) => opened,
         Err(problem) => {
             return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
@@ -183,7 +183,7 @@ async fn serve_aggregate(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHell
     let sessions = state.services.home.sessions();
     let moved = shim
         .resume
-        .map(|ticket| MovedAggregate::take(&sessions, &ticket, &client.key, shim.profile.as_deref()));
+        .map(|ticket| AggregateHandover::take(&sessions, &ticket, &client.key, shim.profile.as_deref()));
     let moved = match moved.transpose() {
         Ok(moved) => moved,
         Err(problem) => {

@@ -1,4 +1,4 @@
-//! Judging work in a folder as a whole, by whichever tool it is done.
+//! Judges access to a folder as a whole, independent of the tool.
 
 use super::JudgingContext;
 use ironcurtain_paths::CanonicalPath;
@@ -6,14 +6,14 @@ use ironcurtain_policy::{Access, Annotations, Decision, Fact, Role, judge};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// The name of the tool that stands for any: no rule names it.
+/// Name of the placeholder tool, which no rule can match.
 const ANY_TOOL: &str = "any tool";
 
-/// The argument of the tool that stands for any.
+/// Argument of the placeholder tool.
 const FOLDER: &str = "folder";
 
 impl JudgingContext {
-    /// The decision about a tool that does nothing but this, to everything in a folder.
+    /// Returns the decision on one kind of access to everything in a folder.
     pub(crate) fn decision_in(&self, folder: &CanonicalPath, access: Access) -> Decision {
         let role = match access {
             Access::Read => Role::ReadPath,

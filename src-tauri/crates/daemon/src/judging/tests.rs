@@ -1,4 +1,4 @@
-//! A call is judged as things stand on disk, for a sandboxed server and for one without a sandbox.
+//! Tests that a call is judged by the current files, for servers with and without a sandbox.
 
 use super::*;
 use ironcurtain_config::Servers;
@@ -48,7 +48,7 @@ fn denial(setting: &JudgingContext, tool: &str, arguments: Value) -> Option<Stri
 }
 
 #[test]
-fn a_call_needs_what_its_paths_lead_to_outside_the_session_sandbox() {
+fn a_call_needs_the_targets_of_its_paths_outside_the_sandbox() {
     let (_dir, setting) = world();
     let home = &setting.snapshot.home;
     let read = located(&setting, "read_text_file", json!({ "path": "~/link" }));
@@ -63,7 +63,7 @@ fn a_call_needs_what_its_paths_lead_to_outside_the_session_sandbox() {
 }
 
 #[test]
-fn a_new_name_beside_credentials_would_open_them() {
+fn creating_a_file_beside_credentials_is_denied() {
     let (_dir, setting) = world();
     let write = |path: &str| denial(&setting, "write_file", json!({ "path": path, "content": "" }));
     assert!(write("~/new.txt").unwrap().starts_with("to make or remove a name in"));
@@ -74,7 +74,7 @@ fn a_new_name_beside_credentials_would_open_them() {
 }
 
 #[test]
-fn a_folder_that_holds_credentials_is_not_opened_as_a_whole() {
+fn a_folder_with_credentials_is_not_opened_as_a_whole() {
     let (_dir, setting) = world();
     let list = |path: &str| denial(&setting, "list_directory", json!({ "path": path }));
     assert!(list("~").unwrap().contains("cannot be opened as a whole"));

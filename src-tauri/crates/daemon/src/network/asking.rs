@@ -1,8 +1,9 @@
-//! A host that nothing allows, put to the person.
+//! Asks the user about a host that no rule allows.
 //!
-//! - A yes for longer than once is a grant before the connection goes on, so that it can be listed and taken back.
-//! - Few questions of one server are open at once; the others wait.
-//! - A no holds for a moment: programs try again by themselves, and a person must not have to say it five times.
+//! - An approval for longer than one connection becomes a grant before the connection proceeds, so it can be listed and
+//!   revoked.
+//! - The number of open questions per server is limited; further ones wait.
+//! - A denial holds for a moment, because programs retry by themselves and the user must not have to repeat it.
 
 use super::caller::Caller;
 use super::reach::ReachableHosts;
@@ -19,13 +20,13 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// The number of questions of one server that may be open at once.
+/// Maximum number of open questions per server.
 const MOST_OPEN: usize = 4;
 
-/// The time for which a no holds.
+/// Time for which a denial holds.
 const NO_HOLDS: Duration = Duration::from_secs(30);
 
-/// Asks the person on behalf of one server.
+/// Asks the user on behalf of one server.
 pub(super) struct HostAsker(Arc<Asking>);
 
 struct Asking {
@@ -50,12 +51,12 @@ impl AskHost for HostAsker {
 }
 
 impl Asking {
-    /// The answer. Without one it is no, and the program that wanted to go there is told why.
+    /// Returns the answer. Without one, the host is denied and the program gets the reason.
     async fn ask(&self, target: &HostPort) -> HostAnswer {
         if let Some(why) = self.said_no(target) {
             return HostAnswer::No { why };
         }
-        // Closing it is nobody's business.
+        // The semaphore is never closed.
         let _place = self.places.acquire().await;
         if self.is_allowed(target) {
             return HostAnswer::Granted;
@@ -69,7 +70,7 @@ impl Asking {
         })
     }
 
-    /// Puts the question, and grants what is allowed for longer than once.
+    /// Asks the question, and grants what is allowed for longer than once.
     async fn put(&self, target: &HostPort) -> Result<HostAnswer, ExchangeError> {
         let caller = &self.caller;
         let principal = &caller.principal;
@@ -81,7 +82,7 @@ impl Asking {
             deadline: caller.services.config.question_deadline(),
         }
         .build();
-        let mut entry = caller.entry(Event::Question, "a question was put to the person", target);
+        let mut entry = caller.entry(Event::Question, "the user was asked", target);
         entry.policy_decision = Some(PolicyDecision::escalate(&question.rule, &question.reason));
         let inquiry = Inquiry {
             entry,
@@ -113,7 +114,7 @@ impl Asking {
         allow(&self.reach.rules().borrow(), target)
     }
 
-    /// The no that still holds.
+    /// Returns the reason of a denial that still holds.
     fn said_no(&self, target: &HostPort) -> Option<String> {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         refused.retain(|_, (at, _)| at.elapsed() < NO_HOLDS);

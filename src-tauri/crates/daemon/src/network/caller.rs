@@ -1,4 +1,4 @@
-//! The principal on whose behalf a server reaches something: for questions, for the record and for grants.
+//! Identifies who connects to a host: for questions, audit entries and grants.
 
 use super::reach::ReachableHosts;
 use crate::policy_snapshot::PolicySnapshot;
@@ -12,16 +12,16 @@ use std::sync::Arc;
 
 /// One server of one session.
 pub struct Caller {
-    /// The services that all sessions share.
+    /// Shared services.
     pub services: Services,
-    /// The principal on whose behalf it is.
+    /// Principal that owns the session.
     pub principal: Arc<Principal>,
-    /// The server.
+    /// Configuration of the server.
     pub server: Server,
 }
 
 impl Caller {
-    /// The rules of its entry, with the list of the policy in force. Where they are not understood, nothing is allowed.
+    /// Returns the rules of the entry and the current policy. Invalid rules allow nothing.
     fn rules(&self, snapshot: &PolicySnapshot) -> HostRules {
         if let Some(remote) = &self.server.remote {
             return remote.rules().unwrap_or_default();
@@ -32,19 +32,19 @@ impl Caller {
         HostRules::new(snapshot.hosts_of(&self.server.name), denied, ask).unwrap_or_default()
     }
 
-    /// An entry about a host.
+    /// Returns an audit entry about a host.
     pub(super) fn entry(&self, event: Event, summary: impl Into<String>, target: &HostPort) -> Entry {
         let mut entry = self.principal.entry(event, summary);
         entry.about_host(&target.host, target.port);
         entry
     }
 
-    /// Tells what is on its list and what is granted to it now.
+    /// Publishes the current rules and grants.
     pub(super) fn publish_rules(&self, reach: &ReachableHosts) {
         let snapshot = self.services.snapshot();
         reach.set_entry_rules(snapshot.version, || self.rules(&snapshot));
         let table = self.services.grants.now();
-        // What a remote server fetches is fetched elsewhere.
+        // Grants of hosts do not apply to a remote server, whose requests do not pass through our proxy.
         let covers = |grant: &&StandingGrant| {
             self.server.remote.is_none() && self.principal.is_covered_by(&grant.subject)
         };

@@ -1,18 +1,18 @@
-//! So many at once and so many a second: the rest wait. What a server can have written down without end is slowed here.
+//! Rate limiter with a burst, for audit entries that a server could otherwise produce without limit.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// The number that may come at once.
+/// Size of a burst.
 const BURST: u32 = 100;
 
-/// One more comes each time this has passed.
+/// Time after which one more is let through.
 const STEP: Duration = Duration::from_millis(50);
 
-/// A steady pace.
+/// Rate limiter.
 pub(super) struct Pace {
-    /// When everything that was let through would have come one by one.
+    /// Time at which everything let through so far would have passed at the steady rate.
     paid: Mutex<Instant>,
 }
 
@@ -21,7 +21,7 @@ impl Pace {
         Self { paid: Mutex::new(Instant::now()) }
     }
 
-    /// Waits for its turn.
+    /// Waits until the caller may proceed.
     pub(super) async fn turn(&self) {
         let due = {
             let mut paid = self.paid.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_burst_is_let_through_and_what_comes_after_waits() {
+    async fn calls_after_a_burst_wait() {
         let (pace, began) = (Pace::new(), Instant::now());
         for _ in 0..BURST {
             pace.turn().await;

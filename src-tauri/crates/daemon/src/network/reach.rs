@@ -1,13 +1,13 @@
-//! The hosts that one server may reach right now.
+//! Hosts that one server may reach now.
 //!
-//! - Every change is published as a whole: no connection is judged by half of it.
+//! - Every change is published as a whole, so no connection is judged by a partial update.
 
 use ironcurtain_egress::{GrantedHost, HostDecision, HostPort, HostRules};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
-/// The rules of a server's entry, with what is granted and lent.
+/// Rules of a server's entry, combined with grants and leases.
 pub struct ReachableHosts {
     known: Mutex<Known>,
     rules: watch::Sender<Arc<HostRules>>,
@@ -15,26 +15,26 @@ pub struct ReachableHosts {
 
 #[derive(Default)]
 struct Known {
-    /// The policy that `entry` is from.
+    /// Policy version of `entry`.
     snapshot: u64,
     entry: HostRules,
-    /// The table of grants that `granted` is from.
+    /// Version of the grant table of `granted`.
     version: u64,
     granted: Vec<GrantedHost>,
     next: u64,
     lent: BTreeMap<u64, Vec<GrantedHost>>,
 }
 
-/// Hosts that may be reached for as long as this is kept.
+/// Hosts that are reachable until this is dropped.
 pub struct HostLease {
     number: u64,
     of: Arc<ReachableHosts>,
 }
 
-/// Begins the id of what is lent to a call; no grant's id has a space.
+/// Prefix of the id of a call's lease. A grant id contains no space.
 const LENT: &str = "call ";
 
-/// The call that was lent what allows a connection; nothing when that is a grant.
+/// Returns the call whose lease allows a connection, or `None` if a grant does.
 pub(super) fn lent_to(grant: &str) -> Option<&str> {
     grant.strip_prefix(LENT)
 }
@@ -45,12 +45,12 @@ impl ReachableHosts {
         Self { rules, known: Mutex::new(Known { entry, ..Known::default() }) }
     }
 
-    /// For judging, and for waiting until it changes.
+    /// Returns the rules, for judging and for awaiting changes.
     pub(super) fn rules(&self) -> watch::Receiver<Arc<HostRules>> {
         self.rules.subscribe()
     }
 
-    /// Takes the rules of the entry by this version of the policy, unless a newer one is known.
+    /// Sets the entry's rules from this policy version, unless a newer one was set.
     pub(super) fn set_entry_rules(&self, snapshot: u64, rules: impl FnOnce() -> HostRules) {
         self.change(|known| {
             if snapshot > known.snapshot {
@@ -59,7 +59,7 @@ impl ReachableHosts {
         });
     }
 
-    /// Takes what is granted by this version of the table, unless a newer one is known.
+    /// Sets the grants from this table version, unless a newer one was set.
     pub(super) fn follow(&self, version: u64, granted: Vec<GrantedHost>) {
         self.change(|known| {
             if version > known.version {
@@ -68,7 +68,7 @@ impl ReachableHosts {
         });
     }
 
-    /// Returns `true` if a grant would let this through: nothing denies it.
+    /// Returns `true` if no rule denies the target, so that a grant would allow it.
     pub(super) fn could_open(&self, target: &HostPort) -> bool {
         let grant = GrantedHost { id: String::new(), target: target.clone() };
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,8 +76,8 @@ impl ReachableHosts {
             && matches!(known.entry.with_grants(vec![grant]).judge(target), HostDecision::Allow { .. })
     }
 
-    /// Opens these for a call.
-    pub(super) fn lend(this: &Arc<Self>, call: &str, targets: Vec<HostPort>) -> HostLease {
+    /// Opens hosts for a call.
+    pub(super) fn lease(this: &Arc<Self>, call: &str, targets: Vec<HostPort>) -> HostLease {
         let id = format!("{LENT}{call}");
         let lent = targets.into_iter().map(|target| GrantedHost { id: id.clone(), target }).collect();
         let number = this.change(|known| {
@@ -89,12 +89,12 @@ impl ReachableHosts {
     }
 
     fn change<T>(&self, with: impl FnOnce(&mut Known) -> T) -> T {
-        // It is whole after every step of its owners.
+        // A poisoned lock is safe, because every step leaves the state consistent.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = with(&mut known);
         let open = known.granted.iter().chain(known.lent.values().flatten()).cloned().collect();
         let rules = known.entry.with_grants(open);
-        // Published before the next change can be made.
+        // Published before the lock is released.
         self.rules.send_if_modified(|published| {
             let differs = **published != rules;
             if differs {
@@ -125,12 +125,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_is_the_entry_what_is_granted_and_what_is_lent() {
+    fn reach_combines_entry_grants_and_leases() {
         let reach = Arc::new(ReachableHosts::new(HostRules::new(["a.test"], ["*.bad.test"], true).unwrap()));
         assert!(allows(&reach, "a.test:443") && !allows(&reach, "b.test:443"));
         let grant = |text| GrantedHost { id: "g".into(), target: target(text) };
         reach.follow(2, vec![grant("b.test:443"), grant("x.bad.test:443")]);
-        let loan = ReachableHosts::lend(&reach, "7", vec![target("c.test:80")]);
+        let loan = ReachableHosts::lease(&reach, "7", vec![target("c.test:80")]);
         assert!(["a.test:443", "b.test:443", "c.test:80"].iter().all(|text| allows(&reach, text)));
         assert!(!allows(&reach, "x.bad.test:443"), "denied comes first");
         reach.follow(1, vec![]);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_denied_or_of_this_machine_cannot_be_opened() {
+    fn denied_and_local_hosts_cannot_be_opened() {
         let reach = ReachableHosts::new(HostRules::new(["a.test"], ["*.bad.test"], false).unwrap());
         assert!(reach.could_open(&target("new.test:443")));
         for text in ["x.bad.test:443", "localhost:80", "printer.local:80", "router:80"] {

@@ -1,7 +1,7 @@
-//! The decisions of a server's proxy, in the audit log.
+//! Records the decisions of a server's proxy in the audit log.
 //!
-//! - A connection goes out only when it is on record. Refusals beyond a steady pace wait, so that a server cannot fill
-//!   the disk with them.
+//! - A connection is opened only after it is on record. Refusals beyond a steady rate wait, so that a server cannot fill the
+//!   disk.
 
 use super::caller::Caller;
 use super::pace::Pace;
@@ -11,7 +11,7 @@ use ironcurtain_egress::{BoxFuture, ConnectionVerdict, Host, HostPort, Permitted
 use ironcurtain_visible as visible;
 use std::sync::Arc;
 
-/// Writes down what is decided.
+/// Records the proxy's decisions.
 pub(super) struct ConnectionRecorder {
     caller: Arc<Caller>,
     reach: Arc<ReachableHosts>,
@@ -36,7 +36,7 @@ impl Record for ConnectionRecorder {
             if let ConnectionVerdict::Allowed(PermittedBy::Grant(id)) = event.verdict
                 && lent_to(&id).is_none()
             {
-                // The last look at the rules comes after this.
+                // The proxy checks the rules once more after this.
                 if !services.grants.hold(std::slice::from_ref(&id)) {
                     self.caller.publish_rules(&self.reach);
                 }
@@ -49,7 +49,7 @@ impl Record for ConnectionRecorder {
 }
 
 fn entry(caller: &Caller, event: &ironcurtain_egress::ConnectionEvent) -> Entry {
-    // What is no host is written down as it was asked for.
+    // An invalid host is recorded as it was requested.
     let host = Host::parse(&event.host).unwrap_or_else(|_| Host::Name(visible::line(&event.host)));
     let target = HostPort { host, port: event.port };
     let server = &caller.server.name;

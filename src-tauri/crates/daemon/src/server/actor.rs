@@ -1,13 +1,12 @@
-//! The owner of one server's process and of what it sees.
+//! Actor that owns the process and the mounts of one server.
 //!
-//! - What is mounted follows from the live grants and the leases of calls under way; nothing else adds a mount
-//!   (see [`reconcile`]).
-//! - Another policy is followed as another grant is: what it opens no longer is taken away, with proof.
-//! - A process that is started again is greeted as the client greeted the first one.
+//! - The mounts follow from the live grants and the leases of in-flight calls; nothing else adds a mount (see [`reconcile`]).
+//! - A policy change is handled like a grant change: what it no longer opens is unmounted, with proof.
+//! - A restarted process gets the same `initialize` as the first one.
 
 mod applied;
 mod files;
-mod greeting;
+mod handshake;
 mod masks;
 mod options;
 mod reconcile;
@@ -22,8 +21,8 @@ pub use options::ActorOptions;
 use super::control::SupervisorControl;
 pub use super::down::{DownReason, ServerExit};
 use super::mounted::Mounted;
+use super::replay::{HandshakeOutcome, Replay};
 use super::roots::ServerView;
-use super::told::{Greeted, Told};
 use super::{MountLease, ServerError};
 use files::SessionFiles;
 use ironcurtain_audit::{Entry, Event};
@@ -33,7 +32,7 @@ use ironcurtain_mcp::wire::ProtocolVersion;
 use ironcurtain_paths::CanonicalPath;
 use reconcile::ServerRules;
 use recreating::RecreatedFiles;
-use running::{Greeting, News, Running, news, uncovered};
+use running::{Handshake, News, Running, news, uncovered};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -42,15 +41,15 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// A server that ends sooner than this after its start is not started again at once.
+/// A server that exits sooner than this after its start is not restarted at once.
 const STEADY: Duration = Duration::from_secs(2);
 
-/// The number of times in a row that a server is started anew because it ended before it had answered the greeting.
-const MOST_GREETINGS: u32 = 3;
+/// Maximum number of consecutive restarts of a server that exits before it answers `initialize`.
+const MOST_HANDSHAKES: u32 = 3;
 
 #[derive(Debug)]
 pub(super) enum ServerState {
-    /// The process of this number is started, or has not answered the greeting.
+    /// The process with this number was started, but has not answered `initialize`.
     Starting(u64),
     Up {
         connection: ServerConnection,
@@ -62,20 +61,20 @@ pub(super) enum ServerState {
 
 #[derive(Debug)]
 pub(super) enum Command {
-    Greet,
+    Initialize,
     Initialized,
     Start(oneshot::Sender<Result<(), DownReason>>),
     Restart(oneshot::Sender<Result<(), DownReason>>),
     Lease(Vec<Need>, Vec<CanonicalPath>, oneshot::Sender<Result<MountLease, ServerError>>),
-    /// Mounts what stands there now, for a call that needs nothing more: it does not wait until the server has understood.
+    /// Updates the mounts for a call that needs nothing more, without waiting for the server to notice.
     Refresh(oneshot::Sender<()>),
     Release(u64),
 }
 
-/// Starts the actor; it ends with the last sender of commands, or when its task is aborted.
+/// Starts the actor, which exits when the last command sender is dropped or its task is aborted.
 pub(super) fn start(
     options: ActorOptions,
-    told: Told,
+    replay: Replay,
     commands: mpsc::WeakUnboundedSender<Command>,
     inbox: mpsc::UnboundedReceiver<Command>,
 ) -> (ActorView, AbortHandle) {
@@ -89,7 +88,7 @@ pub(super) fn start(
         server_rules,
         hides_too_little: false,
         options,
-        told,
+        replay,
         commands,
         inbox,
         postponed: VecDeque::new(),
@@ -116,7 +115,7 @@ pub(super) fn start(
     (ActorView { state: state_seen, applied: applied_seen, roots: roots_seen, starts }, task)
 }
 
-/// The part of an actor's state that others see.
+/// State of an actor that others can read.
 #[derive(Debug, Clone)]
 pub(super) struct ActorView {
     pub(super) state: watch::Receiver<ServerState>,
@@ -125,7 +124,7 @@ pub(super) struct ActorView {
     pub(super) starts: Arc<AtomicU64>,
 }
 
-/// The paths that one call under way needs to see, and the files that an answer to it named.
+/// Paths that one in-flight call needs, and the autostart files that the user approved for it.
 struct Leased {
     needs: Vec<Need>,
     named: Vec<CanonicalPath>,
@@ -133,43 +132,43 @@ struct Leased {
 
 struct Actor {
     options: ActorOptions,
-    /// For the leases it gives; weak, so that it does not keep itself alive.
+    /// For the leases it creates. Weak, so that the actor does not keep itself alive.
     commands: mpsc::WeakUnboundedSender<Command>,
     inbox: mpsc::UnboundedReceiver<Command>,
-    /// Commands that came while something else was waited for, oldest first.
+    /// Commands that arrived while the actor was waiting for something else, oldest first.
     postponed: VecDeque<Command>,
-    told: Told,
+    replay: Replay,
     state: Arc<watch::Sender<ServerState>>,
     applied: watch::Sender<Applied>,
     roots: watch::Sender<ServerView>,
     running: Option<Running>,
     server_rules: ServerRules,
-    /// Set when what no server may read has changed since the process was started.
+    /// Set when the hidden paths changed after the process was started.
     hides_too_little: bool,
     mounted: Vec<Mounted>,
     leases: BTreeMap<u64, Leased>,
-    /// Files that run later and that an answer of the person named.
+    /// Autostart files that the user approved.
     named: BTreeSet<CanonicalPath>,
     next_lease: u64,
-    /// Set when the server asks for roots; unknown at first.
+    /// Set if the server requests roots, `None` while unknown.
     asks_for_roots: Option<bool>,
-    /// The version of the roots that this process has understood, or been given time to.
+    /// Version of the roots that this process has understood, or had enough time for.
     understands: u64,
-    /// The version of the roots that this process was last notified of.
+    /// Version of the roots that this process was last notified of.
     announced: u64,
     started: Instant,
     quick_ends: u32,
-    /// The number of processes in a row that ended before they had answered the greeting.
+    /// Number of consecutive processes that exited before they answered `initialize`.
     unanswered: u32,
-    /// The number of times that the server was restarted because it still held something that was taken away.
+    /// Number of restarts because the server still held something that was revoked.
     restarts: u64,
-    /// The number of times that the server was started; others see it.
+    /// Number of starts, shared with the handle.
     starts: Arc<AtomicU64>,
-    /// The limits that it has since it recreated files.
+    /// Limits imposed on the server because it recreated files.
     recreating: RecreatedFiles,
-    /// The number of processes that were tried for that. Each has a sandbox of its own name.
+    /// Number of attempts to start a process. Each sandbox has a name of its own.
     tries: u64,
-    /// Its files, removed after the process is killed.
+    /// Files of the sandbox, removed after the process is killed.
     _files: Option<SessionFiles>,
 }
 
@@ -193,7 +192,7 @@ impl Actor {
                         return;
                     }
                     let version = grants.borrow_and_update().version;
-                    // A use is a change of the table too, but not of what is granted.
+                    // Using a grant changes the table too, but not what is granted.
                     if version != self.applied.borrow().versions.grants {
                         self.reconcile().await;
                     }
@@ -209,15 +208,15 @@ impl Actor {
                 }
                 () = uncovered(check) => self.check().await,
                 news = news(self.running.as_mut()) => match news {
-                    News::Greeted(outcome) => self.process_greeted(outcome).await,
+                    News::Handshake(outcome) => self.handshake_ended(outcome).await,
                     News::Ended => self.process_ended().await,
                 },
             }
         }
     }
 
-    /// Waits until the server may start. Nothing of it runs meanwhile, so that whatever is revoked does not exist. Returns
-    /// nothing where the session is over.
+    /// Waits until the server may start. Meanwhile nothing is mounted, so every revocation takes effect at once. Returns `None`
+    /// if the session closes.
     async fn wait_to_start(&mut self) -> Option<()> {
         let (may_start, mut grants) = (self.options.may_start.clone(), self.options.grants.clone());
         while !may_start.is_cancelled() {
@@ -233,12 +232,14 @@ impl Actor {
 
     async fn handle(&mut self, command: Command) {
         match command {
-            Command::Greet => match self.running.take() {
-                // It was started with it.
-                Some(running) if running.greeted == Some(self.told.number()) => self.running = Some(running),
+            Command::Initialize => match self.running.take() {
+                // The process was initialized with it when it started.
+                Some(running) if running.initialize_number == Some(self.replay.number()) => {
+                    self.running = Some(running)
+                }
                 Some(mut running) => {
                     self.state.send_replace(ServerState::Starting(self.starts.load(Ordering::Relaxed)));
-                    self.greet(&mut running);
+                    self.initialize(&mut running);
                     self.running = Some(running);
                 }
                 None => {
@@ -252,22 +253,22 @@ impl Actor {
                     self.start_server().await;
                     self.reconcile().await;
                 }
-                // Who no longer waits was cancelled.
+                // Fails if the caller was cancelled.
                 let _ = reply.send(self.outcome());
             }
             Command::Restart(reply) => {
-                self.restart("the person had it started again").await;
+                self.restart("the user restarted it").await;
                 self.reconcile().await;
                 let _ = reply.send(self.outcome());
             }
             Command::Lease(needs, named, reply) => {
                 let outcome = self.lease(needs, named).await;
-                // A lease that nobody takes is dropped, which releases it.
+                // Fails if the caller was cancelled; dropping the lease releases it.
                 let _ = reply.send(outcome);
             }
             Command::Refresh(reply) => {
                 self.reconcile().await;
-                // As above.
+                // Fails if the caller was cancelled.
                 let _ = reply.send(());
             }
             Command::Release(id) => {
@@ -298,29 +299,31 @@ impl Actor {
         }
     }
 
-    /// The process has answered the greeting, or never will.
-    async fn process_greeted(&mut self, outcome: Greeted) {
+    /// Handles the outcome of the process's `initialize`.
+    async fn handshake_ended(&mut self, outcome: HandshakeOutcome) {
         let Some(running) = &mut self.running else { return };
         match outcome {
-            Greeted::Welcome => {
-                running.greeting = Greeting::Welcome;
+            HandshakeOutcome::Accepted => {
+                running.handshake = Handshake::Complete;
                 self.unanswered = 0;
                 self.reconcile().await;
             }
-            Greeted::Refused => running.greeting = Greeting::None,
-            Greeted::Failed => self.process_ended().await,
-            Greeted::RefusedAgain(error) => self.give_up(DownReason::GreetingRefused(error)).await,
-            Greeted::Unanswered => self.give_up(DownReason::GreetingUnanswered).await,
+            HandshakeOutcome::Rejected => running.handshake = Handshake::None,
+            HandshakeOutcome::Failed => self.process_ended().await,
+            HandshakeOutcome::RejectedAfterRestart(error) => {
+                self.give_up(DownReason::InitializeRejected(error)).await
+            }
+            HandshakeOutcome::Unanswered => self.give_up(DownReason::InitializeUnanswered).await,
         }
     }
 
-    /// Ends a process that is of no use.
+    /// Kills a process that is unusable.
     async fn give_up(&mut self, why: DownReason) {
         self.running = None;
         self.down(why).await;
     }
 
-    /// The process ended by itself.
+    /// Handles the exit of the process.
     async fn process_ended(&mut self) {
         let Some(mut running) = self.running.take() else { return };
         let status = match running.control() {
@@ -334,19 +337,19 @@ impl Actor {
         let ending = ServerExit { status: status.or_else(|| running.hold.status()), stderr_tail, remote };
         running.connection.ended(&ending);
         let lost = running.control().map(SupervisorControl::uncovered).unwrap_or_default();
-        let (was_greeted, was_probed) = (running.greeting.is_open(), running.greeting.is_probed());
+        let (was_pending, was_probed) = (running.handshake.is_open(), running.handshake.is_probed());
         drop(running);
-        self.tell_uncovered(lost).await;
+        self.report_lost_masks(lost).await;
         self.quick_ends = if self.started.elapsed() < STEADY { self.quick_ends + 1 } else { 0 };
         let why = DownReason::Ended(Arc::new(ending));
-        self.unanswered += u32::from(was_greeted);
+        self.unanswered += u32::from(was_pending);
         if was_probed {
-            // It is of the other version, and is greeted as that.
+            // The server speaks the handshake protocol after all.
             self.options.versions.remember(&self.options.server.command_line(), ProtocolVersion::Handshake);
         }
-        if was_greeted && (was_probed || !self.told.is_awaited()) && self.unanswered < MOST_GREETINGS {
+        if was_pending && (was_probed || !self.replay.is_awaited()) && self.unanswered < MOST_HANDSHAKES {
             self.mounted.clear();
-            self.record(format!("the server {} is greeted again: {why}", self.options.server.name)).await;
+            self.record(format!("the server {} is initialized again: {why}", self.options.server.name)).await;
             self.start_server().await;
             return self.reconcile().await;
         }
@@ -378,9 +381,9 @@ impl Actor {
         self.not_running(reason);
     }
 
-    /// Tells everybody that waits for it.
+    /// Notifies everyone who waits for the server.
     fn not_running(&self, reason: DownReason) {
-        self.told.give_up(&reason);
+        self.replay.give_up(&reason);
         self.state.send_replace(ServerState::Down(reason));
     }
 
@@ -392,12 +395,12 @@ impl Actor {
         entry.session = Some(self.options.session.clone());
         entry.server_name = Some(self.options.server.name.clone());
         if let Err(problem) = self.options.audit.record(entry).await {
-            tracing::error!(%problem, "a change of a server is not on record");
+            tracing::error!(%problem, "failed to record a change of a server");
         }
     }
 }
 
-/// Returns the next command, the postponed ones first; nothing when nobody can send one any more.
+/// Returns the next command, postponed ones first, or `None` when all senders are dropped.
 async fn next_command(
     postponed: &mut VecDeque<Command>,
     inbox: &mut mpsc::UnboundedReceiver<Command>,

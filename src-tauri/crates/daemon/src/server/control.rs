@@ -1,7 +1,7 @@
-//! The control conversation with a server's sandbox supervisor.
+//! Control connection to the supervisor of a server's sandbox.
 //!
-//! - INVARIANT: the sandbox is watched for as long as anything may run in it: the last look begins when the supervisor has ended,
-//!   also when the conversation was given up before. Dropping it has the sandbox end.
+//! - INVARIANT: the sandbox is watched for as long as anything may run in it. The final check starts after the supervisor has
+//!   exited, even if the connection was dropped earlier. Dropping the connection ends the sandbox.
 
 use crate::autostart::SandboxWatch;
 use ironcurtain_sandbox::{ControlAnswer, ControlOp, ControlRequest, FromSupervisor, SandboxEvent};
@@ -12,40 +12,39 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 
-/// The time that the supervisor may take to do one thing. It waits for nobody, so one that takes longer is out of
-/// order.
+/// Time limit for one request. The supervisor never waits for anyone, so exceeding it means a fault.
 const ANSWER_BOUND: Duration = Duration::from_secs(10);
 
-/// The time that a supervisor may take to end its sandbox.
+/// Time limit for a supervisor to clean up its sandbox.
 pub(super) const CLEANING: Duration = Duration::from_secs(5);
 
-/// Longer than a supervisor can live once it is to end.
+/// Longer than a supervisor can live once it was told to exit.
 pub(crate) const LISTENING: Duration = CLEANING.saturating_add(Duration::from_secs(5));
 
-/// Why the conversation with a supervisor came to nothing.
+/// Reason why the connection to a supervisor failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SupervisorError {
-    /// The sandbox could not be made, and why.
+    /// The sandbox could not be created, with the reason.
     #[error("{0}")]
     Failed(String),
-    /// The server ended before the sandbox stood.
+    /// The server exited before the sandbox was ready.
     #[error("it ended with status {0}")]
     Exited(i32),
-    /// It takes too long.
+    /// The supervisor takes too long.
     #[error("the sandbox supervisor did not answer within {n} s", n = ANSWER_BOUND.as_secs())]
     Slow,
-    /// It ended.
-    #[error("the sandbox supervisor ended")]
+    /// The supervisor exited.
+    #[error("the sandbox supervisor exited")]
     Ended,
-    /// The supervisor said something that is no message.
-    #[error("the sandbox supervisor is not understood: {0}")]
+    /// The supervisor sent an invalid message.
+    #[error("invalid message from the sandbox supervisor: {0}")]
     NotUnderstood(serde_json::Error),
-    /// It cannot be talked to.
+    /// Reading or writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// The control conversation. One request at a time; events in between are kept.
+/// Control connection. It handles one request at a time and queues events in between.
 #[derive(Debug)]
 pub struct SupervisorControl {
     lines: Lines,
@@ -53,33 +52,33 @@ pub struct SupervisorControl {
     next: u64,
     events: VecDeque<SandboxEvent>,
     look: Option<SandboxWatch>,
-    /// Masks that were lost and made again, which the person is told of.
+    /// Lost and restored masks that the user has not been told about.
     uncovered: Vec<LostMask>,
 }
 
-/// A path in a sandbox whose mask was lost for a moment.
+/// Path in a sandbox whose mask was lost for a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LostMask {
     /// The path.
     pub(crate) path: String,
-    /// Set when the mask hides the path; else it closes it for writing.
+    /// Set if the mask hides the path; otherwise it makes the path read-only.
     pub(crate) hidden: bool,
 }
 
-/// The supervisor's side of it; nothing is left of it once the supervisor has ended.
+/// Receiving half, `None` once the supervisor has exited.
 #[derive(Debug)]
 struct Lines(Option<BufReader<OwnedReadHalf>>);
 
 impl SupervisorControl {
-    /// A conversation with the supervisor of a sandbox that nobody watches.
+    /// Creates the connection to a supervisor whose sandbox is not watched.
     ///
     /// # Errors
-    /// The operating system's answer.
+    /// Returns the error of the operating system.
     pub fn unwatched(stream: std::os::unix::net::UnixStream) -> io::Result<Self> {
         Self::new(stream, None)
     }
 
-    /// A conversation with the supervisor of a sandbox that is watched by `look`, if it is.
+    /// Creates the connection to a supervisor whose sandbox is watched by `look`, if any.
     pub(crate) fn new(
         stream: std::os::unix::net::UnixStream,
         look: Option<SandboxWatch>,
@@ -96,10 +95,10 @@ impl SupervisorControl {
         })
     }
 
-    /// Waits until the sandbox stands.
+    /// Waits until the sandbox is ready.
     ///
     /// # Errors
-    /// [`SupervisorError`].
+    /// Returns [`SupervisorError`] if the sandbox cannot be created.
     pub async fn started(&mut self) -> Result<(), SupervisorError> {
         loop {
             let event = match self.events.pop_front() {
@@ -119,7 +118,7 @@ impl SupervisorControl {
         }
     }
 
-    /// Asks for one thing and waits for the answer; the error is that of the conversation, which is over then.
+    /// Sends a request and waits for the answer. After an error the connection is unusable.
     pub(crate) async fn ask(&mut self, op: ControlOp) -> Result<ControlAnswer, SupervisorError> {
         let answer = tokio::time::timeout(ANSWER_BOUND, self.exchange(op)).await;
         answer.unwrap_or(Err(SupervisorError::Slow))
@@ -140,7 +139,7 @@ impl SupervisorControl {
         }
     }
 
-    /// The server's exit status, if the supervisor still tells.
+    /// Returns the server's exit status, if the supervisor reports it.
     pub async fn exit(&mut self) -> Option<i32> {
         loop {
             let event = match self.events.pop_front() {
@@ -152,7 +151,7 @@ impl SupervisorControl {
             };
             match event {
                 SandboxEvent::Exited { status } => {
-                    // That was its last word, and nothing runs there any more.
+                    // This is the final event, and nothing runs in the sandbox any more.
                     self.lines.0 = None;
                     self.look = None;
                     return Some(status);
@@ -163,12 +162,12 @@ impl SupervisorControl {
         }
     }
 
-    /// The look at the sandbox, while it is watched.
+    /// Returns the sandbox's watcher, while it is watched.
     pub(crate) fn look(&self) -> Option<&SandboxWatch> {
         self.look.as_ref()
     }
 
-    /// The masks that were lost since this was asked last, as far as it has been heard.
+    /// Returns the masks lost since the last call, as far as they have been reported.
     pub(crate) fn uncovered(&mut self) -> Vec<LostMask> {
         let (lost, rest): (Vec<_>, Vec<_>) =
             self.events.drain(..).partition(|event| matches!(event, SandboxEvent::Uncovered { .. }));
@@ -189,15 +188,15 @@ impl Drop for SupervisorControl {
         let (Some(mut look), Some(lines)) = (self.look.take(), self.lines.0.take()) else { return };
         look.ending();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        // The half that is written to ends with us, which is the sandbox's end.
+        // Dropping the write half closes the connection, which ends the sandbox.
         runtime.spawn(last_look(Lines(Some(lines)), look));
     }
 }
 
-/// Waits until the supervisor has ended; then the last look begins.
+/// Waits until the supervisor has exited, then starts the final check.
 async fn last_look(mut lines: Lines, look: SandboxWatch) {
     let ended = async { while lines.next().await.is_ok() {} };
-    // One that takes longer is killed.
+    // After the timeout it is killed.
     let _ = tokio::time::timeout(LISTENING, ended).await;
     drop(look);
 }
@@ -228,7 +227,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_last_look_begins_when_the_supervisor_has_ended_and_not_before() {
+    async fn the_final_check_starts_after_the_supervisor_exits() {
         for is_given_up in [false, true] {
             let dir = tempfile::tempdir().unwrap();
             let sandboxes = TaskTracker::new();
@@ -237,7 +236,7 @@ mod tests {
             let mut control = Some(SupervisorControl::new(ours, Some(look)).unwrap());
             if is_given_up {
                 control = None;
-                // The supervisor is told that it is over.
+                // The supervisor sees the end of the connection.
                 assert_eq!(supervisor.read(&mut [0]).unwrap(), 0);
             }
             sandboxes.close();

@@ -1,34 +1,34 @@
-//! Why a server is not running.
+//! Reasons why a server is not running.
 
 use super::start_error::ServerStartError;
 pub use ironcurtain_mcp::server::ServerExit;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The time that a restarted server may take to answer its greeting.
-pub(super) const GREETING_BOUND: Duration = Duration::from_secs(30);
+/// Time limit for a restarted server to answer `initialize`.
+pub(super) const INITIALIZE_BOUND: Duration = Duration::from_secs(30);
 
-/// Why a server is not running.
+/// Reason why a server is not running.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum DownReason {
-    /// It was not started.
+    /// Starting it failed.
     #[error(transparent)]
     NotStarted(Arc<ServerStartError>),
-    /// It is not tried at the moment.
-    #[error("it ended {0} times right after its start; it is tried again later")]
+    /// It is not retried at the moment.
+    #[error("it ended {0} times right after its start; it will be restarted later")]
     EndsTooSoon(u32),
-    /// It ended by itself.
+    /// It exited by itself.
     #[error("{0}")]
     Ended(Arc<ServerExit>),
-    /// Started again, it did not take the client's greeting.
-    #[error("it refused the greeting: {0}")]
-    GreetingRefused(String),
-    /// It made files that run later again and again.
-    #[error("it was stopped, and is not started again in this session, because {0}")]
+    /// After a restart, it rejected the client's `initialize`.
+    #[error("it rejected `initialize`: {0}")]
+    InitializeRejected(String),
+    /// It kept creating autostart files.
+    #[error("it was stopped and will not be restarted in this session, because {0}")]
     Recreates(String),
-    /// Started again, it was silent.
-    #[error("it did not answer the greeting within {n} s", n = GREETING_BOUND.as_secs())]
-    GreetingUnanswered,
+    /// After a restart, it did not answer `initialize`.
+    #[error("it did not answer `initialize` within {n} s", n = INITIALIZE_BOUND.as_secs())]
+    InitializeUnanswered,
 }
 
 impl From<ServerStartError> for DownReason {

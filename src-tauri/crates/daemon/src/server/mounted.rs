@@ -1,54 +1,54 @@
-//! The mounts of one sandbox. A mount is tied to the file or folder that stood at its path when it was made: one
-//! that was replaced there since is not shown by it.
+//! Mounts of one sandbox. A mount is bound to the file or folder at its path when it was made; a later replacement is not
+//! visible through it.
 
 use ironcurtain_grants::mounts::Need;
 use ironcurtain_paths::CanonicalPath;
 use std::os::unix::fs::MetadataExt;
 
-/// Device and inode.
+/// Device and inode number.
 type Identity = (u64, u64);
 
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mounted {
-    /// The need that it serves.
+    /// Need that it satisfies.
     pub need: Need,
-    /// Paths inside that are closed for writing although the mount is writable.
+    /// Read-only paths inside a writable mount.
     closed: Vec<String>,
     identity: Option<Identity>,
 }
 
 impl Mounted {
-    /// A mount that is about to be made: whatever replaces what is there from now on will be noticed.
+    /// Records the file's identity before mounting, so that any later replacement is detected.
     pub(super) fn about_to_be(need: Need) -> Self {
         let identity = identity(&need.path);
         Self { need, closed: Vec::new(), identity }
     }
 
-    /// The same with these paths closed in it.
+    /// Returns the mount with these paths read-only in it.
     pub(super) fn closing(self, closed: Vec<String>) -> Self {
         Self { closed, ..self }
     }
 
-    /// Returns `true` if the mount lets a path inside be written.
+    /// Returns `true` if the mount makes the path writable.
     fn opens(&self, path: &CanonicalPath) -> bool {
         let is_named = self.need.named && self.need.path == *path;
         let is_closed = |closed: &String| path.as_path().starts_with(closed);
         self.need.writable && (is_named || !self.closed.iter().any(is_closed))
     }
 
-    /// Returns `true` if the mount shows the file or folder that stands at its path now.
+    /// Returns `true` if the mounted file or folder is the one currently at its path.
     pub(super) fn is_current(&self) -> bool {
         self.identity.is_some() && identity(&self.need.path) == self.identity
     }
 }
 
-/// Returns `true` if no mount shows the path, or those that do show what stands there now.
+/// Returns `true` if no mount covers the path, or all that do are current.
 pub(super) fn is_current(mounted: &[Mounted], path: &CanonicalPath) -> bool {
     mounted.iter().filter(|m| m.need.path.contains(path)).all(Mounted::is_current)
 }
 
-/// Returns `true` if these mounts show a path as it is now, with the access needed.
+/// Returns `true` if these mounts provide the current file with the access needed.
 pub(super) fn shows(mounted: &[Mounted], need: &Need) -> bool {
     let above = mounted.iter().filter(|m| m.need.path.contains(&need.path));
     let nearest = above.max_by_key(|m| m.need.path.components().count());
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_replaced_file_is_not_shown_by_the_mount_of_the_old_one() {
+    fn a_mount_does_not_show_a_replaced_file() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         let at = |name: &str| CanonicalPath::assume_canonical(base.join(name).to_str().unwrap()).unwrap();

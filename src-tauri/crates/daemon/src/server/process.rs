@@ -1,4 +1,4 @@
-//! Starting a server's process: in a sandbox of ours, in one that `srt` makes, or plain.
+//! Starts a server's process: in our sandbox, in one made by `srt`, or unsandboxed.
 
 mod alone;
 mod native;
@@ -34,16 +34,16 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// The containment that a server runs in.
+/// Containment of a server.
 #[derive(Debug, Clone)]
 pub enum Containment {
-    /// In a sandbox of ours, which grows and shrinks with grants.
+    /// Our sandbox, whose mounts follow the grants.
     Native(Box<Profile>, FileView),
-    /// In one that `srt` makes, which is made anew when grants change. The directory is for its files.
+    /// A sandbox made by `srt`, recreated when grants change. The directory holds its files.
     Srt(Box<Profile>, PathBuf),
-    /// With all rights of the person.
+    /// No sandbox: all rights of the user.
     Plain,
-    /// Elsewhere: it sees no file here, and what it is sent is out of our hands.
+    /// Runs on another machine: it has no access to local files, and what it is sent leaves our control.
     Remote,
 }
 
@@ -57,13 +57,13 @@ impl Containment {
         }
     }
 
-    /// Returns `true` if the server runs elsewhere.
+    /// Returns `true` if the server runs on another machine.
     #[must_use]
     pub fn is_remote(&self) -> bool {
         matches!(self, Self::Remote)
     }
 
-    /// Returns `true` if it hides paths that it would show otherwise.
+    /// Returns `true` if it hides paths that would be visible otherwise.
     pub(super) fn hides_paths(&self) -> bool {
         match self {
             Self::Native(_, FileView::HostRead) | Self::Srt(..) => true,
@@ -71,7 +71,7 @@ impl Containment {
         }
     }
 
-    /// The same, with one more folder to read.
+    /// Returns the containment with one more readable folder.
     fn showing(&self, folder: &str) -> Self {
         let mut containment = self.clone();
         match &mut containment {
@@ -81,7 +81,7 @@ impl Containment {
         containment
     }
 
-    /// Writable paths of its entry that its view does not show by itself.
+    /// Returns the writable paths of the entry that need mounts of their own.
     pub(super) fn standing(&self, around: &Surroundings) -> Vec<Need> {
         match self {
             Self::Native(profile, FileView::Roots) => around.mounted(profile),
@@ -90,60 +90,60 @@ impl Containment {
     }
 }
 
-/// Everything that a server is started with.
+/// Parameters to start a server with.
 pub(super) struct Start<'a> {
     pub(super) server: &'a Server,
     pub(super) programs: &'a ServerPrograms,
-    /// Refuses programs that another server may change.
+    /// Rejects programs that another server can modify.
     pub(super) refuses_program: &'a RefusesProgram,
     pub(super) around: &'a Surroundings,
-    /// The network that it reaches; nothing when it reaches none.
+    /// Network of the server, if it has one.
     pub(super) network: Option<&'a dyn ServesNetwork>,
-    /// Everything it is to see beside the session sandbox.
+    /// Mounts beyond the session sandbox.
     pub(super) needs: &'a [Need],
-    /// Who watches its sandbox for files that run later; nobody where all that it can write to goes with it.
+    /// Watch for autostart files. `None` if everything writable is removed with the sandbox.
     pub(super) watch: Option<Watch<'a>>,
-    /// The paths that are closed in folders that nobody of ours watches.
+    /// Read-only paths in folders that we do not watch.
     pub(super) closed: BTreeMap<CanonicalPath, Vec<String>>,
-    /// The way to it, where it runs elsewhere.
-    pub(super) way: Option<RemoteWay>,
-    /// Checks that what is under its name is its own; nothing where it is only looked at.
+    /// Connection parameters of a remote server.
+    pub(super) transport: Option<RemoteTransport>,
+    /// Checks that data under the server's name belongs to it. `None` for a mere inspection.
     pub(super) gate: Option<&'a IdentityGate>,
 }
 
-/// The way to a server that runs elsewhere.
-pub(super) struct RemoteWay {
-    /// Opens its connections.
+/// Connection parameters of a remote server.
+pub(super) struct RemoteTransport {
+    /// Opens connections.
     pub(super) dialer: Dialer,
-    /// The memory for what it says.
+    /// Memory budget for its messages.
     pub(super) memory: Allowance,
-    /// Until it is dropped, the trusted process does not end.
+    /// Keeps the trusted process from exiting while it is held.
     pub(super) waited_for: Option<TaskTrackerToken>,
 }
 
 impl Start<'_> {
-    /// The program that it is started as.
+    /// Returns the program to start.
     ///
     /// # Errors
-    /// [`ServerStartError`], when there is none or it must not be started.
+    /// Returns [`ServerStartError`] if the program does not exist or must not be started.
     fn program(&self) -> Result<PathBuf, ServerStartError> {
         self.find(&self.server.command)
     }
 
-    /// Admits it, if what is under its name is its own.
+    /// Admits the server, if data under its name belongs to it.
     async fn admitted(
         &self,
         package: Option<&PackageIdentity>,
     ) -> Result<Option<FoundIdentity>, ServerStartError> {
         let Some(gate) = self.gate else { return Ok(None) };
         if package.is_none() && self.server.remote.is_none() {
-            // One that another server may change is named as that, whatever it is now.
+            // Report a program that another server can modify before anything else about it.
             self.program()?;
         }
         Ok(Some(gate.admit(self.server, package).await?))
     }
 
-    /// The same of another program that is started for it.
+    /// Finds another program to start for the server, with the same checks.
     fn find(&self, command: &str) -> Result<PathBuf, ServerStartError> {
         let ours = &self.programs.dir;
         (self.refuses_program)(&named_program(command, ours)?)?;
@@ -151,66 +151,66 @@ impl Start<'_> {
     }
 }
 
-/// The watch over a sandbox, for files that run later.
+/// Watch of a sandbox for autostart files.
 #[derive(Clone, Copy)]
 pub(super) struct Watch<'a> {
     pub(super) autostart: &'a Autostart,
     pub(super) watched: WatchedServer<'a>,
-    /// Files that answers of the person named.
+    /// Files that the user approved.
     pub(super) named: &'a BTreeSet<CanonicalPath>,
 }
 
-/// A running server. Dropped, it is killed with everything it started.
+/// Running server, killed with all of its children on drop.
 #[derive(Debug)]
 pub struct Process {
-    /// The process id of its supervisor, or its own; one that runs elsewhere has none.
+    /// Process id of the supervisor or the server; `None` for a remote server.
     pub pid: Option<u32>,
-    /// Its standard input.
+    /// Standard input.
     pub stdin: Output,
-    /// Its standard output.
+    /// Standard output.
     pub stdout: Input,
-    /// Its standard error.
+    /// Standard error.
     pub stderr: ServerStderr,
-    /// Ends it on drop.
+    /// Terminates the process on drop.
     pub hold: ProcessHold,
-    /// The paths that are closed in each folder that it may write to.
+    /// Read-only paths in each folder that the server can write.
     pub(super) closed: BTreeMap<CanonicalPath, Vec<String>>,
 }
 
-/// The handle that keeps a process alive, and changes what it sees where that is possible.
+/// Handle that keeps a process alive and, where possible, changes its mounts.
 #[derive(Debug)]
 pub enum ProcessHold {
-    /// The supervisor's control conversation; its end is the sandbox's end.
+    /// Our sandbox, which ends when the supervisor's control connection closes.
     Live {
-        /// For changing what it sees.
+        /// Control connection.
         control: Box<SupervisorControl>,
-        /// Kept for its drop.
+        /// Held until drop.
         _serving: Option<Serving>,
-        /// Kept for its drop.
+        /// Held until drop.
         _killer: Killer,
-        /// Kept for its drop.
+        /// Held until drop.
         package: Option<FolderLock>,
     },
-    /// A sandbox that shows what it was made with.
+    /// A sandbox with fixed mounts.
     Fixed {
-        /// Kept for its drop.
+        /// Held until drop.
         _hold: ironcurtain_sandbox::Hold,
-        /// Kept for its drop.
+        /// Held until drop.
         package: Option<FolderLock>,
     },
     /// No sandbox.
     Plain {
-        /// Kept for its drop.
+        /// Held until drop.
         _hold: ironcurtain_sandbox::Hold,
-        /// Kept for its drop.
+        /// Held until drop.
         package: Option<FolderLock>,
     },
-    /// No process of ours.
+    /// No local process.
     Remote(RemoteHold),
 }
 
 impl ProcessHold {
-    /// The exit status of one that has ended, 128 and the signal where one ended it. A supervisor tells by itself.
+    /// Returns the exit status, or 128 plus the signal number. A supervisor reports it by itself.
     pub(super) fn status(&self) -> Option<i32> {
         match self {
             Self::Live { .. } | Self::Remote(_) => None,
@@ -218,7 +218,7 @@ impl ProcessHold {
         }
     }
 
-    /// Why the conversation with a remote server is over.
+    /// Returns why the connection to a remote server was closed.
     pub(super) fn remote_end(&self) -> Option<String> {
         match self {
             Self::Remote(hold) => hold.reason().map(str::to_owned),
@@ -226,7 +226,7 @@ impl ProcessHold {
         }
     }
 
-    /// The words with which a remote server's last request was refused by us, who have no answer from it.
+    /// Returns the error for the last request to a remote server that failed without a response from it.
     #[must_use]
     pub fn remote_fault(&self) -> Option<String> {
         match self {
@@ -235,36 +235,37 @@ impl ProcessHold {
         }
     }
 
-    /// Keeps the folder it was started from there for as long as it runs.
+    /// Holds the lock on the package folder while the process runs.
     fn keep(&mut self, lock: FolderLock) {
         match self {
             Self::Live { package, .. } | Self::Fixed { package, .. } | Self::Plain { package, .. } => {
                 *package = Some(lock);
             }
-            // It is started from no folder.
+            // A remote server has no package folder.
             Self::Remote(_) => {}
         }
     }
 }
 
-/// Kills the supervisor if it has not ended by itself well after this was dropped.
+/// Kills the supervisor if it has not exited well after this was dropped.
 #[derive(Debug)]
 pub struct Killer(KillHandle);
 
 impl Drop for Killer {
     fn drop(&mut self) {
-        // The control conversation ends with this, and the supervisor by that.
+        // Dropping the control connection makes the supervisor exit.
         self.0.clone().kill_after(CLEANING);
     }
 }
 
-/// Starts the server, from its package where its entry names a package runner.
+/// Starts the server, from its package if its entry names a package runner.
 ///
-/// No secret is read before the server is known to be the one that it was given to.
+/// No secret is read before the server is known to be the one that the secret was given to.
 pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result<Process, ServerStartError> {
     if let Some(server) = &start.server.remote {
         start.admitted(None).await?;
-        let RemoteWay { dialer, memory, waited_for } = start.way.ok_or(ServerStartError::NoWay)?;
+        let RemoteTransport { dialer, memory, waited_for } =
+            start.transport.ok_or(ServerStartError::NoTransport)?;
         return remote::start(RemoteStart {
             server,
             secrets: &start.programs.secrets,
@@ -277,7 +278,7 @@ pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result
     let (packages, server) = (start.programs.packages.clone(), start.server.clone());
     let ready = match (tokio::task::spawn_blocking(move || packages.ready(&server)).await?, containment) {
         (Ok(ready), _) => ready,
-        // It has the network and the caches that a package runner wants.
+        // Without a sandbox, a package runner has the network and caches it needs.
         (Err(PackageError::NotInstalled { .. } | PackageError::NotUnderstood(_)), Containment::Plain) => None,
         (Err(problem), _) => return Err(problem.into()),
     };
@@ -292,7 +293,7 @@ pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result
         None => run(containment, start).await?,
     };
     if let Some(found) = found {
-        // Dropped, the process is killed.
+        // If this is dropped, the process is killed.
         tokio::task::spawn_blocking(move || found.still()).await??;
     }
     if let Some(ready) = ready {
@@ -307,18 +308,18 @@ async fn run(containment: &Containment, start: Start<'_>) -> Result<Process, Ser
         Containment::Native(profile, view) => native::start(profile, *view, start).await,
         Containment::Srt(profile, dir) => srt::start(profile, dir, start).await,
         Containment::Plain => plain::start(start).await,
-        Containment::Remote => Err(ServerStartError::NoWay),
+        Containment::Remote => Err(ServerStartError::NoTransport),
     }
 }
 
-/// As the sandbox wants it, with these paths closed in it.
+/// Converts a need to a mount with these paths read-only.
 pub(super) fn mount(need: &Need, closed: Vec<String>) -> Mount {
     let access = if need.writable { MountAccess::ReadWrite } else { MountAccess::ReadOnly };
     let mount = Mount { named: need.named, ..Mount::new(need.path.as_str(), access).closing(closed) };
     if need.file { mount.of_file() } else { mount }
 }
 
-/// Starts a program that ends with us.
+/// Starts a program that dies with us.
 async fn bound(
     command: std::process::Command,
     hold: impl FnOnce(ironcurtain_sandbox::Hold) -> ProcessHold,

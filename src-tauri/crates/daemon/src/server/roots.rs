@@ -1,4 +1,4 @@
-//! From grants and leases to what a server sees and is told of. Roots are a projection, never the truth.
+//! Derives the mounts and roots of a server from grants and leases. Roots are a projection, never the source of truth.
 
 use ironcurtain_grants::mounts::Need;
 use ironcurtain_grants::{Files, StandingGrant};
@@ -8,19 +8,19 @@ use ironcurtain_policy::{GrantKind, OpenFolder, ProtectedPaths};
 use ironcurtain_protocol::RootView;
 use tokio::sync::watch;
 
-/// The paths that a server is to see, and the roots that it is to be told.
+/// Mounts and roots of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerView {
-    /// Grows with every change of `roots`.
+    /// Increases with every change of `roots`.
     pub version: u64,
-    /// Everything that is to be seen beside the session sandbox.
+    /// Mounts beyond the session sandbox.
     pub needs: Vec<Need>,
-    /// The session sandbox first; never empty once the server is started.
+    /// Roots, starting with the session sandbox; never empty once the server is started.
     pub roots: Vec<RootView>,
 }
 
 impl ServerView {
-    /// As the protocol wants them.
+    /// Returns the roots in the protocol's format.
     fn root_list(&self) -> RootList {
         let canonical =
             self.roots.iter().filter_map(|r| CanonicalPath::assume_canonical(&r.path).ok().zip(Some(r)));
@@ -31,13 +31,13 @@ impl ServerView {
         RootList { version: self.version, roots: canonical.map(root).collect() }
     }
 
-    /// Returns `true` if these directories have every root among them.
-    pub(super) fn is_told_by(&self, directories: &[&str]) -> bool {
+    /// Returns `true` if these directories include every root.
+    pub(super) fn is_covered_by_directories(&self, directories: &[&str]) -> bool {
         self.roots.iter().all(|r| directories.contains(&r.path.as_str()))
     }
 }
 
-/// The roots of the newest view.
+/// Roots of the newest view.
 #[derive(Debug)]
 pub(super) struct ViewedRoots(pub(super) watch::Receiver<ServerView>);
 
@@ -47,8 +47,8 @@ impl RootsSource for ViewedRoots {
     }
 }
 
-/// The projection. A grant whose path is not what it was (gone, or a link now), or that would show something protected
-/// by now, shows nothing by itself: each call under way is shown what it is allowed.
+/// Computes the view. A grant is not mounted if its path was removed or is now a symlink, or if it would now expose something
+/// protected; each in-flight call then gets its own mounts.
 #[must_use]
 pub fn shown(
     sandbox: &CanonicalPath,
@@ -70,7 +70,7 @@ pub fn shown(
         }
     };
     for folder in opened {
-        // One that is not there, or leads elsewhere by now, opens nothing.
+        // A folder that was removed or is now a symlink opens nothing.
         if resolver
             .resolve(folder.path.as_str())
             .is_ok_and(|f| f.path == folder.path && f.target == PathKind::Folder)
@@ -93,7 +93,7 @@ pub fn shown(
         match (target, files.kind) {
             (PathKind::Missing, _) | (PathKind::Folder, GrantKind::File) => continue,
             (PathKind::Folder, GrantKind::Tree) => needs.push(need),
-            // Removing a name is a change of its folder, which only a call under way is shown.
+            // Removing a file changes its folder, which is mounted for a single call only.
             (PathKind::File { .. } | PathKind::Special, _) if files.access.read || files.access.write => {
                 needs.push(need)
             }
@@ -108,31 +108,31 @@ pub fn shown(
     for lease in leases.iter().filter(|l| !sandbox.contains(&l.path)) {
         needs.push(lease.clone());
         let target = resolver.resolve(lease.path.as_str()).map_or(PathKind::Missing, |found| found.target);
-        tell(folder_of(&lease.path, target), "a call under way".to_owned(), None);
+        tell(folder_of(&lease.path, target), "a call in flight".to_owned(), None);
     }
     ServerView { version: 0, needs, roots }
 }
 
-/// Why a grant does not apply just now.
+/// Reason why a grant currently does not apply.
 #[derive(Debug, thiserror::Error)]
 pub enum Suspension {
     /// Its path cannot be resolved.
     #[error(transparent)]
     Unresolved(#[from] PathError),
-    /// A link stands at its path, or on the way there.
-    #[error("`{path}` is a link now, to `{to}`")]
+    /// Its path is or contains a symlink.
+    #[error("`{path}` is now a symlink to `{to}`")]
     Link {
-        /// The path that was granted.
+        /// Granted path.
         path: CanonicalPath,
-        /// The end of the link.
+        /// Target of the symlink.
         to: CanonicalPath,
     },
-    /// Nothing stands at its path.
-    #[error("`{0}` does not exist any more")]
+    /// Its path does not exist.
+    #[error("`{0}` does not exist")]
     Gone(CanonicalPath),
 }
 
-/// Looks at a granted path.
+/// Checks that a granted path still leads to the same place, and returns what is there.
 pub fn still_there(files: &Files, resolver: &Resolver) -> Result<PathKind, Suspension> {
     let found = resolver.resolve(files.path.as_str())?;
     if found.path != files.path {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn grants_become_mounts_and_roots_and_vanished_ones_become_nothing() {
+    fn grants_become_mounts_and_roots_unless_their_path_is_gone() {
         let dir = tempfile::tempdir().unwrap();
         let base =
             CanonicalPath::assume_canonical(dir.path().canonicalize().unwrap().to_str().unwrap()).unwrap();
@@ -215,12 +215,12 @@ mod tests {
         assert_eq!(roots, ["/s", at("tree").as_str(), base.as_str()]);
         let problem =
             |grant: &StandingGrant| still_there(grant.files().unwrap(), &resolver).unwrap_err().to_string();
-        assert!(problem(&grants[4]).contains("is a link now"));
+        assert!(problem(&grants[4]).contains("is now a symlink"));
         assert!(problem(&grants[2]).contains("does not exist"));
     }
 
     #[test]
-    fn what_the_policy_opens_is_shown_while_it_is_a_folder() {
+    fn policy_folders_are_mounted_while_they_exist() {
         let dir = tempfile::tempdir().unwrap();
         let base =
             CanonicalPath::assume_canonical(dir.path().canonicalize().unwrap().to_str().unwrap()).unwrap();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_around_something_that_is_protected_by_now_shows_nothing() {
+    fn a_grant_around_a_newly_protected_path_is_not_mounted() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         let at = |name: &str| CanonicalPath::assume_canonical(base.join(name).to_str().unwrap()).unwrap();
@@ -265,12 +265,12 @@ mod tests {
             needs(&ProtectedPaths::default().with_read_only(vec![ReadOnlyPath { path: at("tree/keys"), is }]))
         };
         assert_eq!(keeping(ReadOnlyReason::ClientConfiguration), [at("other")]);
-        // These are masked in it.
+        // The sandbox masks these paths.
         assert_eq!(keeping(ReadOnlyReason::OurPrograms), [at("tree"), at("other")]);
     }
 
     #[test]
-    fn there_is_always_a_root() {
+    fn the_sandbox_is_always_a_root() {
         let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
         let resolver = Resolver::new(sandbox.clone(), sandbox.clone());
         let inside = Need::new(sandbox.join("x").unwrap(), true);

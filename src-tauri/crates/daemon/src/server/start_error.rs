@@ -1,4 +1,4 @@
-//! Why a server is not started.
+//! Reasons why a server is not started.
 
 use super::control::SupervisorError;
 use crate::autostart::WatchError;
@@ -14,33 +14,33 @@ use std::io;
 use std::path::PathBuf;
 use tokio::task::JoinError;
 
-/// Why a server has no containment, and so is not started.
+/// Reason why a server has no containment and is not started.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ContainmentError {
-    /// No sandbox can be made here.
+    /// No sandbox can be created on this machine.
     #[error("{0}")]
     Unavailable(#[from] Unavailable),
-    /// Its list of hosts is not understood.
+    /// Its list of hosts is invalid.
     #[error("`sandbox.network`: {0}")]
     Network(#[from] RuleError),
 }
 
-/// Why a server is not started.
+/// Reason why a server is not started.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerStartError {
     /// It has no containment.
     #[error(transparent)]
     Containment(#[from] ContainmentError),
-    /// Its package is not there as it was installed.
+    /// Its package is missing or was modified.
     #[error(transparent)]
     Package(#[from] PackageError),
-    /// It cannot be identified, or is another one than what is under its name belongs to.
+    /// Its identity is unknown, or data under its name belongs to another server.
     #[error(transparent)]
     Identity(#[from] IdentityError),
-    /// Its program cannot be found, or must not be started.
+    /// Its program does not exist or must not be started.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// A path of its entry is not opened to it.
+    /// A path in its entry may not be opened.
     #[error(transparent)]
     View(#[from] ViewError),
     /// Its sandbox cannot be watched.
@@ -49,42 +49,42 @@ pub enum ServerStartError {
     /// Its sandbox cannot be launched.
     #[error(transparent)]
     Launch(#[from] SandboxLaunchError),
-    /// Its sandbox did not come up.
+    /// Its sandbox failed to start.
     #[error(transparent)]
     Supervisor(#[from] SupervisorError),
-    /// A variable or a header has a secret that cannot be had.
+    /// A variable or header needs a secret that is unavailable.
     #[error(transparent)]
     Secret(#[from] UnfilledError),
-    /// It runs elsewhere, and cannot be connected to.
+    /// Connecting to the remote server failed.
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// Nothing was said of the way to a remote server.
-    #[error("it runs elsewhere, and there is no way to it here")]
-    NoWay,
-    /// Its directory cannot be made.
+    /// The server is remote, and no connection parameters were given.
+    #[error("it is a remote server, and no connection to it is configured here")]
+    NoTransport,
+    /// Its directory cannot be created.
     #[error(transparent)]
     Directory(#[from] HomeError),
-    /// The settings of `srt` cannot be written.
+    /// The `srt` settings cannot be written.
     #[error(transparent)]
     SrtSettings(#[from] SrtSettingsError),
-    /// The command line of `srt` cannot be written.
+    /// The `srt` command line cannot be built.
     #[error(transparent)]
     CommandLine(#[from] QuoteError),
-    /// The program does not start.
-    #[error("`{program}` cannot be started: {source}")]
+    /// Starting the program failed.
+    #[error("failed to start `{program}`: {source}")]
     Spawn {
-        /// The program.
+        /// Path of the program.
         program: PathBuf,
-        /// The operating system's answer.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// A path cannot be handed over.
+    /// A path is not UTF-8.
     #[error("`{0}` is not UTF-8")]
     NotUtf8(PathBuf),
-    /// Its streams or its listener cannot be used.
+    /// Using its streams or its listener failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The thread that starts it is gone.
+    /// The thread that starts it panicked.
     #[error(transparent)]
     Thread(#[from] JoinError),
 }

@@ -1,4 +1,4 @@
-//! Judging a call of a session as things stand, and what its authorization is worth at any later moment.
+//! Judges a call in the current state of the session, and checks later whether its authorization still holds.
 
 use super::Session;
 use super::tool_call::ToolCall;
@@ -12,14 +12,14 @@ use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::{Access, GrantKind, PendingApproval, Permit, ServerReach, Verdict};
 use std::sync::Arc;
 
-/// A verdict, the call as it was looked at, and what it was judged by.
+/// Verdict, with the inspected call and the state it was judged in.
 pub(super) struct Judged {
     pub(super) verdict: Verdict,
     pub(super) inspected: InspectedCall,
     pub(super) by: JudgedBy,
 }
 
-/// The policy and the grants that a call was judged by.
+/// Policy and grants that a call was judged by.
 #[derive(Clone)]
 pub(super) struct JudgedBy {
     pub(super) snapshot: Arc<PolicySnapshot>,
@@ -34,40 +34,40 @@ impl JudgedBy {
     }
 }
 
-/// A permit for a call, with what was found at its paths and what must be shown for it.
+/// Permit for a call, with the resolved paths and the mounts it needs.
 pub(super) struct Authorization {
     pub(super) permit: Permit,
     pub(super) inspected: InspectedCall,
-    /// The paths that must be shown for it, as far as they are not there in any case.
+    /// Paths that must be mounted for the call, beyond those that are always there.
     pub(super) needs: Vec<Need>,
-    /// Those of the needs that standing grants show.
+    /// Subset of `needs` that standing grants mount.
     granted: Vec<Need>,
-    /// The approvals that the person gave for this call.
+    /// Approvals that the user gave for this call.
     pub(super) approved: Vec<PendingApproval>,
-    /// Files of that which run later.
+    /// Autostart files among the approved paths.
     pub(super) named: Vec<CanonicalPath>,
     pub(super) snapshot: Arc<PolicySnapshot>,
-    /// The versions of the grants and of the policy it was judged by.
+    /// Versions of the grants and the policy used.
     pub(super) versions: Versions,
-    /// The reach of the server that it was judged by.
+    /// Reach of the server at the time.
     reach: ServerReach,
 }
 
 impl Authorization {
-    /// True if the call does not depend on what is granted and mounted.
+    /// Returns `true` if the call depends on no grant or mount.
     pub(super) fn needs_nothing(&self) -> bool {
         self.needs.is_empty()
     }
 
-    /// Returns the paths that the call is to change.
+    /// Returns the paths that the call changes.
     pub(super) fn written(&self) -> impl Iterator<Item = &CanonicalPath> {
         let changes = |access: Option<Access>| matches!(access, Some(Access::Write | Access::Delete));
         self.permit.call().paths().filter(move |(role, ..)| changes(role.access())).map(|(_, _, path)| path)
     }
 
-    /// The paths that must be shown for this call alone, because nothing that stands shows them.
+    /// Returns the paths to mount for this call alone, because no standing grant mounts them.
     pub(super) fn to_lease(&self, applied: &Applied) -> Vec<Need> {
-        // What a grant of the folder shows, it shows closed.
+        // A grant of the surrounding folder mounts an autostart file read-only.
         let is_named = |need: &Need| need.writable && self.named.contains(&need.path);
         let stands = |need: &Need| !is_named(need) && self.granted.contains(need) || applied.opens(need);
         self.needs.iter().filter(|need| !stands(need)).cloned().collect()
@@ -75,7 +75,7 @@ impl Authorization {
 }
 
 impl Session {
-    /// Everything a call is judged with right now.
+    /// Returns everything that a call is judged with now.
     fn setting(&self, by: &JudgedBy, approved: &[PendingApproval]) -> Arc<JudgingContext> {
         Arc::new(JudgingContext {
             snapshot: by.snapshot.clone(),
@@ -93,7 +93,7 @@ impl Session {
         })
     }
 
-    /// The policy and the grants that things are judged by right now.
+    /// Returns the current policy and grants.
     fn judged_by(&self) -> JudgedBy {
         let table = self.services.grants.now();
         let grants: Vec<StandingGrant> =
@@ -106,7 +106,7 @@ impl Session {
         }
     }
 
-    /// Everything that anything but a call is judged with right now.
+    /// Returns everything that requests other than calls are judged with now.
     pub(super) fn setting_now(&self) -> Arc<JudgingContext> {
         self.setting(&self.judged_by(), &[])
     }
@@ -124,7 +124,7 @@ impl Session {
         Judged { verdict, inspected, by }
     }
 
-    /// The authorization of a permitted call: what it needs, and which of that standing grants show.
+    /// Returns the authorization of a permitted call: the mounts it needs, and which of them standing grants provide.
     pub(super) fn authorize(
         &self,
         permit: Permit,
@@ -134,14 +134,14 @@ impl Session {
     ) -> Authorization {
         let writes = self.config.file_writes;
         let mut needs = inspected.paths.needs(permit.call(), Some(&self.sandbox), writes);
-        // A grant that would show something protected by now shows nothing by itself.
+        // A grant is not mounted if it would now expose something protected.
         let is_withheld = |grant: &StandingGrant| {
             let is_written = |f: &Files| f.access.write || f.access.delete;
             grant.files().is_some_and(|f| by.snapshot.protected.would_be_exposed_by(&f.path, is_written(f)))
         };
         let is_granted = |need: &Need| by.grants.iter().any(|grant| grant.shows(need) && !is_withheld(grant));
         let granted: Vec<Need> = needs.iter().filter(|need| is_granted(need)).cloned().collect();
-        // A server that opted out of the sandbox sees everything as it is, and one that runs elsewhere sees nothing.
+        // A server without a sandbox sees every file already, and a remote server sees none.
         let is_remote = self.config.remote.is_some();
         needs.retain(|need| !is_remote && (self.sandboxed || !granted.contains(need)));
         let requested = inspected.paths.requested(&approved, writes).into_iter();
@@ -164,12 +164,12 @@ impl Session {
         }
     }
 
-    /// Returns whether the server reaches no more than when the call was judged. If it does, the call must be judged again.
+    /// Returns whether the server's reach has not grown since the call was judged. If it has, the call must be judged again.
     pub(super) fn reaches_no_more(&self, authorization: &Authorization) -> bool {
         authorization.reach != ServerReach::Nothing || self.reach() == ServerReach::Nothing
     }
 
-    /// True if the server sees everything the call needs right now, as it is now.
+    /// Returns `true` if the server sees every path the call needs, in its current version.
     pub(super) fn shows(&self, authorization: &Authorization) -> bool {
         let applied = self.server.applied();
         if !authorization.permit.call().paths().all(|(_, _, path)| applied.is_current(path)) {
@@ -187,12 +187,12 @@ impl Session {
             && authorization.inspected.paths.first_of(&applied.failed).is_none()
     }
 
-    /// The reach of the server beyond its own folders, right now.
+    /// Returns the server's current reach beyond its own folders.
     fn reach(&self) -> ServerReach {
         self.own_folders.as_ref().map_or(ServerReach::Something, |own| self.server.reach_beyond(own))
     }
 
-    /// Completes when a policy comes that does not allow a call which was allowed.
+    /// Completes when a new policy no longer allows the call.
     pub(super) async fn forbidden(&self, tool: &ToolCall, authorization: &Authorization) {
         let mut snapshots = self.services.snapshots.clone();
         let mut judged_by = authorization.versions.policy;
@@ -211,10 +211,10 @@ impl Session {
         }
     }
 
-    /// Completes when the call needs no question any more, because of an answer to another one or of another policy.
+    /// Completes when the call no longer needs a question, because of another answer or a new policy.
     pub(super) async fn no_question_left(&self, tool: &ToolCall) {
         let (mut table, mut snapshots) = (self.services.grants.watch(), self.services.snapshots.clone());
-        // Something may have changed between the judgement that led to the question and the first look here.
+        // Judge first: the grants may have changed between the judgement that led to the question and the subscription here.
         while matches!(self.judge(tool, &[]).await.verdict, Verdict::Escalate(_)) {
             let changed = tokio::select! {
                 changed = table.changed() => changed,

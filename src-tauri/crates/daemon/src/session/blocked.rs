@@ -1,5 +1,5 @@
-//! Marking an answer that tells of something the sandbox held back: a file, or a host where there is no network. Nothing else of an
-//! answer changes, and no other answer changes at all.
+//! Marks a response that mentions something the sandbox blocked: a file, or a host without network access. Changes nothing else
+//! in a response, and no other response.
 
 use crate::containment::annotate;
 use ironcurtain_egress::Host;
@@ -7,7 +7,7 @@ use ironcurtain_mcp::server::ServerAnswer;
 use ironcurtain_mcp::wire::{Fields, Response};
 use serde_json::value::{RawValue, to_raw_value};
 
-/// Words with which programs say that they cannot find a host.
+/// Phrases that programs print when they cannot reach a host.
 const NO_HOST: [&str; 6] = [
     "getaddrinfo",
     "EAI_AGAIN",
@@ -17,7 +17,7 @@ const NO_HOST: [&str; 6] = [
     "Network is unreachable",
 ];
 
-/// The answer with the mark, if it is to have one. `offline` is the name of a server without a network.
+/// Returns the marked response, or `None` if there is nothing to mark. `offline` is the name of a server without a network.
 pub(super) fn marked(answered: &ServerAnswer, offline: Option<&str>) -> Option<ServerAnswer> {
     match answered {
         ServerAnswer::Response(Response::Result(result)) => {
@@ -30,7 +30,7 @@ pub(super) fn marked(answered: &ServerAnswer, offline: Option<&str>) -> Option<S
     }
 }
 
-/// Marks the first text of a result that tells of it.
+/// Marks the first matching text of a result.
 fn marked_result(result: &RawValue, offline: Option<&str>) -> Option<Box<RawValue>> {
     let mut fields: Fields = serde_json::from_str(result.get()).ok()?;
     let is_error: bool = serde_json::from_str(fields.get("isError")?.get()).ok()?;
@@ -54,7 +54,7 @@ fn marked_text(object: &RawValue, field: &str, offline: Option<&str>) -> Option<
     to_raw_value(&fields).ok()
 }
 
-/// A text that complains about a host, with what the user can do.
+/// Appends a hint for the user to a text that reports an unreachable host.
 fn without_network(text: &str, server: &str) -> Option<String> {
     if !NO_HOST.iter().any(|words| text.contains(words)) {
         return None;
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_text_that_tells_of_it_changes() {
+    fn only_the_matching_text_changes() {
         let told = r#"{ "_meta":{"n":1.0e0},"content":[{"type":"image","data":"EPERM"},{"type":"text","text":"EACCES: no","x":  2}] ,"isError":true}"#;
         let expected = r#"{"_meta":{"n":1.0e0},"content":[{"type":"image","data":"EPERM"},{"type":"text","text":"[SANDBOX BLOCKED] EACCES: no","x":2}],"isError":true}"#;
         assert_eq!(result(told), Some(expected.to_owned()));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_a_network_is_told_how_it_gets_one() {
+    fn an_offline_server_gets_a_hint_how_to_open_a_host() {
         let said = "Error: getaddrinfo EAI_AGAIN api.firecrawl.dev";
         let hint = "IronCurtain: this server has no network. If it needs some: ironcurtain servers open fire --host api.firecrawl.dev";
         assert_eq!(without_network(said, "fire"), Some(format!("{said}\n\n{hint}")));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_the_protocol_is_marked_too() {
+    fn protocol_errors_are_marked_too() {
         let error = r#"{"code":-32603,"message":"spawn: Permission denied","data":[1]}"#;
         let raw = RawValue::from_string(error.to_owned()).unwrap();
         let Some(ServerAnswer::Response(Response::Error(marked))) =

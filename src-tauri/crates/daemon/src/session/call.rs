@@ -1,7 +1,8 @@
-//! A call, which is a `tools/call` or a request that is judged like one: judged, perhaps asked about, put on record, forwarded.
+//! Handles a call: a `tools/call` or another request that is judged like one. Judges it, asks if needed, records and forwards
+//! it.
 //!
-//! - After a person's answer the call is resolved and judged again: a change in between is a new question, and so is that
-//!   another kind of thing stands at one of its paths.
+//! - After the user's answer, the call is resolved and judged again. If anything changed in between, including the kind of file
+//!   at one of its paths, the user is asked again.
 
 mod asking;
 mod forwarding;
@@ -15,7 +16,7 @@ use super::queue::QueuePlace;
 use super::tool_call::ToolCall;
 use super::{Session, blocked, tasks};
 use asking::{Escalated, ask};
-pub(super) use forwarding::Together;
+pub(super) use forwarding::CallBatch;
 use forwarding::{forward, forward_alone};
 use futures_util::FutureExt;
 use ironcurtain_audit::{CallResult, Entry};
@@ -32,7 +33,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// A call with everything it needs until its answer.
+/// Call with everything it needs until its response.
 struct Call {
     ticket: Ticket,
     tool: ToolCall,
@@ -46,14 +47,14 @@ impl Call {
     }
 }
 
-/// Takes one call. One that can be forwarded at once goes with those that came together with it. Only what must wait is
-/// left to a task of its own, when those before it are forwarded, so that calls are forwarded in their order.
+/// Handles one call. A call that needs no waiting is forwarded with its batch. Any other gets a task of its own after the calls
+/// before it are forwarded, so that calls stay in order.
 pub(super) async fn handle_call(
     session: &Arc<Session>,
     ticket: Ticket,
     (method, params): (&str, Option<&RawValue>),
     budget: MemoryShare,
-    together: &mut Together,
+    batch: &mut CallBatch,
 ) {
     let tool = match ToolCall::read(JudgedRequest::parse(method), params) {
         Ok(tool) => tool,
@@ -64,32 +65,32 @@ pub(super) async fn handle_call(
     if session.is_paused() {
         return session.deny_paused(&call).await;
     }
-    let Judged { verdict, inspected, by } = judged(session, &call.tool, together).await;
+    let Judged { verdict, inspected, by } = judged(session, &call.tool, batch).await;
     match verdict {
         Verdict::Allow(permit) => {
             let authorization = session.authorize(permit, inspected, &by, Vec::new());
             let stands = || session.reaches_no_more(&authorization) && session.shows(&authorization);
             let at_once = |_: &ServerConnection| stands() && session.queue.is_empty();
             if let Some(connection) = session.server.ready_now().filter(at_once) {
-                return together.add(session, call, authorization, connection);
+                return batch.add(session, call, authorization, connection);
             }
-            together.forward(session).await;
-            let place = session.queue.stand();
+            batch.forward(session).await;
+            let place = session.queue.join();
             spawn(session, call, |s, c| wait_in_line(s, c, authorization, place));
         }
         Verdict::Escalate(escalation) => {
-            together.forward(session).await;
+            batch.forward(session).await;
             let escalated = Escalated { escalation, inspected, snapshot: by.snapshot };
             spawn(session, call, |s, c| ask(s, c, escalated));
         }
         Verdict::Deny(denial) => {
-            together.forward(session).await;
+            batch.forward(session).await;
             session.deny(&call, &inspected, denial, &by.snapshot).await;
         }
     }
 }
 
-/// The entry of a call's decision, and what of the call its answer is held against.
+/// Audit entry of a call's decision, with what its response is checked against.
 #[derive(Clone, Copy)]
 struct Decided {
     decision: u64,
@@ -97,13 +98,13 @@ struct Decided {
     makes_task: bool,
 }
 
-/// Judges a call. Where git must be asked for that, no other call waits for it.
-async fn judged(session: &Arc<Session>, tool: &ToolCall, together: &mut Together) -> Judged {
+/// Judges a call. If judging has to wait for git, the batch so far is forwarded first.
+async fn judged(session: &Arc<Session>, tool: &ToolCall, batch: &mut CallBatch) -> Judged {
     let mut judging = std::pin::pin!(session.judge(tool, &[]));
     if let Some(judged) = judging.as_mut().now_or_never() {
         return judged;
     }
-    together.forward(session).await;
+    batch.forward(session).await;
     judging.await
 }
 
@@ -113,7 +114,7 @@ async fn wait_in_line(
     authorization: Authorization,
     mut place: QueuePlace,
 ) {
-    place.comes().await;
+    place.turn().await;
     proceed(session, call, authorization, Some(place)).await;
 }
 
@@ -126,7 +127,7 @@ fn spawn<F: Future<Output = ()> + Send + 'static>(
     session.track(&ticket, wait(session.clone(), call));
 }
 
-/// An answer on its way to the task that waits for it.
+/// Response handed to the task that waits for it.
 struct Answered {
     decision: u64,
     answer: ServerAnswer,
@@ -134,7 +135,7 @@ struct Answered {
 }
 
 impl Session {
-    /// Passes the server's answer to a call on; then it is put on record.
+    /// Forwards the server's response to a call, then records it.
     fn answered(
         &self,
         ticket: &Ticket,
@@ -149,7 +150,7 @@ impl Session {
             ServerAnswer::Failed(_) => (CallResult::NoAnswer, false),
         };
         if makes_task {
-            self.issued.hear_task(&answer);
+            self.issued.track_task(&answer);
         }
         if self.principal.is_new && result == CallResult::Ok {
             self.services.grants.serves(self.config.identity());
@@ -162,11 +163,11 @@ impl Session {
             entry.summary = why.to_string();
         }
         if !self.pass_on(ticket, blocked.unwrap_or(answer), held) {
-            // It was taken back, which is on record.
+            // The client cancelled the call, which is already recorded.
             return;
         }
         self.services.metrics.served(began.elapsed());
-        // Without a runtime everything ends, and the next one notes what has no end.
+        // Without a runtime the process is exiting, and the next one records calls that have no end.
         if tokio::runtime::Handle::try_current().is_err() {
             return;
         }
@@ -175,7 +176,7 @@ impl Session {
     }
 }
 
-/// Waits for the answer and passes it on; then what was shown and opened for this call alone is taken away.
+/// Waits for the response and forwards it, then closes the access that was open for this call alone.
 async fn deliver(
     session: Arc<Session>,
     call: Call,
@@ -189,7 +190,7 @@ async fn deliver(
     };
     let Answered { decision, answer, held } = answered;
     let task = tasks::made(&answer).filter(|_| resources.is_some());
-    // Without a task it is taken away before the client hears the answer.
+    // Unless a task keeps it open, access is closed before the client gets the response.
     let kept = task.map(|task| (session.tasks.begin(task), resources));
     session.answered(&call.ticket, call.decided(decision), answer, held);
     if let Some((task, mut resources)) = kept {
@@ -206,8 +207,8 @@ async fn close_early(session: &Session, call: &Call, resources: CallResources, w
     session.closed_early(&call.tool.tool, closed, why).await;
 }
 
-/// Waits for the answer. What is shown for this call alone is taken away with it, or when a policy comes that does not allow
-/// the call, or when what the person allowed once has been open long enough, by the person's word or by the clock.
+/// Waits for the response. Access that is open for this call alone is closed when the response arrives, when a new policy
+/// forbids the call, when the user revokes the approval, or when its time is over.
 async fn answer(
     session: &Session,
     call: &Call,
@@ -217,10 +218,10 @@ async fn answer(
 ) -> Option<(Answered, CallResources)> {
     if resources.is_some() {
         let why = tokio::select! {
-            // One that is forgotten was taken back.
+            // The sender is dropped if the call was cancelled.
             answered = &mut pending => return answered.ok().map(|answered| (answered, resources)),
             () = session.forbidden(&call.tool, authorization) => "a rule forbids it now",
-            () = CallResources::over(resources.one_time.as_mut()) => "it was taken back, or the time for it is over",
+            () = CallResources::over(resources.one_time.as_mut()) => "it was revoked or has expired",
         };
         close_early(session, call, resources, why).await;
     }

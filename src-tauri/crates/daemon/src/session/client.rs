@@ -1,14 +1,14 @@
-//! The client's side of a session: reading, writing, and what each message means.
+//! Client side of a session: reads, writes and dispatches messages.
 //!
-//! - INVARIANT: what has no id is passed on only if it is a notification of the protocol, and only after the greeting.
+//! - INVARIANT: a message without an id is forwarded only if it is a notification of the protocol, and only after `initialize`.
 
-use super::call::{Together, handle_call};
+use super::call::{CallBatch, handle_call};
 use super::in_flight::Ticket;
-use super::passing::{Rejection, pass_on_record, passes, passes_when_paused};
+use super::passthrough::{Rejection, pass_on_record, passes, passes_when_paused};
 use super::refusal::denied;
 use super::tasks::TaskRequest;
 use super::tool_call::CALL;
-use super::{Session, echo, greeting, notices};
+use super::{Session, echo, initialize, notices};
 use crate::server::DownReason;
 use ironcurtain_consent::Stop;
 use ironcurtain_mcp::client::{ClientMessage, ClientReader, ClientVersion};
@@ -27,31 +27,31 @@ use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
-/// The most characters that are repeated of a method that is not taken.
+/// Maximum number of characters of an unsupported method that a message repeats.
 const LONGEST_METHOD: usize = 100;
 
-/// The answer to a line that no memory was left for.
-const NO_ROOM: &str = "no memory is left for so long a message, because of what other sessions hold; try again, or give more with `memoryMib` in `config.json`";
+/// Error for a line when the memory budget is exhausted.
+const NO_ROOM: &str = "not enough memory for a message of this length while other sessions use it; try again, or increase `memoryMib` in `config.json`";
 
-/// Why a client is read no more.
+/// Reason why the client is no longer read.
 pub(super) enum ReadEnd {
-    /// It hung up.
+    /// The client disconnected.
     HungUp,
-    /// It sends back what it was told.
-    HearsItself,
-    /// Another trusted process takes the place of this one.
+    /// The client sends our own messages back.
+    Echo,
+    /// Another trusted process replaces this one.
     TakenOver {
-        /// The bytes that were read of a message that is not whole; nothing where they were passed over.
+        /// Bytes of an incomplete message, or `None` if they were discarded.
         unread: Option<Vec<u8>>,
-        /// Tells the era of the client, to the end.
+        /// Returns the client's protocol version at the end of the session.
         version: Box<dyn Fn() -> ClientVersion + Send + Sync>,
     },
 }
 
-/// Reads the client's lines.
+/// Reads lines from the client until it disconnects or the session moves.
 pub(super) async fn read(session: &Arc<Session>, mut lines: ClientReader) -> ReadEnd {
     let taken_over = &session.services.shutdown.taken_over;
-    // What is handed over is taken to its end first.
+    // Input that was handed over is processed completely first.
     let is_handed_over = lines.is_handed_over();
     loop {
         let line = tokio::select! {
@@ -68,38 +68,38 @@ pub(super) async fn read(session: &Arc<Session>, mut lines: ClientReader) -> Rea
             }
             return ReadEnd::HungUp;
         };
-        // One line has one answer of ours at most, and a client that does not read them is not read either. The semaphore is
-        // never closed.
+        // Each line gets at most one reply. A client that does not read its replies is not read either. The semaphore is never
+        // closed.
         drop(session.unread.acquire().await);
         let line = match said {
             ClientMessage::Line(line) => line,
             ClientMessage::Refused(refused) => {
-                session.refused_at_the_edge(&refused).await;
+                session.record_refused(&refused).await;
                 continue;
             }
         };
-        let mut together = Together::default();
+        let mut calls = CallBatch::default();
         let (mut next, mut left) = (Some(line), MOST_TOGETHER);
         while let Some(line) = next {
-            if take(session, line, &mut together).await.is_break() {
+            if take(session, line, &mut calls).await.is_break() {
                 session.note(format!("the session was ended: {}", echo::WHY));
-                return ReadEnd::HearsItself;
+                return ReadEnd::Echo;
             }
             left -= 1;
             let goes_on = left > 0 && session.unread.available_permits() > 0;
             next = if goes_on { lines.next_now() } else { None };
         }
-        together.forward(session).await;
+        calls.forward(session).await;
     }
 }
 
-/// Takes a line; breaks off where the session hears itself.
-async fn take(session: &Arc<Session>, line: Line, together: &mut Together) -> ControlFlow<()> {
+/// Processes a line; breaks if the client echoes our messages.
+async fn take(session: &Arc<Session>, line: Line, calls: &mut CallBatch) -> ControlFlow<()> {
     match line {
         Line::Whole(line, _) if line.iter().all(u8::is_ascii_whitespace) => ControlFlow::Continue(()),
-        Line::Whole(line, share) => handle_line(session, line, share.map(Arc::new), together).await,
+        Line::Whole(line, share) => handle_line(session, line, share.map(Arc::new), calls).await,
         Line::TooLong { length, head } => {
-            let text = format!("the message has {length} bytes; at most {MAX_LINE_BYTES} are taken");
+            let text = format!("the message has {length} bytes; at most {MAX_LINE_BYTES} are accepted");
             passed_over(session, &head, &text).await;
             ControlFlow::Continue(())
         }
@@ -110,23 +110,23 @@ async fn take(session: &Arc<Session>, line: Line, together: &mut Together) -> Co
     }
 }
 
-/// Answers a line that was not taken.
+/// Answers a line that was not processed.
 async fn passed_over(session: &Session, head: &[u8], text: &str) {
     session.dropped(text).await;
     session.reply(error_line(id_in(head).as_ref(), ErrorCode::INVALID_REQUEST.0, text));
 }
 
-/// Does what a line says, which may be several messages; breaks off where the session hears itself.
+/// Handles a line, which may be a batch; breaks if the client echoes our messages.
 async fn handle_line(
     session: &Arc<Session>,
     line: Vec<u8>,
     budget: MemoryShare,
-    together: &mut Together,
+    calls: &mut CallBatch,
 ) -> ControlFlow<()> {
     let batch = if session.has_batches.load(Ordering::Relaxed) { members(&line) } else { None };
-    let Some(batch) = batch else { return handle_message(session, line, budget, together).await };
+    let Some(batch) = batch else { return handle_message(session, line, budget, calls).await };
     for message in batch {
-        handle_message(session, message.get().as_bytes().to_vec(), budget.clone(), together).await?;
+        handle_message(session, message.get().as_bytes().to_vec(), budget.clone(), calls).await?;
     }
     ControlFlow::Continue(())
 }
@@ -135,22 +135,22 @@ async fn handle_message(
     session: &Arc<Session>,
     line: Vec<u8>,
     budget: MemoryShare,
-    together: &mut Together,
+    calls: &mut CallBatch,
 ) -> ControlFlow<()> {
     let incoming = Incoming::parse(&line);
     if !matches!(&incoming, Ok(Incoming::Request { method, .. }) if method == CALL) {
-        // It may be about a call that came together with it.
-        together.forward(session).await;
+        // The message may be about a call of the same batch.
+        calls.forward(session).await;
     }
     let is_asked = matches!(incoming, Ok(Incoming::Request { .. } | Incoming::Notification { .. }));
-    if !is_asked && session.echo.lock().unwrap_or_else(PoisonError::into_inner).hears_itself(&line) {
+    if !is_asked && session.echo.lock().unwrap_or_else(PoisonError::into_inner).is_echoing(&line) {
         return ControlFlow::Break(());
     }
     match incoming {
         Ok(Incoming::Request { id, method, params }) => {
-            // What of it is needed has been copied.
+            // Everything needed was copied.
             drop(line);
-            handle_request(session, id, &method, params, budget, together).await
+            handle_request(session, id, &method, params, budget, calls).await
         }
         Ok(Incoming::Notification { method, params }) => {
             handle_notification(session, &method, params.as_deref(), budget).await
@@ -159,7 +159,7 @@ async fn handle_message(
             let Err(response) = session.client_roots.take_answer(&id, response) else {
                 return ControlFlow::Continue(());
             };
-            // There is no connection if the process that sent the request has exited.
+            // The process that sent the request may have exited.
             let connection = session.server.connection_now();
             if let Some(request) = connection.and_then(|connection| connection.take_client_request(&id)) {
                 let answer = ClientAnswer::build(request.request(), &response);
@@ -184,7 +184,7 @@ async fn handle_request(
     method: &str,
     params: Option<Box<RawValue>>,
     budget: MemoryShare,
-    together: &mut Together,
+    calls: &mut CallBatch,
 ) {
     let Some(ticket) = session.in_flight.enter(&id) else {
         let text = format!("the id {} is in use by a request that has no answer yet", id.as_json());
@@ -196,7 +196,7 @@ async fn handle_request(
     match method {
         "ping" => session.finish(&ticket, result_line(&id, &serde_json::Map::new())),
         "initialize" => initialize(session, ticket, params.as_deref()),
-        _ if !session.greeted.load(Ordering::Relaxed) => {
+        _ if !session.is_initialized.load(Ordering::Relaxed) => {
             let problem = (ErrorCode::INVALID_REQUEST, "the first request must be `initialize`");
             session.reject(&ticket, request, Rejection::Malformed, problem).await;
         }
@@ -205,7 +205,7 @@ async fn handle_request(
             session.reject(&ticket, request, Rejection::Paused, problem).await;
         }
         _ if method == CALL || JudgedRequest::parse(method).is_some() => {
-            handle_call(session, ticket, request, budget, together).await
+            handle_call(session, ticket, request, budget, calls).await
         }
         _ if passes(method) => pass_on_record(session, ticket, request, budget).await,
         _ => {
@@ -219,28 +219,28 @@ async fn handle_request(
 
 fn initialize(session: &Arc<Session>, ticket: Ticket, params: Option<&RawValue>) {
     let is_remote = session.config.remote.is_some();
-    let greeting = match greeting::rewrite(params, session.offers_sampling(), is_remote) {
-        Ok(greeting) => greeting,
+    let request = match initialize::rewrite(params, session.offers_sampling(), is_remote) {
+        Ok(request) => request,
         Err(problem) => {
             return session.fail(&ticket, ErrorCode::INVALID_PARAMS, &problem.to_string());
         }
     };
-    if session.greeted.swap(true, Ordering::Relaxed) {
+    if session.is_initialized.swap(true, Ordering::Relaxed) {
         return session.fail(&ticket, ErrorCode::INVALID_REQUEST, "the session is initialized already");
     }
-    *session.principal.says_it_is.lock().unwrap_or_else(PoisonError::into_inner) = greeting.says_it_is;
-    session.client_takes.send_replace(greeting.takes);
-    session.client_roots.declare(greeting.has_roots);
+    *session.principal.says_it_is.lock().unwrap_or_else(PoisonError::into_inner) = request.says_it_is;
+    session.client_takes.send_replace(request.takes);
+    session.client_roots.declare(request.has_roots);
     session.services.changed();
     let waiting = Arc::downgrade(session);
     let answered = move |outcome: Result<Response, DownReason>, held| {
         let Some(session) = waiting.upgrade() else { return };
         match &outcome {
             Ok(Response::Result(result)) => {
-                session.has_batches.store(greeting::has_batches(result), Ordering::Relaxed);
+                session.has_batches.store(initialize::has_batches(result), Ordering::Relaxed);
             }
-            // It may be tried again.
-            Ok(Response::Error(_)) | Err(_) => session.greeted.store(false, Ordering::Relaxed),
+            // The client may retry.
+            Ok(Response::Error(_)) | Err(_) => session.is_initialized.store(false, Ordering::Relaxed),
         }
         match outcome {
             Ok(response) => drop(session.pass_on(&ticket, ServerAnswer::Response(response), held)),
@@ -250,7 +250,7 @@ fn initialize(session: &Arc<Session>, ticket: Ticket, params: Option<&RawValue>)
             }
         }
     };
-    session.server.greet(greeting.params, Box::new(answered));
+    session.server.initialize(request.params, Box::new(answered));
 }
 
 async fn handle_notification(
@@ -260,13 +260,13 @@ async fn handle_notification(
     budget: MemoryShare,
 ) {
     if !client_may_tell(method) {
-        let text = "a message without an id that is no notification of a client was dropped";
+        let text = "dropped a message without an id that is not a client notification";
         let text = format!("{text}: {}", clipped(method));
         session.dropped(&text).await;
         return session.note(text);
     }
-    if !session.greeted.load(Ordering::Relaxed) {
-        return session.note(format!("a notification before the greeting was dropped: {method}"));
+    if !session.is_initialized.load(Ordering::Relaxed) {
+        return session.note(format!("dropped a notification before `initialize`: {method}"));
     }
     match method {
         "notifications/initialized" => {
@@ -277,7 +277,7 @@ async fn handle_notification(
         // The client's own roots are never relayed.
         "notifications/roots/list_changed" => session.client_roots.may_have_changed(),
         _ => {
-            // A server that is not there has missed nothing that it could act on.
+            // A server that is not running has no state that the notification could concern.
             if let Some(connection) = session.server.connection_now() {
                 let params = notices::known(method, params);
                 connection.send(notification_line(method, params.as_deref()), budget);
@@ -286,13 +286,13 @@ async fn handle_notification(
     }
 }
 
-/// A method that is named in a sentence.
+/// Truncates a method name for a message.
 fn clipped(method: &str) -> String {
     visible::head(&visible::line(method), LONGEST_METHOD)
 }
 
 impl Session {
-    /// Sends a line of ours to the client.
+    /// Sends one of our own messages to the client.
     pub(super) fn reply(&self, line: Vec<u8>) {
         let unread = self.unread.clone().try_acquire_owned().ok();
         self.send(Outgoing::line(line).holding(unread));
@@ -303,7 +303,7 @@ impl Session {
         self.to_client.send(line);
     }
 
-    /// Puts something odd about the client into the session's log.
+    /// Logs an irregularity of the client to the session log.
     fn note(&self, text: String) {
         self.log.write(text);
     }
@@ -313,14 +313,14 @@ impl Session {
         self.finish(ticket, error_line(Some(&ticket.id), code.0, text));
     }
 
-    /// Answers a request, unless it was cancelled meanwhile.
+    /// Answers a request, unless it was cancelled in the meantime.
     pub(super) fn finish(&self, ticket: &Ticket, line: Vec<u8>) {
         if self.in_flight.finish(ticket) {
             self.reply(line);
         }
     }
 
-    /// Sends a request to the server, and its answer to the client.
+    /// Sends a request to the server, and the response to the client.
     pub(super) fn pass_to(
         self: &Arc<Self>,
         connection: &ServerConnection,
@@ -334,16 +334,16 @@ impl Session {
         let place = connection.ask(request, budget, move |answer, held| {
             if let Some(session) = session.upgrade() {
                 if let Some(request) = of_task {
-                    session.tasks.hear(&request, &answer);
+                    session.tasks.handle_response(&request, &answer);
                 }
-                session.issued.hear_list(&asked, &answer);
+                session.issued.track_list(&asked, &answer);
                 session.pass_on(&answered, answer, held);
             }
         });
         self.forwarded(&ticket, place);
     }
 
-    /// Answers a request with what the server said, unless it was cancelled meanwhile; tells if it was not.
+    /// Answers a request with the server's response. Returns `false` if the request was cancelled in the meantime.
     pub(super) fn pass_on(&self, ticket: &Ticket, answered: ServerAnswer, held: MemoryShare) -> bool {
         if !self.in_flight.finish(ticket) {
             return false;
@@ -358,27 +358,27 @@ impl Session {
         true
     }
 
-    /// Runs what waits for a request, so that cancelling the request ends it.
+    /// Spawns the work for a request, so that cancelling the request aborts it.
     pub(super) fn track(&self, ticket: &Ticket, wait: impl Future<Output = ()> + Send + 'static) {
         let _ =
             self.in_flight.update(ticket, |request| request.task = Some(tokio::spawn(wait).abort_handle()));
     }
 
-    /// Notes that a request calls a tool.
+    /// Stores which tool a request calls.
     pub(super) fn calls(&self, ticket: &Ticket, tool: &str) {
         let _ = self.in_flight.update(ticket, |request| request.tool = Some(tool.to_owned()));
     }
 
-    /// Notes which request at the server stands for this one.
+    /// Stores the request that was sent to the server for this one.
     pub(super) fn forwarded(&self, ticket: &Ticket, at_server: RequestHandle) {
         let place = at_server.clone();
         if !self.in_flight.update(ticket, |request| request.at_server = Some(place)) {
-            // Taken back while it was sent. One that was answered meanwhile is over, and nobody is told.
+            // The client cancelled it while it was sent. If it was answered in the meantime, the server gets no cancellation.
             at_server.cancel(None);
         }
     }
 
-    /// The client takes a request back: its question is closed, and the server is told if it has the request.
+    /// Handles the client's cancellation: closes the question and forwards the cancellation if the server has the request.
     async fn cancelled(&self, params: Option<&RawValue>) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -389,10 +389,10 @@ impl Session {
             return;
         };
         let Ok(id) = Id::try_from(&*cancelled.request_id) else { return };
-        let Some(call) = self.in_flight.take_back(&id) else { return };
-        self.abandon(&id, &call, "the client took the call back").await;
+        let Some(call) = self.in_flight.cancel(&id) else { return };
+        self.abandon(&id, &call, "the client cancelled the call").await;
         if let Some(at_server) = call.at_server {
-            // The reason would be a text of the client that nobody sees.
+            // The reason would be client text that nobody has reviewed.
             at_server.cancel(None);
         }
     }

@@ -1,4 +1,4 @@
-//! The containment of a session's server: by its entry, where this machine can make it.
+//! Chooses the containment of a session's server from its entry and what this machine supports.
 
 use crate::containment::{Resolved, Surroundings, default_git_config, resolve, view_of};
 use crate::server::{Containment, ContainmentError};
@@ -7,8 +7,8 @@ use ironcurtain_config::{FileView, Sandbox, SandboxBackend, Server};
 use ironcurtain_paths::CanonicalPath;
 use std::path::Path;
 
-/// The folders of its own that a server is shut in: the session's, and the one that it keeps its data in. Nothing where it
-/// is started with anything beside them.
+/// Returns the folders of its own that confine a server: the session directory and its data directory. Returns `None` if the
+/// server is started with access to anything else.
 pub(super) fn own_folders(
     containment: &Containment,
     around: &Surroundings,
@@ -22,7 +22,7 @@ pub(super) fn own_folders(
     Some(std::iter::once(around.session_dir.clone()).chain(data).collect())
 }
 
-/// The containment of a server in a session.
+/// Returns the containment of a server in a session.
 pub(super) async fn of(
     services: &Services,
     server: &Server,

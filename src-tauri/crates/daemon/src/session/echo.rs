@@ -1,26 +1,25 @@
-//! A client that sends back what it is sent: its output is its input, so that we would talk to ourselves for ever.
+//! Detects a client whose output is its input, which would make us answer our own messages forever.
 //!
-//! - Only lines that no client means to send are looked at: answers to what nobody asked, and what is no message.
+//! - Checks only lines that no client sends on purpose: responses to no request, and invalid messages.
 
 use ironcurtain_mcp::wire::Outgoing;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// The number of lines of ours that may that come back before the session ends. One alone may be a client that is
-/// confused.
+/// Number of our lines that may come back before the session is closed. A single one may come from a confused client.
 const MOST: u8 = 3;
 
-/// The number of lines of ours that are remembered: more than are on their way in a pipe that nobody reads fast.
+/// Number of recent lines to remember: more than fit into a pipe that is read slowly.
 const REMEMBERED: usize = 64;
 
-/// The part of a line that is told from others by its bytes; the rest by its length.
+/// Number of leading bytes of a line that are compared; the rest is compared by length.
 const COMPARED: usize = 1024;
 
-/// Why such a session is ended, for the record and its log.
+/// Reason for closing the session, for the audit record and the session log.
 pub(super) const WHY: &str =
     "what is sent to the client comes back as its input: its output and its input are the same pipe or file";
 
-/// The lines that were sent last, and how many of them came back.
+/// Recently sent lines, and how many of them came back.
 #[derive(Debug, Default)]
 pub(super) struct Echo {
     sent: VecDeque<u64>,
@@ -28,17 +27,17 @@ pub(super) struct Echo {
 }
 
 impl Echo {
-    /// Remembers a line that is sent.
+    /// Remembers a line that was sent.
     pub(super) fn sent(&mut self, line: &Outgoing) {
         if self.sent.len() == REMEMBERED {
             self.sent.pop_front();
         }
-        // Without its line feed.
+        // Excludes the line feed.
         self.sent.push_back(digest(line.length() - 1, &line.begin(COMPARED)));
     }
 
-    /// Takes a line that no client means to send; tells that the session is to end.
-    pub(super) fn hears_itself(&mut self, line: &[u8]) -> bool {
+    /// Checks an unexpected line, and returns `true` if the session must be closed.
+    pub(super) fn is_echoing(&mut self, line: &[u8]) -> bool {
         if self.sent.contains(&digest(line.len(), line)) {
             self.back += 1;
         }
@@ -57,15 +56,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_lines_of_ours_are_an_echo_and_what_others_say_is_none() {
+    fn three_returned_lines_are_an_echo() {
         let mut echo = Echo::default();
         for n in 0..100 {
             echo.sent(&Outgoing::line(format!("line {n}\n").into_bytes()));
         }
-        assert!((0..100).all(|n| !echo.hears_itself(format!("other {n}").as_bytes())));
-        // Long ago.
-        assert!((0..36).all(|n| !echo.hears_itself(format!("line {n}").as_bytes())));
-        assert!(!echo.hears_itself(b"line 98") && !echo.hears_itself(b"line 99"));
-        assert!(echo.hears_itself(b"line 99"));
+        assert!((0..100).all(|n| !echo.is_echoing(format!("other {n}").as_bytes())));
+        // Lines that are no longer remembered.
+        assert!((0..36).all(|n| !echo.is_echoing(format!("line {n}").as_bytes())));
+        assert!(!echo.is_echoing(b"line 98") && !echo.is_echoing(b"line 99"));
+        assert!(echo.is_echoing(b"line 99"));
     }
 }

@@ -1,4 +1,4 @@
-//! Hosts that a call names: which a person can grant, and what is open for the call alone.
+//! Hosts that a call names: which ones the user can grant, and which are open for that call alone.
 
 use super::Session;
 use crate::network::HostLease;
@@ -8,8 +8,8 @@ use ironcurtain_mcp::wire::Id;
 use ironcurtain_policy::{Escalation, PendingApproval, Role};
 
 impl Session {
-    /// The hosts that a call is asked about, when it is about fetching from hosts and nothing else, and the server's proxy
-    /// could let each through.
+    /// Returns the hosts that a call needs, if the question is only about hosts and the server's proxy could allow each of
+    /// them.
     pub(super) fn grantable_hosts(&self, escalation: &Escalation) -> Vec<HostPort> {
         let Some(network) = &self.network else { return Vec::new() };
         let host = |asked: &PendingApproval| {
@@ -22,7 +22,7 @@ impl Session {
         hosts
     }
 
-    /// The first host that a call would fetch from and that no yes could let it reach: its sandbox has no network at all.
+    /// Returns the first host of a call that no approval could make reachable, because the server's sandbox has no network.
     pub(super) fn out_of_reach(&self, escalation: &Escalation) -> Option<HostPort> {
         let settings = self.config.sandbox.settings().filter(|_| self.sandboxed)?;
         let is_shut = settings.network.as_ref().is_none_or(NetworkSettings::is_closed);
@@ -30,21 +30,21 @@ impl Session {
         fetched.filter(|_| is_shut).find_map(target)
     }
 
-    /// Opens what the person said yes to for a call, for as long as that is under way.
+    /// Opens the approved hosts for as long as the call is in flight.
     pub(super) fn lease_hosts(&self, call: &Id, approved: &[PendingApproval]) -> Option<HostLease> {
         let network = self.network.as_ref()?;
         let targets = self.hosts_of(approved);
-        (!targets.is_empty()).then(|| network.lend(call.as_json(), targets))
+        (!targets.is_empty()).then(|| network.lease(call.as_json(), targets))
     }
 
-    /// The hosts that the person said yes to for a call, and that the server's proxy could let through.
+    /// Returns the approved hosts of a call that the server's proxy could allow.
     pub(super) fn hosts_of(&self, approved: &[PendingApproval]) -> Vec<HostPort> {
         let Some(network) = &self.network else { return Vec::new() };
         approved.iter().filter_map(target).filter(|target| network.could_reach(target)).collect()
     }
 }
 
-/// The host that an address leads to, as the proxy spells it.
+/// Returns the host and port of a URL in the proxy's notation.
 fn target(asked: &PendingApproval) -> Option<HostPort> {
     let (host, port) = asked.host_and_port()?;
     HostPort::parse(&format!("{host}:{port}"), None).ok()

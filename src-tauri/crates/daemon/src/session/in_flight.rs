@@ -1,7 +1,7 @@
-//! The client's requests that have no answer yet.
+//! In-flight requests of the client.
 //!
-//! - INVARIANT: an id may be used again once its request is answered or taken back, and what is still at work for the
-//!   old request changes nothing of the new one: each has a number of its own.
+//! - INVARIANT: an id may be reused once its request is answered or cancelled. Work left over from the old request does not
+//!   affect the new one, because each request has its own number.
 
 use ironcurtain_mcp::server::RequestHandle;
 use ironcurtain_mcp::wire::Id;
@@ -10,30 +10,29 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-/// Stands for one request, which an id alone does not.
+/// Identifies one request, even if the client reuses its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Ticket {
-    /// Its id.
     pub(super) id: Id,
     number: u64,
 }
 
-/// A request that has no answer yet.
+/// State of an in-flight request.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
-    /// The request as the server has it, once it is forwarded.
+    /// The forwarded request at the server.
     pub(super) at_server: Option<RequestHandle>,
-    /// Ends the task that waits for it.
+    /// Aborts the task that handles the request.
     pub(super) task: Option<AbortHandle>,
-    /// The tool, if it is a tool call.
+    /// Tool name, for tool calls.
     pub(super) tool: Option<String>,
 }
 
-/// All of them.
+/// All in-flight requests of a session.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     table: Mutex<Table>,
-    /// Notified when the last of them ends.
+    /// Notified when the last request finishes.
     none_left: Notify,
 }
 
@@ -44,7 +43,7 @@ struct Table {
 }
 
 impl Requests {
-    /// Takes a request, unless one of this id is under way.
+    /// Adds a request, unless its id is already in flight.
     pub(super) fn enter(&self, id: &Id) -> Option<Ticket> {
         let mut table = self.table();
         if table.open.contains_key(id) {
@@ -56,7 +55,7 @@ impl Requests {
         Some(Ticket { id: id.clone(), number })
     }
 
-    /// Changes what is known of a request, if it is still under way. Returns `false` if it is not.
+    /// Changes the state of a request. Returns `false` if it is no longer in flight.
     pub(super) fn update(&self, ticket: &Ticket, change: impl FnOnce(&mut InFlight)) -> bool {
         match self.table().open.get_mut(&ticket.id) {
             Some((number, request)) if *number == ticket.number => {
@@ -67,7 +66,7 @@ impl Requests {
         }
     }
 
-    /// Ends a request; whether it was still under way.
+    /// Removes a request. Returns `false` if it was no longer in flight.
     pub(super) fn finish(&self, ticket: &Ticket) -> bool {
         let mut table = self.table();
         let is_open = table.open.get(&ticket.id).is_some_and(|(number, _)| *number == ticket.number);
@@ -80,8 +79,8 @@ impl Requests {
         is_open
     }
 
-    /// Ends the request that has this id now.
-    pub(super) fn take_back(&self, id: &Id) -> Option<InFlight> {
+    /// Removes the request that currently has this id.
+    pub(super) fn cancel(&self, id: &Id) -> Option<InFlight> {
         let mut table = self.table();
         let request = table.open.remove(id).map(|(_, request)| request);
         if table.open.is_empty() {
@@ -90,7 +89,7 @@ impl Requests {
         request
     }
 
-    /// Completes when none is under way.
+    /// Completes when no request is in flight.
     pub(super) async fn none_left(&self) {
         loop {
             let mut ended = std::pin::pin!(self.none_left.notified());
@@ -102,7 +101,7 @@ impl Requests {
         }
     }
 
-    /// Ends all of them.
+    /// Removes and returns all requests.
     pub(super) fn take_all(&self) -> Vec<(Id, InFlight)> {
         self.table().open.drain().map(|(id, (_, request))| (id, request)).collect()
     }
@@ -117,12 +116,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_of_an_old_request_does_not_touch_a_new_one_of_its_id() {
+    fn a_stale_ticket_does_not_affect_a_new_request_with_the_same_id() {
         let (requests, id) = (Requests::default(), Id::from(7));
         let old = requests.enter(&id).unwrap();
         assert_eq!(requests.enter(&id), None);
         assert!(requests.update(&old, |request| request.tool = Some("old".to_owned())));
-        assert_eq!(requests.take_back(&id).unwrap().tool.as_deref(), Some("old"));
+        assert_eq!(requests.cancel(&id).unwrap().tool.as_deref(), Some("old"));
 
         let new = requests.enter(&id).unwrap();
         assert!(!requests.update(&old, |request| request.tool = Some("old".to_owned())));

@@ -1,7 +1,7 @@
-//! Values that a server gave its client for later requests: places in lists, and names of tasks.
+//! Tracks the values that a server issued for later requests: list cursors and task ids.
 //!
-//! - INVARIANT: a client sends its server no cursor and no task id but one that the server gave in this session.
-//! - The newest are remembered, as keyed hashes; a client that comes back to an older one starts its list again.
+//! - INVARIANT: a client can send its server only cursors and task ids that the server issued in this session.
+//! - Only the newest values are kept, as keyed hashes. A client that uses an older cursor must restart its list.
 
 use ironcurtain_mcp::request::ServerRequest;
 use ironcurtain_mcp::server::ServerAnswer;
@@ -11,22 +11,21 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The number of values that are remembered.
+/// Maximum number of values kept.
 const MOST: usize = 4096;
 
-/// The values that a server gave.
+/// Values that a server issued.
 #[derive(Debug, Default)]
 pub(super) struct Issued {
     key: RandomState,
     newest: Mutex<VecDeque<u64>>,
 }
 
-/// The purpose of a value: one given for one list opens no other.
+/// Purpose of a value. A value issued for one list is not accepted for another.
 #[derive(Debug, Clone, Copy, Hash, PartialEq, Eq)]
 pub(super) enum Purpose<'a> {
-    /// The next page of the list that this method asks for.
+    /// Next page of the list that this method returns.
     Page(&'a str),
-    /// A task.
     Task,
 }
 
@@ -46,25 +45,25 @@ struct Task {
 }
 
 impl Issued {
-    /// Returns `true` if the server gave this value for this purpose.
+    /// Returns `true` if the server issued this value for this purpose.
     pub(super) fn knows(&self, purpose: Purpose<'_>, value: &str) -> bool {
         let hash = self.key.hash_one((purpose, value));
         self.table().contains(&hash)
     }
 
-    /// Takes the answer to a request for a list.
-    pub(super) fn hear_list(&self, request: &ServerRequest, answer: &ServerAnswer) {
+    /// Stores the cursor and tasks in the response to a list request.
+    pub(super) fn track_list(&self, request: &ServerRequest, answer: &ServerAnswer) {
         let is_list = request.method().ends_with("/list");
         let Some(given) = given(answer).filter(|_| is_list) else { return };
         if let Some(cursor) = given.next_cursor {
             self.add(Purpose::Page(request.method()), &cursor);
         }
-        // Each is a task in the one list that has tasks.
+        // Only `tasks/list` returns tasks.
         given.tasks.iter().for_each(|task| self.add(Purpose::Task, &task.task_id));
     }
 
-    /// Takes the answer to a call that was to make a task.
-    pub(super) fn hear_task(&self, answer: &ServerAnswer) {
+    /// Stores the task in the response to a call that creates one.
+    pub(super) fn track_task(&self, answer: &ServerAnswer) {
         if let Some(task) = given(answer).and_then(|given| given.task) {
             self.add(Purpose::Task, &task.task_id);
         }
@@ -103,11 +102,11 @@ mod tests {
         let body = RequestBody::List { method, cursor: None };
         let request = ServerRequest::new(body, &RequestMeta::default()).unwrap();
         let result = RawValue::from_string(result.to_owned()).unwrap();
-        issued.hear_list(&request, &ServerAnswer::Response(Response::Result(result)));
+        issued.track_list(&request, &ServerAnswer::Response(Response::Result(result)));
     }
 
     #[test]
-    fn a_cursor_opens_the_list_that_it_was_given_for_and_no_other() {
+    fn a_cursor_is_valid_only_for_its_own_list() {
         let issued = Issued::default();
         list(&issued, "tools/list", r#"{"tools":[{"name":"a"}],"nextCursor":"2"}"#);
         assert!(issued.knows(Purpose::Page("tools/list"), "2"));
@@ -121,13 +120,13 @@ mod tests {
         let issued = Issued::default();
         list(&issued, "tasks/list", r#"{"tasks":[{"taskId":"a","status":"working"}]}"#);
         let made = RawValue::from_string(r#"{"task":{"taskId":"b","status":"working"}}"#.into()).unwrap();
-        issued.hear_task(&ServerAnswer::Response(Response::Result(made)));
+        issued.track_task(&ServerAnswer::Response(Response::Result(made)));
         assert!(issued.knows(Purpose::Task, "a") && issued.knows(Purpose::Task, "b"));
         assert!(!issued.knows(Purpose::Task, "c"));
     }
 
     #[test]
-    fn the_newest_are_remembered() {
+    fn only_the_newest_values_are_kept() {
         let issued = Issued::default();
         (0..=MOST).for_each(|n| issued.add(Purpose::Task, &n.to_string()));
         assert!(!issued.knows(Purpose::Task, "0"));

@@ -1,16 +1,16 @@
-//! The notifications of a client that its server is sent, with the fields that the protocol has for them.
+//! Filters the client's notifications to the fields that the protocol defines.
 
 use ironcurtain_mcp::wire::{Fields, Id};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// The longest token or name of a task, in bytes of JSON.
+/// Maximum length of a token or task id, in bytes of JSON.
 const LONGEST: usize = 128;
 
-/// The states of a task.
+/// Task states that the protocol defines.
 const STATES: [&str; 5] = ["working", "input_required", "completed", "failed", "cancelled"];
 
-/// Returns the parameters of a notification with what is known of them: tokens, names, numbers and states, and no text.
+/// Returns the known parameters of a notification: tokens, ids, numbers and states, but no free text.
 pub(super) fn known(method: &str, params: Option<&RawValue>) -> Option<Box<RawValue>> {
     let given: Fields = serde_json::from_str(params?.get()).ok()?;
     let mut known = Fields::default();
@@ -38,7 +38,7 @@ fn is_number(value: &RawValue) -> bool {
     value.get().len() <= LONGEST && matches!(serde_json::from_str(value.get()), Ok(Value::Number(_)))
 }
 
-/// Returns `true` for the digits and letters of a time in the format of RFC 3339.
+/// Returns `true` if the value has only characters of an RFC 3339 timestamp.
 fn is_time(value: &RawValue) -> bool {
     let text = value.get().trim_matches('"');
     text.len() <= 35 && text.bytes().all(|b| b.is_ascii_digit() || b"-:.+TZ".contains(&b))
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_notification_has_no_text_of_the_client() {
+    fn notifications_carry_no_client_text() {
         let known = |method: &str, params: &str| {
             let params = RawValue::from_string(params.to_owned()).unwrap();
             known(method, Some(&params)).unwrap().get().to_owned()

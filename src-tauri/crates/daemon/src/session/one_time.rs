@@ -1,7 +1,7 @@
-//! Grants for one call, while it is at its server: on the list like other grants, and not for ever.
+//! Grants that last for a single call, listed like other grants while the call is in flight.
 //!
-//! - INVARIANT: it ends with the answer, when the call is taken back, when the policy forbids it, when the person takes it back,
-//!   and after [`LONGEST`] in any case, whether the server answers or not.
+//! - INVARIANT: such a grant ends with the response, when the call is cancelled, when the policy forbids it, when the user
+//!   revokes it, and after [`LONGEST`] at the latest, even if the server never answers.
 
 use super::Session;
 use ironcurtain_audit::Event;
@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// The longest that a server has what was allowed once: as long as the shortest time that can be allowed.
+/// Maximum lifetime of a one-time grant, equal to the shortest time that a grant can have.
 pub(super) const LONGEST: Duration = Duration::from_secs(15 * 60);
 
-/// The grants of a session that are open for single calls.
+/// Grants of a session that are open for single calls.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OneTimeGrants(Arc<Mutex<BTreeMap<String, Open>>>);
 
@@ -28,7 +28,7 @@ struct Open {
     end: Arc<watch::Sender<bool>>,
 }
 
-/// The grants that are open for one call, on the list until this is dropped.
+/// Grants of one call, listed until this is dropped.
 #[derive(Debug)]
 pub(super) struct OneTimeGrant {
     all: OneTimeGrants,
@@ -37,7 +37,7 @@ pub(super) struct OneTimeGrant {
 }
 
 impl OneTimeGrants {
-    /// Puts it on the list.
+    /// Lists the grants.
     fn open(&self, grants: Vec<StandingGrant>) -> OneTimeGrant {
         let (end, ended) = watch::channel(false);
         let end = Arc::new(end);
@@ -53,17 +53,17 @@ impl OneTimeGrants {
 }
 
 impl OneTimeGrant {
-    /// The open grants.
+    /// Returns the open grants.
     pub(super) fn grants(&self) -> &[StandingGrant] {
         &self.grants
     }
 
-    /// Completes when it is not to be open any more.
+    /// Completes when the grants must be closed.
     pub(super) async fn over(&mut self) {
-        // It can only be ended by who has the list, which is as long as we are.
-        let told = async { self.end.wait_for(|end| *end).await.is_ok() };
-        // Either way it is over.
-        let _ = tokio::time::timeout(LONGEST, told).await;
+        // Only the list can end it, and the list lives at least as long as this.
+        let closed = async { self.end.wait_for(|end| *end).await.is_ok() };
+        // Both outcomes end the grant.
+        let _ = tokio::time::timeout(LONGEST, closed).await;
     }
 }
 
@@ -75,29 +75,29 @@ impl Drop for OneTimeGrant {
 }
 
 impl Session {
-    /// The grants that are open for single calls right now.
+    /// Returns the grants that are open for single calls now.
     #[must_use]
     pub fn allowed_once(&self) -> Vec<StandingGrant> {
         self.one_time.table().values().map(|open| open.grant.clone()).collect()
     }
 
-    /// Takes back what was allowed for a call, all of it, and returns when the server has lost it; nothing when there is no
-    /// such thing.
-    pub async fn take_back_once(&self, id: &str) -> Option<StandingGrant> {
+    /// Revokes everything that was allowed for the call of this grant, and returns once the server has lost it. Returns `None`
+    /// if there is no such grant.
+    pub async fn revoke_one_time(&self, id: &str) -> Option<StandingGrant> {
         let (grant, end) = {
             let table = self.one_time.table();
             let open = table.get(id)?;
             (open.grant.clone(), open.end.clone())
         };
         end.send_replace(true);
-        // The call has let go of it then.
+        // The call has released it then.
         end.closed().await;
-        // Whatever is asked of the actor now comes after that. A session that ends meanwhile has lost everything.
+        // The actor handles later commands after this one. If the session closes in the meantime, everything is gone.
         let _ = self.server.lease(Vec::new(), Vec::new()).await;
         Some(grant)
     }
 
-    /// Puts what is open for one call on the list.
+    /// Lists what is open for one call.
     pub(super) fn open_one_time(&self, opened: Vec<Granted>) -> io::Result<OneTimeGrant> {
         let created_ms = ironcurtain_audit::clock::now_ms();
         let length = u64::try_from(LONGEST.as_millis()).unwrap_or(u64::MAX);
@@ -120,7 +120,7 @@ impl Session {
         Ok(once)
     }
 
-    /// Puts on record that what was allowed once is closed before there is an answer, each thing by itself.
+    /// Records for each grant that it was closed before the response arrived.
     pub(super) async fn closed_early(&self, tool: &str, closed: Vec<StandingGrant>, why: &str) {
         for grant in closed {
             let mut entry = self.entry(Event::Revoked, format!("what was allowed once is closed: {why}"));
@@ -128,14 +128,14 @@ impl Session {
             grant.what.note_in(&mut entry);
             entry.grant_id = Some(grant.id);
             if let Err(problem) = self.services.audit.record(entry).await {
-                tracing::error!(%problem, "what was allowed once is closed, and that is not on record");
+                tracing::error!(%problem, "failed to record that what was allowed once is closed");
             }
         }
         self.services.changed();
     }
 }
 
-/// A path that is open for one call.
+/// Returns the grant for a path that is open for one call.
 pub(super) fn opened(requested: &RequestedAccess) -> Granted {
     let kind = if requested.target == PathKind::Folder { GrantKind::Tree } else { GrantKind::File };
     Granted::Files(Files { path: requested.path.clone(), kind, access: AccessSet::only(requested.access) })
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_is_over_when_it_is_ended_and_otherwise_when_its_time_is() {
+    async fn a_one_time_grant_ends_when_closed_or_expired() {
         let all = OneTimeGrants::default();
         let (mut one, mut other) = (all.open(vec![grant("a"), grant("b")]), all.open(vec![grant("c")]));
         let began = Instant::now();

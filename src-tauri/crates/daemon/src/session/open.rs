@@ -1,8 +1,8 @@
-//! Beginning a session: its directory, its server and what belongs to both.
+//! Opens a session: creates its directory and its server.
 
+use super::handover::{ClientState, SessionHandover};
 use super::in_flight::Requests;
 use super::issued::Issued;
-use super::moving::{ClientState, MovedSession};
 use super::one_time::OneTimeGrants;
 use super::queue::CallQueue;
 use super::serve::Opened;
@@ -27,53 +27,53 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-/// The number of answers of ours that may wait for a client that does not read; then it is not read either.
+/// Maximum number of replies queued for a client that does not read. Beyond it, we stop reading from the client.
 const MOST_UNREAD: usize = 256;
 
-/// The number of times that a long request is in memory while it is judged and sent, and a long answer while it is passed on.
+/// Number of copies in memory of a long request (while judged and sent) and of a long response (while forwarded).
 const COPIES: [u32; 2] = [6, 2];
 
-/// Why a session cannot begin.
+/// Reason why a session cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// Its directory cannot be made.
+    /// Creating the session directory failed.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// Its directory has no canonical path.
-    #[error("the session's directory `{path}` cannot be used: {problem}")]
+    /// The session directory has no canonical path.
+    #[error("failed to use the session directory `{path}`: {problem}")]
     Directory {
-        /// The directory.
+        /// Session directory.
         path: PathBuf,
-        /// Why not.
+        /// Cause.
         problem: String,
     },
-    /// Its beginning cannot be put on record.
+    /// Recording the start of the session failed.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// The kernel has no random bytes.
-    #[error("no name for the session: {0}")]
+    /// The kernel returned no random bytes.
+    #[error("failed to create a session id: {0}")]
     Name(#[from] std::io::Error),
 }
 
-/// The session that is to begin.
-pub struct Beginning {
-    /// Who calls.
+/// Parameters for opening a session.
+pub struct SessionOptions {
+    /// The client that calls.
     pub client: Client,
-    /// The server.
+    /// Configuration of the server.
     pub server: ServerConfig,
-    /// The connection that it is one of several sessions of, by its name.
+    /// Name of the connection, if several sessions share one.
     pub connection: Option<String>,
-    /// The session that is gone on with.
-    pub moved: Option<MovedSession>,
+    /// State handed over by another trusted process, if the session continues here.
+    pub moved: Option<SessionHandover>,
 }
 
 impl Session {
-    /// Begins a session, or goes on with one that was moved here; [`Opened::serve`] then serves it.
+    /// Opens a session, or continues one that was handed over; [`Opened::serve`] then serves it.
     ///
     /// # Errors
-    /// [`SessionError`]: nothing was started.
-    pub async fn open(services: Services, beginning: Beginning) -> Result<Opened, SessionError> {
-        let Beginning { client, server: config, connection, moved } = beginning;
+    /// Returns [`SessionError`] if the session cannot be opened; nothing was started then.
+    pub async fn open(services: Services, options: SessionOptions) -> Result<Opened, SessionError> {
+        let SessionOptions { client, server: config, connection, moved } = options;
         let is_moved = moved.is_some();
         let state = moved.map_or_else(ClientState::new, |moved| Ok(moved.state))?;
         let ClientState { id, started_ms, takes, told, unread, version, .. } = state;
@@ -102,7 +102,7 @@ impl Session {
             says_it_is: Arc::new(Mutex::new(state.says_it_is)),
             server: config.name.clone(),
             server_command: config.command_line(),
-            // The network of one that is not has no use for it.
+            // Recomputed below. Only the network reads this value, and only a sandboxed server has one.
             sandboxed: containment.as_ref().is_ok_and(Containment::is_sandboxed),
             remote: config.remote.is_some(),
             is_new: !is_embedded(&services, &config) && !services.grants.has_served(&config.identity()),
@@ -165,7 +165,7 @@ impl Session {
             config,
             connection,
             server,
-            // What a remote server fetches is fetched elsewhere.
+            // A remote server's requests do not pass through our proxy.
             network: network.filter(|_| !is_remote),
             sandboxed,
             own_folders,
@@ -182,7 +182,7 @@ impl Session {
             echo: Mutex::default(),
             in_flight: Requests::default(),
             one_time: OneTimeGrants::default(),
-            greeted: AtomicBool::new(state.greeted),
+            is_initialized: AtomicBool::new(state.greeted),
             has_batches: AtomicBool::new(state.has_batches),
             tasks: Tasks::default(),
             issued: Issued::default(),
@@ -198,13 +198,13 @@ impl Session {
     }
 }
 
-/// Returns `true` for the filesystem server that is part of IronCurtain, and is as old as that.
+/// Returns `true` for the bundled filesystem server, which is always as old as IronCurtain itself.
 fn is_embedded(services: &Services, config: &ServerConfig) -> bool {
     let is_ours = || services.programs.dir.join(ServerConfig::EMBEDDED).is_file();
     config.remote.is_none() && config.command == ServerConfig::EMBEDDED && is_ours()
 }
 
-/// The network that its containment gives a server; one that cannot be understood keeps it from starting.
+/// Returns the network of the server's containment. Network settings that are invalid keep the server from starting.
 fn with_network(
     containment: Result<Containment, ContainmentError>,
     caller: Caller,
@@ -217,7 +217,7 @@ fn with_network(
         Ok(Containment::Native(profile, _)) => {
             profile.network.as_ref().map_or(Ok(None), |settings| ServerNetwork::of(settings, caller))
         }
-        // The other kind has a proxy of its own.
+        // `srt` has its own proxy; the others have no sandbox.
         Ok(Containment::Srt(..) | Containment::Plain | Containment::Remote) | Err(_) => Ok(None),
     };
     match network {

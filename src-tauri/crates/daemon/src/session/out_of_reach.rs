@@ -1,7 +1,7 @@
-//! Paths that no yes could open to a server: nobody is asked about them.
+//! Detects paths that no approval could open to a server, so that the user is not asked about them.
 //!
-//! - Nothing is allowed here. Only what certainly fails is refused; the rest is asked about.
-//! - The agent learns that such a path is there and what it is, which a yes would have told it too.
+//! - Nothing is allowed here. Only calls that are certain to fail are refused; the rest are asked about.
+//! - The refusal reveals that the path exists and its type, which an approval would have revealed too.
 
 use super::Session;
 use ironcurtain_config::SandboxBackend;
@@ -11,21 +11,19 @@ use ironcurtain_paths::{CanonicalPath, PathKind};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 
-/// Why no yes could open a path to a server, and what would help.
+/// Reason why no approval could open a path to a server, and what to do instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum OutOfReach {
-    /// It is no file.
+    /// The path is a device, socket or pipe.
     #[error(
-        "nobody was asked about `{0}`, because it is a device, a socket or a pipe, and those are shown to no sandboxed server; \
+        "nobody was asked about `{0}`, because it is a device, a socket or a pipe, which no sandboxed server can use; \
          copy what is needed into a file"
     )]
     Special(CanonicalPath),
-    /// The file system takes no changes.
-    #[error(
-        "nobody was asked about `{0}`, because the file system that it lies on is read-only; write somewhere else"
-    )]
+    /// The file system is read-only.
+    #[error("nobody was asked about `{0}`, because its file system is read-only; write somewhere else")]
     ReadOnly(CanonicalPath),
-    /// The user may not.
+    /// The server's user lacks write permission.
     #[error(
         "nobody was asked about `{0}`, because the user whose rights the server has may not change it; write somewhere else, or \
          let the user change its permissions"
@@ -34,29 +32,29 @@ pub(super) enum OutOfReach {
 }
 
 impl Session {
-    /// The first of these that no yes could open to the server.
-    pub(super) fn beyond_any_yes(&self, requested: &[RequestedAccess]) -> Option<OutOfReach> {
-        // What lies elsewhere is not for us to know.
+    /// Returns the reason for the first requested path that no approval could open.
+    pub(super) fn unreachable_path(&self, requested: &[RequestedAccess]) -> Option<OutOfReach> {
+        // A remote server's paths are not on this machine.
         if self.principal.remote {
             return None;
         }
         let is_shown_by_mounts = self.sandboxed && self.services.machine.backend() == SandboxBackend::Native;
         requested.iter().find_map(|asked| {
             let need = asked.need.as_ref()?;
-            let unshown = || if is_shown_by_mounts { never_shown(asked, need) } else { None };
-            unshown().or_else(|| if need.writable { never_written(need) } else { None })
+            let unshown = || if is_shown_by_mounts { special_file(asked, need) } else { None };
+            unshown().or_else(|| if need.writable { not_writable(need) } else { None })
         })
     }
 }
 
-/// A path that no sandbox is shown.
-fn never_shown(asked: &RequestedAccess, need: &Need) -> Option<OutOfReach> {
+/// Returns an error for a special file, which no sandbox is given.
+fn special_file(asked: &RequestedAccess, need: &Need) -> Option<OutOfReach> {
     let is_special = asked.target == PathKind::Special && need.path == asked.path;
     is_special.then(|| OutOfReach::Special(asked.path.clone()))
 }
 
-/// A path that the server could not write whatever it is shown, since it has our rights.
-fn never_written(need: &Need) -> Option<OutOfReach> {
+/// Returns an error for a path that the server cannot write even when it is mounted, since it has our rights.
+fn not_writable(need: &Need) -> Option<OutOfReach> {
     match accessat(CWD, need.path.as_path(), Access::WRITE_OK, AtFlags::EACCESS) {
         Err(Errno::ROFS) => Some(OutOfReach::ReadOnly(need.path.clone())),
         Err(Errno::ACCESS) => Some(OutOfReach::NotTheirs(need.path.clone())),
@@ -69,14 +67,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_user_may_not_change_no_yes_could_open_to_be_changed() {
+    fn a_path_that_the_user_cannot_write_is_out_of_reach() {
         let written =
-            |path: &str| never_written(&Need::new(CanonicalPath::assume_canonical(path).unwrap(), true));
+            |path: &str| not_writable(&Need::new(CanonicalPath::assume_canonical(path).unwrap(), true));
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().canonicalize().unwrap();
         assert_eq!(written(path.to_str().unwrap()), None);
         assert_eq!(written("/no/such/path"), None, "what is not known is asked about");
-        // Nobody may write this one, root neither.
+        // Not writable for anyone, including root.
         let refused = written("/proc/sys/kernel/osrelease").unwrap();
         assert!(matches!(refused, OutOfReach::ReadOnly(_) | OutOfReach::NotTheirs(_)), "{refused}");
     }

@@ -1,4 +1,4 @@
-//! Reading the parameters of a client's request, and why they are refused, in words for the client.
+//! Parses the parameters of client requests. Errors are written for the client.
 
 use ironcurtain_mcp::request::RequestMeta;
 use ironcurtain_mcp::wire::Fields;
@@ -9,13 +9,13 @@ use rmcp::model::ErrorCode;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-/// The longest name of a tool, in bytes.
+/// Maximum length of a tool name, in bytes.
 pub(super) const LONGEST_TOOL: usize = 256;
 
-/// The longest part of a client's text that an error repeats, in characters.
+/// Maximum number of characters of client text that an error repeats.
 const LONGEST_SHOWN: usize = 100;
 
-/// Why the parameters of a request are refused.
+/// Reason why the parameters of a request are refused.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ParamsError {
     /// A required field is missing.
@@ -24,68 +24,68 @@ pub(super) enum ParamsError {
     /// A field has the wrong type.
     #[error("`{field}`: {source}")]
     Unreadable {
-        /// The field.
+        /// Field name.
         field: String,
-        /// The place and the reason.
+        /// Position and cause.
         source: serde_json::Error,
     },
-    /// A field that the method does not have.
-    #[error("`{place}` has the unknown field `{name}`, which is not passed on; send the request without it")]
+    /// The method has no such field.
+    #[error("unknown field `{name}` in `{place}`; send the request without it")]
     Unknown {
-        /// The object.
+        /// Path of the object.
         place: &'static str,
-        /// The field.
+        /// Field name.
         name: String,
     },
-    /// A number that the server could read as another one.
+    /// The server could parse the number as a different value.
     #[error("`{argument}`: {source}")]
     Inexact {
-        /// The argument.
+        /// Argument name.
         argument: String,
-        /// The place and the reason.
+        /// Position and cause.
         source: ReadError,
     },
-    /// A name is over the bound.
-    #[error("`{field}` has {length} bytes; at most {LONGEST_TOOL} are taken")]
+    /// A name is too long.
+    #[error("`{field}` has {length} bytes; at most {LONGEST_TOOL} are accepted")]
     LongName {
-        /// The field.
+        /// Field name.
         field: &'static str,
-        /// Its length.
+        /// Actual length in bytes.
         length: usize,
     },
-    /// A tool has the name of a request that is judged.
+    /// A tool has the name of a judged request.
     #[error("the tool `{0}` cannot be called, because a request has that name; rename it at the server")]
     Reserved(String),
-    /// A resource's address could be read as several.
+    /// A resource URI is ambiguous.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// A reference that is neither to a prompt nor to a resource.
+    /// The reference is neither a prompt nor a resource.
     #[error("`params.ref` must be a `ref/prompt` with a `name` or a `ref/resource` with a `uri`")]
     Reference,
-    /// The value is none that the server gave.
-    #[error("`{field}` must be one that this server gave in this session")]
+    /// The server did not issue this value.
+    #[error("`{field}` must be a value that this server issued in this session")]
     NotIssued {
-        /// The field.
+        /// Field name.
         field: &'static str,
     },
-    /// The level is none of the protocol's.
+    /// The log level is unknown.
     #[error("`params.level` must be one of {0}")]
     Level(String),
-    /// The resource is not subscribed to.
+    /// The client is not subscribed to the resource.
     #[error("`{0}` is not subscribed to")]
     NotSubscribed(String),
-    /// The message that is to be passed on cannot be written.
+    /// The request could not be serialized.
     #[error(transparent)]
     Unwritable(serde_json::Error),
 }
 
 impl ParamsError {
-    /// For the errors of one field.
+    /// Returns a closure that wraps the parse error of one field.
     pub(super) fn unreadable(field: &str) -> impl FnOnce(serde_json::Error) -> Self {
         |source| Self::Unreadable { field: field.to_owned(), source }
     }
 
-    /// The code of the answer.
+    /// Returns the JSON-RPC error code.
     pub(super) fn code(&self) -> ErrorCode {
         match self {
             Self::Address(_) => ErrorCode::INVALID_REQUEST,
@@ -104,7 +104,7 @@ impl ParamsError {
     }
 }
 
-/// Reads an object that has these fields and no other.
+/// Parses an object that may have only these fields.
 pub(super) fn object(raw: &RawValue, place: &'static str, known: &[&str]) -> Result<Fields, ParamsError> {
     let fields: Fields = parse(raw, place)?;
     let unknown = fields.iter().map(|(name, _)| name).find(|name| !known.contains(name));
@@ -114,7 +114,7 @@ pub(super) fn object(raw: &RawValue, place: &'static str, known: &[&str]) -> Res
     }
 }
 
-/// Reads parameters that have these fields, `_meta` and no other.
+/// Parses parameters that may have only these fields and `_meta`.
 pub(super) fn params(
     params: Option<&RawValue>,
     known: &[&str],
@@ -127,7 +127,7 @@ pub(super) fn params(
     Ok((fields, meta))
 }
 
-/// Reads a field that must be there.
+/// Parses a required field.
 pub(super) fn required<T: DeserializeOwned>(
     fields: &Fields,
     (name, field): (&str, &'static str),
@@ -135,7 +135,7 @@ pub(super) fn required<T: DeserializeOwned>(
     parse(fields.get(name).ok_or(ParamsError::Missing(field))?, field)
 }
 
-/// Reads a field that may be missing or `null`.
+/// Parses a field that may be missing or `null`.
 pub(super) fn optional<T: DeserializeOwned>(
     fields: &Fields,
     (name, field): (&str, &'static str),
@@ -143,7 +143,7 @@ pub(super) fn optional<T: DeserializeOwned>(
     fields.get(name).filter(|raw| raw.get() != "null").map(|raw| parse(raw, field)).transpose()
 }
 
-/// Reads a name, which is bounded.
+/// Parses a name of limited length.
 pub(super) fn name(fields: &Fields, at: (&str, &'static str)) -> Result<String, ParamsError> {
     let name: String = required(fields, at)?;
     match name.len() {
@@ -156,7 +156,7 @@ pub(super) fn parse<T: DeserializeOwned>(raw: &RawValue, name: &str) -> Result<T
     serde_json::from_str(raw.get()).map_err(ParamsError::unreadable(name))
 }
 
-/// A client's text as an error repeats it.
+/// Truncates client text for an error message.
 pub(super) fn shown(text: &str) -> String {
     visible::head(&visible::line(text), LONGEST_SHOWN)
 }

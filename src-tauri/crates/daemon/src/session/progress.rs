@@ -1,5 +1,5 @@
-//! Progress of a call while a person is asked about it: a client that gave a token and hears nothing would give up on the
-//! call.
+//! Reports progress while the user is asked about a call, because a client that receives no progress for its token would give
+//! up.
 
 use super::Session;
 use ironcurtain_mcp::wire::notification_line;
@@ -8,14 +8,14 @@ use std::convert::Infallible;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-/// The time between two words of progress.
+/// Interval between progress notifications.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// The words for the client.
+/// Message of each notification.
 const WORDS: &str = "IronCurtain waits for the user's answer";
 
 impl Session {
-    /// Tells the client of a call that began then that it still waits, until this is dropped; without a token it tells nothing.
+    /// Sends progress for a call that started at `began` until this future is dropped. Without a token it sends nothing.
     pub(super) async fn tell_progress(&self, began: Instant, token: Option<Box<RawValue>>) -> Infallible {
         let Some(token) = token else { return std::future::pending().await };
         let mut ticks = interval_at(Instant::now() + INTERVAL, INTERVAL);
@@ -38,7 +38,7 @@ struct Progress<'a> {
     message: &'static str,
 }
 
-/// It grows with the time, and stays below all that the server may tell afterwards, as progress has to.
+/// Grows with time as the protocol requires, and stays below any value that the server reports later.
 fn waited(began: Instant) -> f64 {
     began.elapsed().as_secs_f64() / 1e9
 }

@@ -1,20 +1,20 @@
-//! The queue of calls that wait for the server, so that they are forwarded in the order in which they came.
+//! Queue of the calls that wait for the server, so that calls are forwarded in the order in which they arrived.
 //!
-//! - INVARIANT: a call has its turn when all before it are forwarded or never will be. One that is taken back while it waits
-//!   hands what it waits for to the one behind it.
+//! - INVARIANT: a call's turn comes when every earlier call was forwarded or cancelled. A call that is cancelled while it waits
+//!   hands its own wait to the call behind it.
 
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
-/// Completes when a place is free: with what is to be waited for instead, where that was given up before its turn.
+/// Completes when the place ahead is free, or yields what to wait for instead if that place was abandoned before its turn.
 #[derive(Debug)]
 struct Turn(oneshot::Receiver<Turn>);
 
-/// The calls that wait.
+/// Queue of waiting calls.
 #[derive(Debug, Default)]
 pub(super) struct CallQueue(Mutex<Option<Turn>>);
 
-/// A place in the queue. The one behind it has its turn when this is dropped.
+/// Place in the queue. Dropping it gives the turn to the next call.
 #[derive(Debug)]
 pub(super) struct QueuePlace {
     turn: Option<Turn>,
@@ -22,7 +22,7 @@ pub(super) struct QueuePlace {
 }
 
 impl CallQueue {
-    /// Returns `true` if every call that had to wait is forwarded, or never will be.
+    /// Returns `true` if every queued call was forwarded or cancelled.
     pub(super) fn is_empty(&self) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(Turn(turn)) = last.as_mut() {
@@ -35,8 +35,8 @@ impl CallQueue {
         true
     }
 
-    /// The place behind all others.
-    pub(super) fn stand(&self) -> QueuePlace {
+    /// Joins the end of the queue.
+    pub(super) fn join(&self) -> QueuePlace {
         let (next, turn) = oneshot::channel();
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         QueuePlace { turn: last.replace(Turn(turn)), next: Some(next) }
@@ -44,10 +44,10 @@ impl CallQueue {
 }
 
 impl QueuePlace {
-    /// Waits for its turn.
-    pub(super) async fn comes(&mut self) {
+    /// Waits for this call's turn.
+    pub(super) async fn turn(&mut self) {
         while let Some(Turn(turn)) = &mut self.turn {
-            // Whoever has had its turn says nothing.
+            // A place dropped after its turn sends nothing.
             self.turn = turn.await.ok();
         }
     }
@@ -56,7 +56,7 @@ impl QueuePlace {
 impl Drop for QueuePlace {
     fn drop(&mut self) {
         if let (Some(turn), Some(next)) = (self.turn.take(), self.next.take()) {
-            // Nobody may stand behind it.
+            // Fails if no call is queued behind this one.
             let _ = next.send(turn);
         }
     }
@@ -68,18 +68,18 @@ mod tests {
     use futures_util::FutureExt;
 
     #[test]
-    fn whoever_leaves_before_its_turn_lets_nobody_past_those_before_it() {
+    fn leaving_early_does_not_let_later_calls_overtake() {
         let queue = CallQueue::default();
-        let mut first = queue.stand();
-        let (second, third) = (queue.stand(), queue.stand());
-        assert!(first.comes().now_or_never().is_some() && !queue.is_empty());
+        let mut first = queue.join();
+        let (second, third) = (queue.join(), queue.join());
+        assert!(first.turn().now_or_never().is_some() && !queue.is_empty());
         drop(third);
         assert!(!queue.is_empty(), "two stand before the place that is free");
-        let mut fourth = queue.stand();
+        let mut fourth = queue.join();
         drop(second);
-        assert!(fourth.comes().now_or_never().is_none(), "the first is not forwarded");
+        assert!(fourth.turn().now_or_never().is_none(), "the first is not forwarded");
         drop(first);
-        assert!(fourth.comes().now_or_never().is_some());
+        assert!(fourth.turn().now_or_never().is_some());
         drop(fourth);
         assert!(queue.is_empty());
     }

@@ -1,4 +1,4 @@
-//! Why a call does not happen, in words that the agent can act on.
+//! Reasons why a call is refused, in words that help the agent.
 
 use super::out_of_reach::OutOfReach;
 use crate::server::ServerError;
@@ -10,54 +10,54 @@ use rmcp::model::ContentBlock;
 use serde_json::{Value, json};
 use std::fmt::Display;
 
-/// The words for what IronCurtain does not let happen.
+/// Formats a denial by IronCurtain.
 pub(super) fn denied(why: impl Display) -> String {
     format!("DENIED: {why}")
 }
 
-/// Why a call does not happen.
+/// Reason why a call is refused.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CallRefusal {
     /// The policy denies it.
     #[error("{}", denial(.0))]
     Denied(Denial),
-    /// It would fetch from a host that its server has no way to, so that nobody is asked.
+    /// The call names a host, but the server has no network, so asking would be pointless.
     #[error(
         "the server `{server}` has no network, so nobody was asked about `{host}`. To let it reach that, write `\"network\": {{ \"allowedDomains\": [\"{}\"] }}` into `sandbox` of its entry in `mcp-servers.json`.", .host.host
     )]
     NoNetwork {
-        /// The server.
+        /// Server name.
         server: String,
-        /// The first of the hosts.
+        /// First of the hosts.
         host: HostPort,
     },
-    /// It names a path that could not be opened to its server, so that nobody is asked.
+    /// The call names a path that no approval could open to the server.
     #[error("{0}.")]
     OutOfReach(#[from] OutOfReach),
-    /// It sends more text than can be shown, so that nobody is asked.
+    /// The call sends more text than a question can show.
     #[error("{0}.")]
     TooLongToShow(#[from] TooLongToShow),
-    /// Nobody said yes.
+    /// The user did not approve it.
     #[error("{}", said(.0))]
     NotApproved(NotApproved),
-    /// It could not be asked about, or what was allowed could not be kept.
+    /// The question could not be asked, or its answer could not be stored.
     #[error("{0}")]
     Exchange(ExchangeError),
-    /// It cannot be put on record.
+    /// Recording the decision failed.
     #[error("{0}")]
     Audit(#[from] AuditError),
-    /// It cannot be written.
+    /// The request could not be serialized.
     #[error("{0}")]
     Unwritable(#[from] serde_json::Error),
-    /// The call is no longer the one that was allowed.
+    /// The call changed after it was allowed.
     #[error(
-        "what the call names, or what is granted, changed before the server got it. The same call can be tried again."
+        "the files named in this call, or the permissions for it, changed before the server got it. The same call can be tried again."
     )]
     Changed,
-    /// Every answer was about something else by the time it came.
-    #[error("what the call names kept changing while it was asked about.")]
+    /// Every answer was outdated when it arrived.
+    #[error("the files named in this call kept changing while the user was asked.")]
     KeptChanging,
-    /// The server cannot take it.
+    /// The server is unavailable.
     #[error("The call was allowed, but {0}.")]
     Server(#[from] ServerError),
 }
@@ -82,12 +82,12 @@ impl From<ExchangeError> for CallRefusal {
 }
 
 impl CallRefusal {
-    /// A tool result that says it, as every revision with a handshake knows it.
+    /// Returns a tool result with the refusal, valid in every handshake protocol version.
     pub(super) fn result(&self) -> Value {
         json!({ "content": [ContentBlock::text(self.text())], "isError": true })
     }
 
-    /// The words that say it.
+    /// Returns the text for the agent.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Denied(_)
@@ -100,7 +100,7 @@ impl CallRefusal {
             | Self::Unwritable(_)
             | Self::Changed
             | Self::KeptChanging => denied(self),
-            // The server's failure is no denial.
+            // A server failure is not a denial.
             Self::Server(_) => self.to_string(),
         }
     }
@@ -116,7 +116,7 @@ fn denial(denial: &Denial) -> String {
     }
 }
 
-/// The words to the agent, who may try again where nobody said no.
+/// Returns the text for the agent, which says whether the call may be retried.
 fn said(why: &NotApproved) -> String {
     match why {
         NotApproved::DeniedWithNote(note) => format!("the user denied this call and says: {note}"),
@@ -127,7 +127,7 @@ fn said(why: &NotApproved) -> String {
             format!("{why}. The same call can be tried again when they are back.")
         }
         NotApproved::Stopped(_) | NotApproved::StillDenied { .. } => {
-            format!("{why}. Trying again before will not change this.")
+            format!("{why}. Trying again before then will not change this.")
         }
         NotApproved::TooMany { .. } => format!("{why}."),
     }
@@ -138,12 +138,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_let_happen_is_denied_and_what_the_server_fails_at_is_not() {
+    fn refusals_are_denials_and_server_failures_are_not() {
         let text = |refusal: CallRefusal| refusal.result()["content"][0]["text"].clone();
         assert_eq!(text(CallRefusal::NotApproved(NotApproved::Denied)), "DENIED: the user denied this call.");
         assert_eq!(
             text(CallRefusal::KeptChanging),
-            "DENIED: what the call names kept changing while it was asked about."
+            "DENIED: the files named in this call kept changing while the user was asked."
         );
         assert_eq!(
             text(CallRefusal::Server(ServerError::Ending)),

@@ -1,7 +1,7 @@
-//! A server that wants the client's model to answer something (`sampling/createMessage`): the person sees all of it first.
+//! Handles servers that ask for the client's model (`sampling/createMessage`). The user sees the complete request first.
 //!
-//! - INVARIANT: the client gets such a request when it is on record that it may, and never otherwise.
-//! - One at a time: a server that asks on and on waits for the person.
+//! - INVARIANT: the client gets such a request only after the permission is on record.
+//! - One request is handled at a time, so a server that keeps asking waits for the user.
 
 use super::Session;
 use super::refusal::denied;
@@ -18,33 +18,33 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::mpsc;
 
-/// The request's method.
+/// Method of the request.
 pub(super) const METHOD: &str = "sampling/createMessage";
 
-/// The code for a request that the person did not want answered.
+/// Error code for a request that the user rejected.
 const REJECTED: i32 = -1;
 
-/// Why the client does not get a request.
+/// Reason why the client does not get a request.
 #[derive(Debug, thiserror::Error)]
 enum SamplingError {
-    /// It is not understood.
+    /// The parameters are invalid.
     #[error("`params` cannot be read: {0}")]
     Unreadable(#[from] serde_json::Error),
-    /// There are none.
+    /// The parameters are missing.
     #[error("`params` is missing")]
     NoParams,
-    /// The person's setting says so.
+    /// The server's entry denies sampling.
     #[error("`sampling` is `deny` in the entry of this server")]
     Setting,
-    /// Nobody said yes.
+    /// The user did not approve it.
     #[error(transparent)]
     Exchange(#[from] ExchangeError),
-    /// It cannot be put on record.
+    /// Recording it failed.
     #[error(transparent)]
     Audit(#[from] AuditError),
 }
 
-/// Takes the requests of a session's server until the session ends.
+/// Handles sampling requests until the session closes.
 pub(super) async fn serve(session: Arc<Session>, mut requests: mpsc::UnboundedReceiver<SamplingRequest>) {
     loop {
         let request = tokio::select! {
@@ -67,7 +67,7 @@ pub(super) async fn serve(session: Arc<Session>, mut requests: mpsc::UnboundedRe
 }
 
 impl Session {
-    /// Returns `true` if a server is told that the client's model can be asked.
+    /// Returns `true` if the server is offered sampling.
     pub(super) fn offers_sampling(&self) -> bool {
         match self.config.sampling {
             Sampling::Allow => true,
@@ -76,7 +76,7 @@ impl Session {
         }
     }
 
-    /// Returns what the client is sent: what can be shown, if it may be sent.
+    /// Returns the parameters to send to the client, limited to what the question shows, if they may be sent.
     async fn sampled(&self, params: Option<&RawValue>) -> Result<Box<RawValue>, SamplingError> {
         let params = serde_json::from_str(params.ok_or(SamplingError::NoParams)?.get())?;
         let params = showable(params);
@@ -84,10 +84,10 @@ impl Session {
         Ok(to_raw_value(&params)?)
     }
 
-    /// Asks the user, where the setting says so; the yes is on record.
+    /// Asks the user if the entry says so, and records the permission.
     async fn may_sample(&self, params: &Map<String, Value>) -> Result<(), SamplingError> {
         let (by, reason) = match self.config.sampling {
-            // What is paused is refused where it would be asked about.
+            // A paused session falls through to the question, which is refused.
             Sampling::Allow if !self.is_paused() => {
                 (DecidedBy::PassedOn, "`sampling` is `allow` in the entry of the server")
             }
@@ -140,14 +140,14 @@ impl Session {
     }
 
     fn about_sampling(&self, event: Event, params: &Map<String, Value>) -> Entry {
-        let mut entry = self.entry(event, "the server wants the client's model to answer something");
+        let mut entry = self.entry(event, "the server requests an answer from the client's model");
         entry.method = Some(METHOD.to_owned());
         entry.arguments = Some(redacted(params));
         entry
     }
 }
 
-/// The fields of a request that the protocol has and the question shows.
+/// Protocol fields of a request that the question shows.
 const SHOWN: [&str; 10] = [
     "messages",
     "modelPreferences",
@@ -161,10 +161,10 @@ const SHOWN: [&str; 10] = [
     "toolChoice",
 ];
 
-/// The kinds of blocks that the question cannot show.
+/// Block types that the question cannot show.
 const NOT_SHOWN: [&str; 2] = ["image", "audio"];
 
-/// A request without what its question does not show: `_meta`, annotations, pictures and sounds.
+/// Removes everything that the question does not show: `_meta`, annotations, images and audio.
 fn showable(params: Map<String, Value>) -> Map<String, Value> {
     let mut shown: Map<String, Value> =
         params.into_iter().filter(|(name, _)| SHOWN.contains(&name.as_str())).collect();
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_model_gets_what_the_question_shows() {
+    fn the_model_gets_only_what_the_question_shows() {
         let text = json!({ "type": "text", "text": "hi", "annotations": { "x": "hidden" }, "_meta": { "x": "hidden" } });
         let picture = json!({ "type": "image", "data": "aGlkZGVu", "mimeType": "image/png" });
         let params = json!({

@@ -1,9 +1,9 @@
-//! Serving the client of a session, and the end of it.
+//! Serves the client of a session until the session closes.
 
 use super::client::ReadEnd;
 use super::in_flight::InFlight;
 use super::{Session, client, echo, sampling, workspace};
-use crate::listener::{ClientStdio, OutgoingNote, attend};
+use crate::listener::{ClientStdio, OutgoingNote, forward_notes};
 use ironcurtain_audit::{CallResult, Event};
 use ironcurtain_mcp::client::{ClientReader, ClientVersion};
 use ironcurtain_mcp::server::SamplingRequest;
@@ -14,44 +14,44 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 
-/// The time for which a client that says no more still gets answers to what it asked before.
+/// Time during which a client that closed its input still receives pending responses.
 const ANSWERS_BOUND: Duration = Duration::from_secs(15);
 
-/// A session that is about to be served.
+/// Opened session that is ready to be served.
 pub struct Opened {
-    /// The session.
+    /// Session to serve.
     pub session: Arc<Session>,
     pub(super) notes: mpsc::UnboundedReceiver<OutgoingNote>,
-    /// The server's requests for the client's model.
+    /// Sampling requests of the server.
     pub(super) sampling: mpsc::UnboundedReceiver<SamplingRequest>,
-    /// Bytes of the client that are read before those of its stream.
+    /// Client bytes to read before those of its stream.
     pub(super) unread: Vec<u8>,
     pub(super) version: ClientVersion,
 }
 
-/// Whoever is told of a session, and can bring it to another trusted process.
+/// Receiver of a session's notes.
 pub enum Attached {
-    /// A shim that waits, by its connection.
+    /// Shim that waits on its connection.
     Shim(UnixStream),
-    /// A shim that copies, which nothing can be told.
+    /// Shim that copies the streams and cannot receive notes.
     Copying,
-    /// The connection that the session is a part of.
+    /// Connection that the session belongs to.
     Connection(mpsc::UnboundedSender<OutgoingNote>),
 }
 
-/// Why a session ends here.
+/// Reason why a session closes here.
 enum Ending {
-    /// The client hung up, or the person ended it.
+    /// The client disconnected, or the user closed the session.
     Asked,
-    /// It hears itself, or could not be served.
+    /// The session failed.
     Cut(&'static str),
-    /// It goes on in another trusted process.
+    /// Another trusted process continues it.
     Moved,
 }
 
 impl Opened {
-    /// Serves the client until it hangs up and has its answers, the shim does, or the session is ended or moved; then nothing of
-    /// it is left but its record.
+    /// Serves the client until it closes its input and has its responses, the shim disconnects, or the session is closed or
+    /// handed over. Afterwards only the audit record of the session is left.
     pub async fn serve(self, stdio: ClientStdio, attached: Attached) {
         let Self { session, notes, sampling, unread, version } = self;
         tokio::spawn(sampling::serve(session.clone(), sampling));
@@ -60,10 +60,10 @@ impl Opened {
         let can_move = !matches!(attached, Attached::Copying);
         let hung_up = async {
             match attached {
-                Attached::Shim(shim) => attend(shim, notes).await,
+                Attached::Shim(shim) => forward_notes(shim, notes).await,
                 Attached::Connection(told) => hand_on(notes, &told).await,
                 Attached::Copying => {
-                    // Nobody waits for a note to be written.
+                    // Nobody reads the notes.
                     drop(notes);
                     std::future::pending().await
                 }
@@ -74,16 +74,16 @@ impl Opened {
         let served = async {
             match client::read(&session, lines).await {
                 ReadEnd::HungUp => {
-                    session.answers_are_out(ANSWERS_BOUND).await;
+                    session.flush_responses(ANSWERS_BOUND).await;
                     Ending::Asked
                 }
-                ReadEnd::HearsItself => Ending::Cut(echo::WHY),
+                ReadEnd::Echo => Ending::Cut(echo::WHY),
                 ReadEnd::TakenOver { unread: Some(unread), version }
-                    if can_move && session.moves(&unread, &*version).await =>
+                    if can_move && session.hand_over(&unread, &*version).await =>
                 {
                     Ending::Moved
                 }
-                ReadEnd::TakenOver { .. } => Ending::Cut("the app took the place of the trusted process"),
+                ReadEnd::TakenOver { .. } => Ending::Cut("the app replaced the trusted process"),
             }
         };
         tokio::pin!(hung_up);
@@ -96,18 +96,18 @@ impl Opened {
         session.to_client.close();
         session.close(&ending).await;
         if matches!(ending, Ending::Moved) {
-            // It ends with the note that the session is moved. A shim that does not take that is gone.
+            // Completes once the note about the move is delivered. A shim that does not read it has exited.
             let _ = tokio::time::timeout(ANSWERS_BOUND, hung_up).await;
         }
     }
 
-    /// Ends it before it is served, for this reason.
+    /// Closes a session whose shim disconnected before it was served.
     pub async fn unserved(self) {
-        self.session.close(&Ending::Cut("its shim was gone before it was served")).await;
+        self.session.close(&Ending::Cut("its shim disconnected before it was served")).await;
     }
 }
 
-/// Hands notes on; completes when the session is moved, or nobody takes them.
+/// Forwards notes until the session is moved or the receiver is closed.
 async fn hand_on(mut notes: mpsc::UnboundedReceiver<OutgoingNote>, to: &mpsc::UnboundedSender<OutgoingNote>) {
     while let Some(note) = notes.recv().await {
         let is_last = matches!(note.note, ShimNote::Moved { .. });
@@ -118,17 +118,17 @@ async fn hand_on(mut notes: mpsc::UnboundedReceiver<OutgoingNote>, to: &mpsc::Un
 }
 
 impl Session {
-    /// Waits until every request of the client is answered and the client has the answers, within a bound.
-    pub(super) async fn answers_are_out(&self, bound: Duration) {
+    /// Waits until the client has a response to every request, or the time is over.
+    pub(super) async fn flush_responses(&self, bound: Duration) {
         let answered = async {
             self.in_flight.none_left().await;
             self.to_client.is_written().await;
         };
-        // What takes longer is given up.
+        // Requests that take longer are abandoned.
         let _ = tokio::time::timeout(bound, answered).await;
     }
 
-    /// Ends what is under way and puts the end on record, with the reason where it is ours.
+    /// Cancels pending work and records the end of the session, with the reason if we closed it.
     async fn close(&self, ending: &Ending) {
         self.end.cancel();
         for (id, call) in &self.in_flight.take_all() {
@@ -144,14 +144,14 @@ impl Session {
             Ending::Moved => format!("the session of {name} was moved to the app"),
         };
         if let Err(problem) = self.services.audit.record(self.entry(Event::Session, summary)).await {
-            tracing::error!(%problem, "the end of a session is not on record");
+            tracing::error!(%problem, "failed to record the end of a session");
         }
         self.services.changed();
     }
 }
 
 impl Session {
-    /// Ends what waits for a request that nobody wants answered any more, and puts that on record.
+    /// Aborts the work for an unanswered request and records that it was abandoned.
     pub(super) async fn abandon(&self, id: &Id, call: &InFlight, why: &str) {
         if let Some(task) = &call.task {
             task.abort();
@@ -162,7 +162,7 @@ impl Session {
         entry.tool_name = Some(tool.clone());
         entry.result = Some(CallResult::GivenUp);
         if let Err(problem) = self.services.audit.record(entry).await {
-            tracing::error!(%problem, "the end of a call is not on record");
+            tracing::error!(%problem, "failed to record the end of a call");
         }
     }
 }

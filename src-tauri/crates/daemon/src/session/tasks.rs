@@ -1,9 +1,9 @@
 //! Tasks: calls whose result the client fetches later (`tasks/get`, `tasks/result`).
 //!
-//! - A call that makes a task is judged, asked about and recorded as any other. Its server runs for this session alone, and
-//!   so its tasks are this session's.
-//! - INVARIANT: what is open for such a call alone is closed when the client hears that the task is over, when the policy
-//!   forbids it, when the person takes it back, and after [`LONGEST`] in any case.
+//! - A call that creates a task is judged, asked about and recorded like any other. Its server runs for this session alone, so
+//!   its tasks belong to this session.
+//! - INVARIANT: access that is open for such a call alone is closed when the client learns that the task has finished, when the
+//!   policy forbids it, when the user revokes it, and after [`LONGEST`] at the latest.
 
 use super::Session;
 use super::authorize::Authorization;
@@ -17,15 +17,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// The tasks of a session for which something is open.
+/// Unfinished tasks of a session that hold access open.
 #[derive(Debug, Default)]
 pub(super) struct Tasks(Mutex<HashMap<String, Vec<Arc<Notify>>>>);
 
-/// A request about a task.
+/// Request about a task.
 #[derive(Debug)]
 pub(super) struct TaskRequest {
     task: String,
-    /// Its answer is the last word about the task.
+    /// Set if its response always finishes the task.
     is_last: bool,
 }
 
@@ -43,7 +43,7 @@ impl State {
 }
 
 impl TaskRequest {
-    /// The request, if it is one about a task.
+    /// Parses a request about a task, or returns `None` if it is another request.
     pub(super) fn of(method: &str, params: Option<&RawValue>) -> Option<Self> {
         let is_last = match method {
             "tasks/get" | "tasks/cancel" => false,
@@ -60,22 +60,22 @@ impl TaskRequest {
             ServerAnswer::Response(Response::Result(result)) => {
                 self.is_last || serde_json::from_str(result.get()).is_ok_and(|state: State| state.is_over())
             }
-            // It knows the task no longer, or is gone.
+            // The server no longer knows the task, or has exited.
             ServerAnswer::Response(Response::Error(_)) | ServerAnswer::Failed(_) => true,
         }
     }
 }
 
 impl Tasks {
-    /// Takes the answer to a request about a task.
-    pub(super) fn hear(&self, request: &TaskRequest, answered: &ServerAnswer) {
+    /// Processes the response to a request about a task.
+    pub(super) fn handle_response(&self, request: &TaskRequest, answered: &ServerAnswer) {
         if request.is_over(answered) {
             let over = self.table().remove(&request.task).unwrap_or_default();
             over.iter().for_each(|over| over.notify_one());
         }
     }
 
-    /// Listens for the end of a task from now on. A server may give two calls the same one: then it is the end of both.
+    /// Watches for the end of a task. If the server gives two calls the same task, its end applies to both.
     pub(super) fn begin(&self, name: String) -> OpenTask {
         let over = Arc::new(Notify::new());
         self.table().entry(name.clone()).or_default().push(Arc::clone(&over));
@@ -97,13 +97,13 @@ impl Tasks {
     }
 }
 
-/// A task that something is open for.
+/// Task that holds access open.
 pub(super) struct OpenTask {
     name: String,
     over: Arc<Notify>,
 }
 
-/// The task that an answer to a call makes, if it makes one that is not over.
+/// Returns the id of the unfinished task that a response creates, if any.
 pub(super) fn made(answered: &ServerAnswer) -> Option<String> {
     #[derive(Deserialize)]
     struct Made {
@@ -115,8 +115,7 @@ pub(super) fn made(answered: &ServerAnswer) -> Option<String> {
 }
 
 impl Session {
-    /// Completes when what is open for a task's call is not to be open any more: with the reason, where that is not the end of
-    /// the task.
+    /// Completes when the access of a task's call must be closed. Returns the reason, unless the task has finished.
     pub(super) async fn task_is_over(
         &self,
         task: OpenTask,
@@ -127,8 +126,8 @@ impl Session {
             () = task.over.notified() => None,
             () = self.end.cancelled() => None,
             () = self.forbidden(tool, authorization) => Some("a rule forbids it now"),
-            () = taken_back => Some("it was taken back, or the time for it is over"),
-            () = tokio::time::sleep(LONGEST) => Some("the time for it is over"),
+            () = taken_back => Some("it was revoked or has expired"),
+            () = tokio::time::sleep(LONGEST) => Some("it has expired"),
         };
         self.tasks.forget(&task);
         why
@@ -148,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_task_that_still_works_is_made() {
+    fn only_unfinished_tasks_are_tracked() {
         let task =
             |status: &str| made(&result(&format!(r#"{{"task":{{"taskId":"t","status":"{status}"}}}}"#)));
         assert_eq!(task("working").as_deref(), Some("t"));
@@ -158,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_over_with_its_result_its_last_state_and_an_error() {
+    fn a_task_is_over_after_its_result_a_final_state_or_an_error() {
         let get = request("tasks/get").unwrap();
         assert!(!get.is_over(&result(r#"{"taskId":"t","status":"working"}"#)));
         assert!(get.is_over(&result(r#"{"taskId":"t","status":"failed"}"#)));
@@ -172,21 +171,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_of_a_task_is_the_end_for_every_call_that_was_given_its_name() {
+    async fn the_end_of_a_task_notifies_every_call_that_shares_it() {
         let tasks = Tasks::default();
         let (one, other, gone) = (tasks.begin("t".into()), tasks.begin("t".into()), tasks.begin("t".into()));
         tasks.forget(&gone);
-        tasks.hear(&request("tasks/result").unwrap(), &result("{}"));
+        tasks.handle_response(&request("tasks/result").unwrap(), &result("{}"));
         one.over.notified().await;
         other.over.notified().await;
         assert!(tasks.table().is_empty());
     }
 
     #[tokio::test]
-    async fn whoever_waits_hears_of_the_end_of_its_task_alone() {
+    async fn a_waiter_is_notified_only_of_its_own_task() {
         let tasks = Tasks::default();
         let (one, other) = (tasks.begin("t".into()), tasks.begin("u".into()));
-        tasks.hear(&request("tasks/result").unwrap(), &result("{}"));
+        tasks.handle_response(&request("tasks/result").unwrap(), &result("{}"));
         one.over.notified().await;
         assert!(
             tokio::time::timeout(std::time::Duration::from_millis(20), other.over.notified()).await.is_err()

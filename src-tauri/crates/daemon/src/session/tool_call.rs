@@ -1,5 +1,5 @@
-//! Reading a client's call, and building the request that is forwarded. A call is a `tools/call`, or another request that
-//! is judged like one.
+//! Parses a client's call and builds the request to forward. A call is a `tools/call`, or another request that is judged like
+//! one.
 
 use super::params::{self, ParamsError};
 use ironcurtain_mcp::request::Completion;
@@ -16,15 +16,15 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The method that calls a tool.
+/// Method that calls a tool.
 pub(super) const CALL: &str = "tools/call";
 
-/// A call as it is judged.
+/// Call to be judged.
 #[derive(Debug)]
 pub(super) struct ToolCall {
-    /// The request that it is; nothing for a `tools/call`.
+    /// Kind of request, or `None` for a `tools/call`.
     pub(super) request: Option<JudgedRequest>,
-    /// The tool, or the name of the request.
+    /// Name of the tool, or of the request.
     pub(super) tool: String,
     pub(super) arguments: Arc<Map<String, Value>>,
     has_arguments: bool,
@@ -33,7 +33,7 @@ pub(super) struct ToolCall {
 }
 
 impl ToolCall {
-    /// Reads the parameters of a `tools/call`, or of a judged request; the error is for the client.
+    /// Parses the parameters of a `tools/call` or a judged request. An error is sent to the client.
     pub(super) fn read(
         request: Option<JudgedRequest>,
         params: Option<&RawValue>,
@@ -88,27 +88,26 @@ impl ToolCall {
         Ok(Self { request: Some(request), tool, arguments, has_arguments: true, task: None, meta })
     }
 
-    /// Returns its method.
     pub(super) fn method(&self) -> &'static str {
         self.request.map_or(CALL, JudgedRequest::name)
     }
 
-    /// The token by which the client wants to hear of the call's progress.
+    /// Returns the progress token that the client chose.
     pub(super) fn progress_token(&self) -> Option<Box<RawValue>> {
         self.meta.progress_token().map(ToOwned::to_owned)
     }
 
-    /// Returns a sentence about what of the client's message is not passed on; nothing where all of it is.
+    /// Returns a sentence about the parts of the client's message that are not forwarded, if any.
     pub(super) fn dropped(&self) -> Option<String> {
         self.meta.dropped()
     }
 
-    /// Returns whether the answer makes a task, and for how long that is kept.
+    /// Returns the task options, if the call creates a task.
     pub(super) fn task(&self) -> Option<TaskOptions> {
         self.task
     }
 
-    /// Builds the request to forward, from what was judged.
+    /// Builds the request to forward from the judged call.
     pub(super) fn forwarded(&self, call: &ResolvedCall) -> Result<ServerRequest, serde_json::Error> {
         let arguments = call.transport_arguments();
         let text = |name: &str| arguments.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -141,19 +140,19 @@ impl ToolCall {
     }
 }
 
-/// Texts by their names.
+/// Strings by name.
 type Texts = BTreeMap<String, String>;
 
-/// The terms of a task.
+/// Parses the options of a task.
 fn task(raw: &RawValue) -> Result<TaskOptions, ParamsError> {
     let fields = params::object(raw, "params.task", &["ttl"])?;
     Ok(TaskOptions { ttl: params::optional(&fields, ("ttl", "params.task.ttl"))? })
 }
 
-/// Returns the completion as it is judged.
+/// Returns the arguments by which a completion is judged.
 fn completion(params: &Fields) -> Result<Value, ParamsError> {
     let field = |name, place| params.get(name).ok_or(ParamsError::Missing(place));
-    // A title is for people.
+    // A title is only for display.
     let of = params::object(field("ref", "params.ref")?, "params.ref", &["type", "name", "uri", "title"])?;
     let kind: String = params::required(&of, ("type", "params.ref.type"))?;
     let argument =
@@ -176,7 +175,7 @@ fn completion(params: &Fields) -> Result<Value, ParamsError> {
     Ok(named(judged, "context", texts.transpose()?.flatten()))
 }
 
-/// Adds texts to an object, where there are any.
+/// Adds strings to an object under `name`, if there are any.
 fn named(mut object: Value, name: &str, texts: Option<Texts>) -> Value {
     if let (Some(texts), Value::Object(fields)) = (texts, &mut object) {
         let texts = texts.into_iter().map(|(name, text)| (name, Value::String(text))).collect();

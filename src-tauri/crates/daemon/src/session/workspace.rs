@@ -1,11 +1,11 @@
-//! The folders that an agent works in, proposed to the person: what the server's entry names, the repository around the client's
-//! working directory, which the kernel tells, and the roots that the client itself names.
+//! Proposes workspaces to the user: the paths in the server's entry, the repository around the client's working directory
+//! (which comes from the kernel), and the client's own roots.
 //!
-//! - Only the start of a server waits, for the answers about what its entry names: it may not start without. Otherwise the session
-//!   has until then what it has without them. One is asked about at a time.
-//! - INVARIANT: nothing is proposed but a path that may be granted and that the policy asks about, and nothing is granted
-//!   without a yes. What an entry or a client names opens nothing by itself.
-//! - A yes is a grant like any other; a no is remembered until it is taken back.
+//! - Only the start of the server waits, and only for answers about the paths in its entry, because it cannot run without them.
+//!   The other proposals change nothing until answered. One is asked about at a time.
+//! - INVARIANT: only paths that may be granted and that the policy asks about are proposed, and nothing is granted without an
+//!   approval. A path in an entry or a client's root opens nothing by itself.
+//! - An approval is a grant like any other; a denial is remembered until it is revoked.
 
 mod asking;
 mod client_roots;
@@ -23,12 +23,12 @@ use serde_json::Map;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The origin of grants that come from here.
+/// Origin shown for grants from proposals.
 const PROVENANCE: &str = "proposed workspace";
 
-/// Proposes what a session works in, from its beginning to its end.
+/// Proposes workspaces for as long as the session is open.
 pub(super) async fn propose(session: Arc<Session>) {
-    // However this ends, the server waits no longer.
+    // The server may start however this future ends.
     let server_waits = session.may_start.clone().drop_guard();
     if !session.services.broker.reaches_person() || session.principal.remote {
         return;
@@ -48,7 +48,7 @@ pub(super) async fn propose(session: Arc<Session>) {
 }
 
 impl Session {
-    /// Returns `true` if a tool of the server is annotated with a path.
+    /// Returns `true` if any of the server's tools takes a path.
     fn works_with_files(&self) -> bool {
         let snapshot = self.services.snapshot();
         let none = Map::new();
@@ -75,7 +75,7 @@ impl Session {
         self.propose_path(&(folder, GrantKind::Tree), WorkspaceSource::StartedIn).await;
     }
 
-    /// Proposes a folder or a file, unless it may not be granted, is open already, or the person has answered.
+    /// Proposes a file or folder, unless it may not be granted, is already open, or the user has answered before.
     async fn propose_path(&self, proposed: &(CanonicalPath, GrantKind), source: WorkspaceSource) {
         let path = &proposed.0;
         let offered = match self.offered(proposed) {
@@ -84,11 +84,12 @@ impl Session {
             Err(refusal) => return self.log.write(format!("{path} is not proposed: {refusal}")),
         };
         if let Err(problem) = self.ask_about_path(proposed, source, &offered).await {
-            self.log.write(format!("{path} is not open to the agent: {problem}"));
+            self.log.write(format!("{path} was not opened to the agent: {problem}"));
         }
     }
 
-    /// The work with a path that the policy asks about and that the person has not answered yet; nothing where all is said.
+    /// Returns the kinds of access to a path that the policy asks about and the user has not answered. Empty if nothing is
+    /// open.
     fn offered(&self, proposed: &(CanonicalPath, GrantKind)) -> Result<Vec<Reach>, FolderRefusal> {
         let snapshot = self.services.snapshot();
         let path = &proposed.0;
@@ -107,7 +108,7 @@ impl Session {
         Ok(if self.is_answered(proposed) { Vec::new() } else { offered })
     }
 
-    /// Returns `true` if the person has said yes or no to work with this path, or no to a folder around it.
+    /// Returns `true` if the user has answered for this path, or has denied a folder around it.
     fn is_answered(&self, (path, kind): &(CanonicalPath, GrantKind)) -> bool {
         let grants = self.services.grants.now();
         let is_granted = grants.grants.iter().any(|grant| {
@@ -119,7 +120,7 @@ impl Session {
     }
 }
 
-/// The repository around a working directory. Blocking.
+/// Returns the repository around a working directory. Blocking.
 fn project(cwd: &str) -> Option<CanonicalPath> {
     let real = Path::new(cwd).canonicalize().ok()?;
     let cwd = CanonicalPath::assume_canonical(real.to_str()?).ok()?;
@@ -131,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_project_is_the_repository_around_the_working_directory() {
+    fn the_project_is_the_repository_around_the_working_directory() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         std::fs::create_dir_all(base.join("app/.git")).unwrap();

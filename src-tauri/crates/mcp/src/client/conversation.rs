@@ -1,4 +1,4 @@
-//! The state of a conversation with a client without a handshake: a message in, messages for both sides out.
+//! State of the conversation with a stateless client: takes one message and produces messages for both sides.
 
 use super::in_flight::Calls;
 use super::initialize::{InitializeResult, ServerFacts, initialize};
@@ -16,10 +16,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 
-/// The beginning of the ids of our own requests to the core.
+/// Prefix of the ids of our own requests to the core.
 const OURS: &str = "\"ironcurtain:";
 
-/// The conversation, shared by whoever reads the client and whoever writes to it.
+/// A conversation, shared by the client's reader and writer.
 #[derive(Debug)]
 pub(super) struct Conversation {
     state: Mutex<State>,
@@ -35,20 +35,20 @@ struct State {
     /// Our own requests to the core.
     ours: HashMap<Id, OwnRequest>,
     last: u64,
-    /// The level of the log that the server was told.
+    /// Log level last set on the server.
     level: Option<Level>,
 }
 
 #[derive(Debug, Default)]
 enum Initialize {
-    /// Nothing was said that could be taken.
+    /// No valid message yet.
     #[default]
     None,
-    /// The core is greeted; these wait.
+    /// The core is initializing; these lines are pending.
     Open(Vec<(Vec<u8>, Option<Share>)>),
-    /// It has answered.
+    /// The core is initialized.
     Done(InitializeResult),
-    /// The client greets by itself.
+    /// The client performs its own handshake.
     Handshake,
 }
 
@@ -56,7 +56,7 @@ enum Initialize {
 enum OwnRequest {
     Initialize,
     Follow(Followed),
-    /// The answer says nothing.
+    /// The response is ignored.
     Other,
 }
 
@@ -67,13 +67,13 @@ impl Conversation {
         Self { state: Mutex::new(State { initialize, facts, ..State::default() }), to_session }
     }
 
-    /// Takes a line of the client.
+    /// Handles a line from the client.
     pub(super) fn receive(&self, line: Vec<u8>, share: Option<Share>, to_client: &mut dyn FnMut(Outgoing)) {
         let mut outputs = Outputs { to_client, to_session: &self.to_session, share };
         self.state().receive(line, &mut outputs);
     }
 
-    /// Takes a line of the core.
+    /// Handles a line from the core.
     pub(super) fn send(&self, line: Outgoing, to_client: &mut dyn FnMut(Outgoing)) {
         let mut state = self.state();
         let mut outputs = Outputs { to_client, to_session: &self.to_session, share: None };
@@ -95,18 +95,18 @@ impl Conversation {
         }
     }
 
-    /// The next moment at which [`Conversation::expire`] has something to do.
+    /// Returns when [`Conversation::expire`] is next due.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.state().calls.deadline()
     }
 
-    /// Ends what has waited too long.
+    /// Cancels requests that timed out.
     pub(super) fn expire(&self, to_client: &mut dyn FnMut(Outgoing)) {
         let mut outputs = Outputs { to_client, to_session: &self.to_session, share: None };
         self.state().calls.expire(Instant::now(), &mut outputs);
     }
 
-    /// The client says no more: what waits for it is ended. Tells if nothing waits for the core's initialize.
+    /// Handles client EOF by cancelling pending requests. Returns whether the core's `initialize` has completed.
     pub(super) fn hung_up(&self, to_client: &mut dyn FnMut(Outgoing)) -> bool {
         let mut state = self.state();
         let mut outputs = Outputs { to_client, to_session: &self.to_session, share: None };
@@ -114,7 +114,7 @@ impl Conversation {
         !matches!(state.initialize, Initialize::Open(_))
     }
 
-    /// The conversation goes on elsewhere: the lines that are to be read again there.
+    /// Hands the conversation to another process, and returns the lines to be read again there.
     pub(super) fn hand_over(&self, to_client: &mut dyn FnMut(Outgoing)) -> Vec<u8> {
         let mut state = self.state();
         let mut outputs = Outputs { to_client, to_session: &self.to_session, share: None };
@@ -124,7 +124,7 @@ impl Conversation {
         queue.drain(..).flat_map(|(line, _)| line.into_iter().chain([b'\n'])).collect()
     }
 
-    /// The core's answer to the initialize.
+    /// Returns the core's `initialize` result.
     pub(super) fn initialized(&self) -> Option<InitializeResult> {
         match &self.state().initialize {
             Initialize::Done(initialized) => Some(initialized.clone()),
@@ -143,9 +143,9 @@ impl State {
             return outputs.session(line);
         }
         match Incoming::parse(&line) {
-            // The core says why it is none.
+            // The core reports the error.
             Err(_) => outputs.session(line),
-            // Nothing is asked of such a client by itself.
+            // Such a client never gets requests outside a call.
             Ok(Incoming::Response { .. }) => {}
             Ok(Incoming::Notification { method, params }) => {
                 self.told(&method, params.as_deref(), line, outputs);
@@ -160,7 +160,7 @@ impl State {
 
     fn told(&mut self, method: &str, params: Option<&RawValue>, line: Vec<u8>, outputs: &mut Outputs<'_>) {
         if method != "notifications/cancelled" {
-            // The core drops what no client may tell, and this client tells nothing else.
+            // The core drops notifications that a client may not send, and this client has no others.
             if !client_may_tell(method) {
                 outputs.session(line);
             }
@@ -221,7 +221,7 @@ impl State {
         self.welcomed(id, method, &envelope, outputs)
     }
 
-    /// A request of a client that the core has been greeted for.
+    /// Handles a client request after the core is initialized.
     fn welcomed(
         &mut self,
         id: &Id,
@@ -262,7 +262,7 @@ impl State {
         Ok(())
     }
 
-    /// Has the server log as much as the request wants; what nobody wants is not passed on.
+    /// Raises the server's log level to what the request needs; unwanted messages are dropped later.
     fn raise_log_level(&mut self, envelope: &Envelope, outputs: &mut Outputs<'_>) {
         let wanted = envelope.log_level.as_deref().and_then(logging::level);
         let Some(wanted) = wanted.filter(|wanted| self.level.is_none_or(|level| *wanted < level)) else {
@@ -287,7 +287,7 @@ impl State {
             None if self.calls.is_open(id) => {
                 self.calls.answered(id, (response, held), self.facts.info.as_deref(), outputs);
             }
-            // About a line that was no message; or late, about a call that was taken back, when its id may be another call's.
+            // A response to an invalid message, or a late one to a cancelled call, whose id may be in use again.
             None if matches!(response, Response::Error(_))
                 && !id.as_json().starts_with(OURS)
                 && !(self.calls.is_waited_for(id) || self.listens.has(id)) =>
@@ -298,7 +298,7 @@ impl State {
         }
     }
 
-    /// The core has answered the initialize: whoever waited for it is heard, or told what went wrong.
+    /// Handles the core's `initialize` response: pending lines are processed, or answered with the error.
     fn greeted(&mut self, response: Response, outputs: &mut Outputs<'_>) {
         let Initialize::Open(queue) = std::mem::take(&mut self.initialize) else { return };
         match response {
@@ -345,12 +345,12 @@ impl State {
                     self.calls.taken_back(&id);
                 }
             }
-            // What is no news that can be asked for is not part of the revision.
+            // A notification that cannot be subscribed to is not part of this version.
             _ => drop(self.listens.send(method, params, held, outputs)),
         }
     }
 
-    /// Notes a request of ours; its id.
+    /// Records a request of ours and returns its id.
     fn own(&mut self, request: OwnRequest) -> Id {
         let id = self.next_own();
         self.ours.insert(id.clone(), request);
@@ -363,7 +363,7 @@ impl State {
     }
 }
 
-/// Returns `true` for what a request of the other era would do with a task.
+/// Returns whether a request of a handshake version would create or name a task.
 fn makes_or_names_a_task(method: &str, params: &RawValue) -> bool {
     let makes =
         || serde_json::from_str::<Fields>(params.get()).is_ok_and(|fields| fields.get("task").is_some());

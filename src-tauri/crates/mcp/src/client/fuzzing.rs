@@ -1,4 +1,4 @@
-//! The client's edge with nothing beside it, for whoever feeds it foreign bytes.
+//! The client side in isolation, for fuzzing.
 
 use super::conversation::Conversation;
 use super::outputs::ToSession;
@@ -21,28 +21,28 @@ impl Default for FuzzedClient {
 }
 
 impl FuzzedClient {
-    /// A line of the client, without its line feed.
+    /// Feeds a line from the client, without its line feed.
     pub fn client_sends(&mut self, line: Vec<u8>) {
         self.conversation.receive(line, None, &mut |line| self.for_client.push(line.bytes().collect()));
     }
 
-    /// A line of the core.
+    /// Feeds a line from the core.
     pub fn session_sends(&mut self, line: Outgoing) {
         self.conversation.send(line, &mut |line| self.for_client.push(line.bytes().collect()));
     }
 
-    /// The client hangs up, and the conversation goes on elsewhere; the lines that are to be read again there.
+    /// Hangs up the client and hands the conversation over; returns the lines to be read again.
     pub fn ends(&mut self) -> Vec<u8> {
         self.conversation.hung_up(&mut |line| self.for_client.push(line.bytes().collect()));
         self.conversation.hand_over(&mut |line| self.for_client.push(line.bytes().collect()))
     }
 
-    /// The lines that the client was sent since.
+    /// Returns the lines sent to the client since the last call.
     pub fn client_receives(&mut self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.for_client)
     }
 
-    /// The lines that the core was given since.
+    /// Returns the lines sent to the core since the last call.
     pub fn session_receives(&mut self) -> Vec<Vec<u8>> {
         let all = std::iter::from_fn(|| self.for_session.try_recv().ok());
         let lines = all.filter_map(|said| match said {

@@ -1,4 +1,4 @@
-//! The requests of the client that the core has and has not answered.
+//! The client's requests that are in flight at the core.
 
 use super::input_required::{Input, InputRequest};
 use super::logging::Level;
@@ -10,36 +10,36 @@ use serde_json::value::RawValue;
 use std::collections::HashMap;
 use tokio::time::Instant;
 
-/// The methods in which a server may ask for input.
+/// Methods in which a server may ask for input.
 const WITH_INPUT: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
-/// The number of calls that may wait for the client's input at a time.
+/// Maximum number of calls that wait for client input at a time.
 const MOST_WAITING: usize = 64;
 
-/// A request that the core has.
+/// A request in flight.
 #[derive(Debug)]
 pub(super) struct OpenCall {
-    /// The request of the client that waits for it; none while the client gathers input.
+    /// Id of the client's request; `None` while the client gathers input.
     pub(super) client: Option<Id>,
     pub(super) method: String,
-    /// The order in which they came.
+    /// Order of arrival.
     number: u64,
     token: Option<Token>,
     level: Option<Level>,
-    /// The input that its server may ask for; nothing where there is none.
+    /// Input that the server may ask for, if the method allows it.
     pub(super) input: Option<Input>,
 }
 
-/// The name of a call's progress.
+/// Progress token of a call.
 #[derive(Debug)]
 struct Token {
-    /// To the core.
+    /// Token sent to the core.
     first: Box<RawValue>,
-    /// To the client.
+    /// Token of the client's latest request.
     now: Option<Box<RawValue>>,
 }
 
-/// All of them, by their ids in the core.
+/// All requests in flight, by their ids at the core.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     open: HashMap<Id, OpenCall>,
@@ -47,17 +47,17 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Returns `true` if the core has a request of this id.
+    /// Returns whether the core has a request with this id.
     pub(super) fn is_open(&self, core: &Id) -> bool {
         self.open.contains_key(core)
     }
 
-    /// Returns `true` if the client waits for a request of this id.
+    /// Returns whether the client waits for a request with this id.
     pub(super) fn is_waited_for(&self, client: &Id) -> bool {
         self.open.values().any(|call| call.client.as_ref() == Some(client))
     }
 
-    /// Takes a request that the core is given under this id.
+    /// Adds a request that is sent to the core under this id.
     pub(super) fn enter(&mut self, core: Id, client: Id, method: &str, envelope: &Envelope) {
         self.last += 1;
         let first = envelope.progress_token.clone();
@@ -72,18 +72,18 @@ impl Calls {
         self.open.insert(core, call);
     }
 
-    /// The core's id of a request that the client waits for.
+    /// Returns the core's id of a request that the client waits for.
     pub(super) fn of_client(&self, client: &Id) -> Option<Id> {
         let found = self.open.iter().find(|(_, call)| call.client.as_ref() == Some(client));
         found.map(|(core, _)| core.clone())
     }
 
-    /// The client wants no answer any more.
+    /// Removes a request that the client cancelled.
     pub(super) fn forget(&mut self, core: &Id) {
         self.open.remove(core);
     }
 
-    /// The core has answered: the client is told, or will be when it has gathered its input.
+    /// Handles the core's response: sends it to the client, or keeps it until the client has gathered its input.
     pub(super) fn answered(
         &mut self,
         core: &Id,
@@ -102,8 +102,8 @@ impl Calls {
         self.open.remove(core);
     }
 
-    /// The core asks the client for something: during the last call that the client may be asked in. One that there is no such
-    /// call for is returned.
+    /// Handles a request from the core to the client, as part of the latest call that may ask for input. Returns the request if there
+    /// is no such call.
     pub(super) fn asked(
         &mut self,
         request: InputRequest,
@@ -129,7 +129,7 @@ impl Calls {
         Ok(())
     }
 
-    /// The core takes a request of its own back.
+    /// Handles the cancellation of a request from the core.
     pub(super) fn taken_back(&mut self, asked: &Id) {
         self.open
             .values_mut()
@@ -137,7 +137,7 @@ impl Calls {
             .for_each(|input| input.take_back(asked));
     }
 
-    /// The client brings the input that a call was waiting for.
+    /// Handles a client's retry that brings the input for a call.
     pub(super) fn retried(
         &mut self,
         client: &Id,
@@ -167,7 +167,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Ends a call that nobody waits for any more.
+    /// Cancels a call that nobody waits for.
     fn give_up(&mut self, core: &Id, why: &str, outputs: &mut Outputs<'_>) {
         let Some(OpenCall { input: Some(input), .. }) = self.open.remove(core) else { return };
         let is_done = input.done.is_some();
@@ -177,12 +177,12 @@ impl Calls {
         }
     }
 
-    /// Ends the calls whose time for input is over.
+    /// Cancels the calls whose time for input has passed.
     pub(super) fn expire(&mut self, now: Instant, outputs: &mut Outputs<'_>) {
         self.give_up_where(|input| input.deadline().is_some_and(|at| at <= now), outputs);
     }
 
-    /// Ends the calls that wait for input which cannot come any more.
+    /// Cancels the calls whose input can no longer arrive.
     pub(super) fn give_up_waiting(&mut self, outputs: &mut Outputs<'_>) {
         self.give_up_where(|input| input.deadline().is_some(), outputs);
     }
@@ -196,19 +196,19 @@ impl Calls {
         }
     }
 
-    /// The next moment at which one is to be ended.
+    /// Returns when the next call expires.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.open.values().filter_map(|call| call.input.as_ref()?.deadline()).min()
     }
 
-    /// Passes progress on, under the name that the client knows it by now.
+    /// Forwards progress under the client's current token.
     pub(super) fn progress(&self, params: Option<&RawValue>, held: Held, outputs: &mut Outputs<'_>) {
         let Some(fields) = params.and_then(|raw| serde_json::from_str::<Fields>(raw.get()).ok()) else {
             return;
         };
         let Some(token) = fields.get("progressToken") else { return };
         let is_it = |call: &&OpenCall| call.token.as_ref().is_some_and(|own| own.first.get() == token.get());
-        // One that gathers input hears of no progress.
+        // A client that gathers input gets no progress.
         let call = self.open.values().filter(|call| call.client.is_some()).find(is_it);
         let Some(now) = call.and_then(|call| call.token.as_ref()?.now.clone()) else { return };
         let params = rewrite_params(params, |params, _| params.set("progressToken", now));
@@ -216,7 +216,7 @@ impl Calls {
         outputs.client(Outgoing::line(line).holding_what(held));
     }
 
-    /// Returns `true` if a request that the client waits for wants log messages of this level.
+    /// Returns whether a pending client request wants log messages of this level.
     pub(super) fn want_log(&self, level: Level) -> bool {
         let wants = |call: &OpenCall| call.client.is_some() && call.level.is_some_and(|least| least <= level);
         self.open.values().any(wants)

@@ -1,4 +1,4 @@
-//! The greeting of the core on behalf of a client that never greets, and `server/discover`, which is answered with what it brought.
+//! Initializes the core on behalf of a stateless client, and answers `server/discover` from the result.
 
 use super::request::Envelope;
 use crate::wire::{Fields, Id, STATELESS_VERSION, meta_key, request_line};
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// The extension that has taken the place of the tasks of revision 2025-11-25, which are not the same.
+/// The extension that replaced the tasks of 2025-11-25 and is incompatible with them.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
-/// The answer of the core to the initialize.
+/// The core's `initialize` result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct InitializeResult(Box<RawValue>);
 
-/// The parts of it that are looked at again.
+/// Parsed parts of the result.
 #[derive(Debug, Default)]
 pub(super) struct ServerFacts {
     pub(super) info: Option<Box<RawValue>>,
@@ -21,11 +21,11 @@ pub(super) struct ServerFacts {
     pub(super) has_subscriptions: bool,
 }
 
-/// The initialize, as the core takes it. It names the revision of the client, so that a server that speaks it as well is spoken to in
-/// it.
+/// Returns the `initialize` request to the core. It names the client's protocol version, so that a server that also supports it is
+/// used with it.
 pub(super) fn initialize(id: &Id, envelope: &Envelope) -> Result<Vec<u8>, serde_json::Error> {
     let mut capabilities: Fields = serde_json::from_str(without_tasks(&envelope.capabilities)?.get())?;
-    // It could be asked for them only in place of an answer.
+    // Roots can only be requested in place of a response.
     capabilities.remove("roots");
     let info = match &envelope.client_info {
         Some(info) => info.clone(),
@@ -43,7 +43,7 @@ impl InitializeResult {
         Self(result)
     }
 
-    /// The parts that are looked at again.
+    /// Parses the parts needed later.
     pub(super) fn facts(&self) -> ServerFacts {
         let read = |raw: Option<&RawValue>| serde_json::from_str::<Fields>(raw?.get()).ok();
         let result = read(Some(&self.0)).unwrap_or_default();
@@ -56,7 +56,7 @@ impl InitializeResult {
         }
     }
 
-    /// The result of `server/discover`.
+    /// Returns the `server/discover` result.
     pub(super) fn discovered(&self) -> Result<Box<RawValue>, serde_json::Error> {
         let mut result: Fields = serde_json::from_str(self.0.get())?;
         result.remove("protocolVersion");
@@ -87,7 +87,7 @@ impl InitializeResult {
     }
 }
 
-/// Abilities without tasks, of either kind.
+/// Removes both kinds of tasks from capabilities.
 fn without_tasks(capabilities: &RawValue) -> Result<Box<RawValue>, serde_json::Error> {
     let mut capabilities: Fields = serde_json::from_str(capabilities.get())?;
     capabilities.remove("tasks");

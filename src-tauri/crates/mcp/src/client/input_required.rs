@@ -1,4 +1,4 @@
-//! The input that a server asks for during a call, and the state by which the client's retry finds the call again.
+//! Input that a server requests during a call, and the state by which the client's retry finds that call.
 
 use super::outputs::Outputs;
 use super::request::{Envelope, RequestRefusal};
@@ -10,45 +10,45 @@ use std::fmt::Write;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The requests for input and the ability that a client must have declared for each.
+/// Requests for input, and the client capability that each requires.
 const REQUESTS: [(&str, &str); 2] =
     [("elicitation/create", "elicitation"), ("sampling/createMessage", "sampling")];
 
-/// The time that a client has to gather input.
+/// Time for the client to gather input.
 const LIFETIME: Duration = Duration::from_secs(600);
 
-/// The number of times that a client is asked during one call.
+/// Maximum number of input rounds per call.
 const MOST_ROUNDS: usize = 32;
 
-/// The number of requests for input that may be open in one call.
+/// Maximum number of open input requests per call.
 const MOST_REQUESTS: usize = 32;
 
-/// The longest parameters of a request for input.
+/// Maximum length of an input request's parameters.
 const LONGEST_PARAMS: usize = 64 * 1024;
 
-/// A request of the server.
+/// A server's request for input.
 pub(super) struct InputRequest {
-    /// Its id in the core.
+    /// Id at the core.
     pub(super) id: Id,
     pub(super) method: String,
     pub(super) params: Option<Box<RawValue>>,
-    /// Its share of the memory, while it is open.
+    /// Share of the memory, held while the request is open.
     pub(super) _held: Held,
-    /// Its name in `inputRequests`.
+    /// Key in `inputRequests`.
     pub(super) key: String,
 }
 
-/// The input that one call needs.
+/// Input that one call needs.
 pub(super) struct Input {
     digest: [u8; 32],
-    /// The methods that the client takes.
+    /// Methods that the client supports.
     takes: Vec<&'static str>,
     requests: Vec<InputRequest>,
     last_key: usize,
     rounds: usize,
-    /// The state that the client was given, and when it is over.
+    /// State given to the client, and when it expires.
     state: Option<(String, Instant)>,
-    /// The answer to the call, where it came before the client's input.
+    /// Response to the call, if it arrived before the client's input.
     pub(super) done: Option<(Response, Held)>,
 }
 
@@ -72,25 +72,25 @@ impl Input {
         }
     }
 
-    /// Returns `true` if this request can be taken.
+    /// Returns whether this request can be accepted.
     pub(super) fn takes(&self, request: &InputRequest) -> bool {
         let is_taken = self.takes.contains(&request.method.as_str());
         let is_short = request.params.as_ref().is_none_or(|params| params.get().len() <= LONGEST_PARAMS);
         is_taken && is_short && self.requests.len() < MOST_REQUESTS && self.done.is_none()
     }
 
-    /// Takes a request, for the next time that the client is asked.
+    /// Adds a request to the next round.
     pub(super) fn ask(&mut self, request: InputRequest) {
         self.last_key += 1;
         self.requests.push(InputRequest { key: format!("input-{}", self.last_key), ..request });
     }
 
-    /// The core wants no answer any more.
+    /// Removes a request that the core cancelled.
     pub(super) fn take_back(&mut self, asked: &Id) {
         self.requests.retain(|request| request.id != *asked);
     }
 
-    /// Ends the request of the client that waits by asking for all that is open.
+    /// Answers the client's pending request with `input_required` and all open requests.
     pub(super) fn require(&mut self, client: &Id, outputs: &mut Outputs<'_>) -> Result<(), RequestRefusal> {
         self.rounds += 1;
         if self.rounds > MOST_ROUNDS {
@@ -101,7 +101,7 @@ impl Input {
         for InputRequest { key, method, params, .. } in &self.requests {
             let comma = if requests.is_empty() { "" } else { "," };
             let params = params.as_ref().map(|raw| format!(",\"params\":{}", raw.get())).unwrap_or_default();
-            // Writing into a string cannot fail.
+            // Writing to a string cannot fail.
             let _ = write!(requests, "{comma}\"{key}\":{{\"method\":\"{method}\"{params}}}");
         }
         let requests = requests.replace(['\n', '\r'], " ");
@@ -115,12 +115,12 @@ impl Input {
         Ok(())
     }
 
-    /// Returns `true` if this is the state that the client was given.
+    /// Returns whether this is the state given to the client.
     pub(super) fn is_opened_by(&self, state: &str) -> bool {
         self.state.as_ref().is_some_and(|(own, _)| own == state)
     }
 
-    /// Takes the input of a retry: the core is answered, and the state is used up. What is missing stays open.
+    /// Handles the input of a retry: answers the core and invalidates the state. Missing answers stay open.
     pub(super) fn bring(
         &mut self,
         envelope: &Envelope,
@@ -149,17 +149,17 @@ impl Input {
         Ok(())
     }
 
-    /// Returns `true` if nothing is asked for.
+    /// Returns whether no request is open.
     pub(super) fn is_answered(&self) -> bool {
         self.requests.is_empty()
     }
 
-    /// The end of the time that the client has, while it gathers input.
+    /// Returns when the client's time to gather input ends.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.state.as_ref().map(|(_, at)| *at)
     }
 
-    /// Answers the core that there will be no input.
+    /// Answers all open requests with a refusal.
     pub(super) fn refuse_all(self, outputs: &mut Outputs<'_>) {
         for request in self.requests {
             refuse(&request.id, &request.method, outputs);
@@ -167,7 +167,7 @@ impl Input {
     }
 }
 
-/// Tells the core that the client answers nothing.
+/// Answers the core that the client gives no input.
 fn refuse(id: &Id, method: &str, outputs: &mut Outputs<'_>) {
     match to_raw_value(&json!({ "action": "cancel" })) {
         Ok(cancel) if method == "elicitation/create" => outputs.answer_session(id, cancel),

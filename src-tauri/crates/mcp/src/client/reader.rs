@@ -1,6 +1,6 @@
-//! The lines of a client in the language of the core, whichever era the client is of.
+//! Reads a client of either protocol version as lines that the core understands.
 //!
-//! - Nothing is read of a client that hangs up or is moved but what it said before.
+//! - After a hang-up or handover, only what the client sent before is read.
 
 use super::conversation::Conversation;
 use super::initialize::InitializeResult;
@@ -14,44 +14,44 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::Instant;
 
-/// The time for which requests of a client that says no more wait for the server's initialize.
+/// Time that requests of a disconnected client wait for the server's `initialize`.
 const INITIALIZE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The era that a client's first message picked, as another trusted process is told of it.
+/// Protocol version that the client's first message selected, in the form passed on at a handover.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClientVersion {
-    /// It has said nothing yet.
+    /// No message yet.
     #[default]
     Open,
-    /// With a handshake.
+    /// A handshake version.
     #[serde(rename = "legacy")]
     Handshake,
-    /// Without one; the core's answer to the greeting on its behalf, if it was greeted.
+    /// Stateless, with the core's `initialize` result if there is one.
     #[serde(rename = "modern")]
     Stateless(Option<InitializeResult>),
 }
 
-/// Something that a client says, as a core hears it.
+/// A client message as the core receives it.
 pub enum ClientMessage {
     /// A line.
     Line(Line),
-    /// A request that was refused on the way, and is answered.
+    /// A request that was already refused and answered.
     Refused(RefusedRequest),
 }
 
-/// The client as a core reads it. What the core sends it is translated on the way out.
+/// Reads a client for the core. Messages from the core are translated in the outbox.
 pub struct ClientReader {
     lines: Listening,
     to_client: Outbox,
     conversation: Option<(Arc<Conversation>, UnboundedReceiver<ToSession>)>,
     has_handshake: bool,
-    /// The client has said its last word: until when that is waited for which must be known first.
+    /// Set at client EOF: how long to wait for the `initialize` result.
     ended: Option<Instant>,
 }
 
 impl ClientReader {
-    /// The client's lines, of which the first begins with `unread`, of a client of this version.
+    /// Creates a reader of a client of this version; the first line begins with `unread`.
     pub fn new(
         memory: Allowance,
         input: Inlet,
@@ -69,10 +69,10 @@ impl ClientReader {
         client
     }
 
-    /// The next thing for the core; `None` at the end.
+    /// Returns the next message for the core, or `None` at the end.
     ///
     /// # Errors
-    /// The stream's error.
+    /// Returns the stream's I/O error.
     pub async fn next(&mut self) -> io::Result<Option<ClientMessage>> {
         loop {
             if self.has_handshake {
@@ -115,24 +115,23 @@ impl ClientReader {
         }
     }
 
-    /// The next line for the core, where it is there already and needs no translation.
+    /// Returns the next line if it is available and needs no translation.
     pub fn next_now(&mut self) -> Option<Line> {
         if self.has_handshake { self.lines.next_now() } else { None }
     }
 
-    /// Returns `true` if lines are handed over, whole: whoever hands them over says when there are no more.
+    /// Returns whether lines come from a channel, complete, and the sender signals the end.
     pub fn is_handed_over(&self) -> bool {
         self.lines.is_handed_over()
     }
 
-    /// Something that is there for the core without reading on.
+    /// Returns a message that is available without reading.
     pub fn pending(&mut self) -> Option<ClientMessage> {
         let (_, for_session) = self.conversation.as_mut()?;
         std::iter::from_fn(|| for_session.try_recv().ok()).find_map(said)
     }
 
-    /// The conversation goes on in another trusted process: the bytes that were read and are to be read again there; nothing where
-    /// they were passed over.
+    /// Ends reading for a handover. Returns the bytes to be read again by the other process, or `None` if a line was being skipped.
     pub fn rest(self) -> Option<Vec<u8>> {
         let mut unread = match &self.conversation {
             Some((conversation, _)) => {
@@ -144,7 +143,7 @@ impl ClientReader {
         Some(unread)
     }
 
-    /// Tells the version, for as long as the conversation lasts.
+    /// Returns a closure that reports the client's version during the conversation.
     pub fn version(&self) -> impl Fn() -> ClientVersion + Send + Sync + use<> {
         let (conversation, has_handshake) =
             (self.conversation.as_ref().map(|(conversation, _)| conversation.clone()), self.has_handshake);
@@ -155,7 +154,7 @@ impl ClientReader {
         }
     }
 
-    /// From now on both outputs are translated.
+    /// Starts translation in both directions.
     fn translate(&mut self, initialized: Option<InitializeResult>) {
         let (to_session, for_session) = unbounded_channel();
         let conversation = Arc::new(Conversation::new(to_session, initialized));
@@ -171,14 +170,14 @@ impl ClientReader {
         conversation.receive(line, share, &mut |line| self.to_client.send_translated(line));
     }
 
-    /// Returns `true` if a client that has said its last word has nothing on its way to the core but what is there.
+    /// Returns whether a disconnected client has no message left beyond those already queued.
     fn is_settled(&self) -> bool {
         let Some((conversation, _)) = &self.conversation else { return true };
         conversation.hung_up(&mut |line| self.to_client.send_translated(line))
     }
 }
 
-/// The part of it that the core is to hear.
+/// Converts a message into what the core receives.
 fn said(for_session: ToSession) -> Option<ClientMessage> {
     match for_session {
         ToSession::Line(line, share) => Some(ClientMessage::Line(Line::Whole(line, share))),
@@ -187,7 +186,7 @@ fn said(for_session: ToSession) -> Option<ClientMessage> {
     }
 }
 
-/// Waits until then; for ever without a time.
+/// Waits until `time`, or forever.
 async fn until(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,
@@ -195,7 +194,7 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-/// Returns `true` if this first message is one of a client without a handshake.
+/// Returns whether a first message comes from a stateless client.
 fn is_modern(line: &[u8]) -> bool {
     match Incoming::parse(line) {
         Ok(Incoming::Request { method, params, .. }) => {

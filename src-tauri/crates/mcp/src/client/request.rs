@@ -1,34 +1,34 @@
-//! The part of a request that belongs to the revision itself, and why a request is not taken.
+//! The protocol fields of a stateless request, and the reasons to refuse it.
 
 use crate::wire::{Fields, HANDSHAKE_VERSIONS, STATELESS_VERSION, error_code, meta_key, rewrite_params};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// The fields of a retry, which no other request has.
+/// Fields that only a retry has.
 const RESPONSES: &str = "inputResponses";
 const STATE: &str = "requestState";
 
-/// Why a request is answered here with an error.
+/// Why a request is refused with an error.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RequestRefusal {
-    /// The parameters are no object, or have a name twice.
+    /// The parameters are not an object, or have a duplicate key.
     #[error("`params`: {0}")]
     Unreadable(#[from] serde_json::Error),
-    /// Something that every request has is not there.
+    /// A required `_meta` field is missing.
     #[error("`params._meta` has no `{0}` that is {1}")]
     Missing(&'static str, &'static str),
-    /// The revision is not spoken.
+    /// The protocol version is not supported.
     #[error("Unsupported protocol version")]
     Revision {
         requested: String,
-        /// A handshake may still be tried.
+        /// Whether a handshake is still possible.
         is_open: bool,
     },
-    /// The id has no answer yet.
+    /// A request with this id is in flight.
     #[error("the id {0} is in use by a request that has no answer yet")]
     IdInUse(String),
-    /// The state opens nothing.
+    /// The state is invalid or expired.
     #[error(
         "`requestState` is not known: it was used already, is too old, or is not from here; call again without it and without `inputResponses`"
     )]
@@ -36,28 +36,28 @@ pub(super) enum RequestRefusal {
     /// The state belongs to another call.
     #[error("`requestState` belongs to another call; retry that one as it was, or call this one without it")]
     OtherCall,
-    /// There is input without a state.
+    /// Input without a state.
     #[error("`inputResponses` without the `requestState` that they belong to; call again without them")]
     NoState,
-    /// An answer is none.
+    /// An input response is not an object.
     #[error("`inputResponses` has no object for `{0}`")]
     NoAnswer(String),
-    /// The server asked too often.
+    /// The server exceeded the maximum number of rounds.
     #[error("the server asked for input {0} times in one call, and the call was ended")]
     TooManyRounds(usize),
-    /// There are too many of them.
+    /// Too many subscriptions.
     #[error("{0} subscriptions are open; cancel one first")]
     TooManyListens(usize),
-    /// There are too many resources in one.
+    /// Too many resources in one subscription.
     #[error("a subscription follows at most {0} resources")]
     TooManyResources(usize),
-    /// There is no such thing in this revision.
+    /// The method does not exist in this version.
     #[error("`{0}` is not part of revision {STATELESS_VERSION}")]
     NotOfRevision(&'static str),
-    /// The tasks of this revision are others than those that servers are spoken to in.
+    /// The tasks of this version differ from those of handshake servers.
     #[error("tasks are not available to a client of revision {STATELESS_VERSION} here; call without one")]
     Tasks,
-    /// No state can be made.
+    /// Failed to create a state.
     #[error("no state for the call: {0}")]
     Random(#[from] std::io::Error),
 }
@@ -80,7 +80,7 @@ impl RequestRefusal {
         }
     }
 
-    /// The error as it is answered.
+    /// Returns the JSON-RPC error.
     pub(super) fn error(&self) -> Value {
         let mut error = json!({ "code": self.code(), "message": self.to_string() });
         if let (Self::Revision { requested, is_open }, Some(error)) = (self, error.as_object_mut()) {
@@ -92,24 +92,24 @@ impl RequestRefusal {
     }
 }
 
-/// Everything that a request says for the protocol's sake.
+/// Parsed protocol fields of a request.
 #[derive(Debug)]
 pub(super) struct Envelope {
     pub(super) capabilities: Box<RawValue>,
     pub(super) client_info: Option<Box<RawValue>>,
     pub(super) log_level: Option<String>,
     pub(super) progress_token: Option<Box<RawValue>>,
-    /// The state that a retry brings back.
+    /// State returned by a retry.
     pub(super) state: Option<String>,
-    /// The input that it brings.
+    /// Input responses of a retry.
     pub(super) responses: Option<Fields>,
-    /// The parameters without all of that but the token.
+    /// Parameters without protocol fields, except the progress token.
     pub(super) params: Box<RawValue>,
     /// Equal for a call and its retry.
     pub(super) digest: [u8; 32],
 }
 
-/// Returns `true` if parameters name a revision without a handshake, whichever.
+/// Returns whether parameters name a protocol version in `_meta`, supported or not.
 pub(super) fn names_revision(params: Option<&RawValue>) -> bool {
     let read = |raw: Option<&RawValue>| serde_json::from_str::<Fields>(raw?.get()).ok();
     let meta = read(params).and_then(|params| read(params.get("_meta")));
@@ -117,7 +117,7 @@ pub(super) fn names_revision(params: Option<&RawValue>) -> bool {
 }
 
 impl Envelope {
-    /// Takes the envelope off a request. `is_open` tells that a handshake may still be tried.
+    /// Parses the protocol fields. `is_open` tells whether a handshake is still possible.
     pub(super) fn read(
         method: &str,
         params: Option<&RawValue>,
@@ -161,14 +161,14 @@ impl Envelope {
         })
     }
 
-    /// Returns `true` if the client declared this ability.
+    /// Returns whether the client declared this capability.
     pub(super) fn takes(&self, capability: &str) -> bool {
         let capabilities = serde_json::from_str::<Fields>(self.capabilities.get());
         capabilities.is_ok_and(|all| all.get(capability).is_some_and(|raw| raw.get() != "null"))
     }
 }
 
-/// The digest of everything that makes a call this one.
+/// Returns the digest that identifies a call.
 fn digest_of(method: &str, params: &Fields) -> [u8; 32] {
     let mut fields: Vec<(&str, &RawValue)> = params.iter().filter(|(name, _)| *name != "_meta").collect();
     fields.sort_unstable_by_key(|(name, _)| *name);

@@ -1,4 +1,4 @@
-//! An answer of the core as a client of this revision is given it.
+//! Converts the core's responses for a stateless client.
 
 use crate::wire::{Held, Id, Outgoing, Response, error_line, meta_key, response_parts};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -7,11 +7,11 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// The methods whose results say for how long they hold.
+/// Methods whose results state how long they may be cached.
 const CACHED: [&str; 5] =
     ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
 
-/// The fields of a result that belong to the revision.
+/// Fields of a result that belong to the protocol.
 #[derive(Debug, Default)]
 struct Glance {
     result_type: Option<Value>,
@@ -31,7 +31,7 @@ impl<'de> Deserialize<'de> for Glance {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Glance, A::Error> {
                 let mut glance = Glance::default();
                 while let Some(name) = map.next_key::<Cow<'de, str>>()? {
-                    // Some readers take another case for the same name, and the last of several.
+                    // Some parsers ignore case and use the last of several fields.
                     if name.eq_ignore_ascii_case("resultType")
                         || name.eq_ignore_ascii_case("re\u{17f}ultType")
                     {
@@ -52,7 +52,7 @@ impl<'de> Deserialize<'de> for Glance {
     }
 }
 
-/// Answers a request of this method with what the core said.
+/// Answers a client request with the core's response.
 pub(super) fn answer(
     (id, method): (&Id, &str),
     response: Response,

@@ -1,4 +1,4 @@
-//! `subscriptions/listen`: what the core tells of changes, sent to whoever asked for it.
+//! `subscriptions/listen`: forwards the core's change notifications to the client's subscriptions.
 
 use super::outputs::Outputs;
 use super::request::RequestRefusal;
@@ -9,16 +9,16 @@ use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use std::sync::Arc;
 
-/// The number of subscriptions that may be open.
+/// Maximum number of open subscriptions.
 const MOST: usize = 32;
 
-/// The number of resources that one of them may follow.
+/// Maximum number of resources per subscription.
 const MOST_RESOURCES: usize = 256;
 
-/// The longest notification of a server that is sent to several.
+/// Maximum length of a notification that goes to several subscriptions.
 const LONGEST: usize = 64 * 1024;
 
-/// The kinds of news that a client asks for.
+/// Kinds of notifications that a client can subscribe to.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Filter {
@@ -37,21 +37,20 @@ fn is_not_wanted(flag: &Option<bool>) -> bool {
     *flag != Some(true)
 }
 
-/// One subscription.
 #[derive(Debug)]
 struct Listen {
-    /// The client's request.
+    /// Id of the client's request.
     id: Id,
     filter: Filter,
-    /// The number of its resources that the core has not answered for.
+    /// Number of resources that the core has not yet confirmed.
     awaited: usize,
 }
 
-/// All of them.
+/// All open subscriptions.
 #[derive(Debug, Default)]
 pub(super) struct Listens(Vec<Listen>);
 
-/// A resource that the core is to be asked about.
+/// A resource to subscribe to at the core.
 #[derive(Debug)]
 pub(super) struct Followed {
     pub(super) listen: Id,
@@ -63,7 +62,7 @@ impl Listens {
         self.0.iter().any(|listen| listen.id == *id)
     }
 
-    /// Opens one; the resources that the core is to be asked to follow.
+    /// Opens a subscription; returns the resources to subscribe to at the core.
     pub(super) fn open(
         &mut self,
         id: &Id,
@@ -97,7 +96,7 @@ impl Listens {
         Ok(new.into_iter().map(|uri| Followed { listen: id.clone(), uri }).collect())
     }
 
-    /// The core has answered whether it follows a resource.
+    /// Handles the core's response to a resource subscription.
     pub(super) fn followed(&mut self, followed: Followed, is_followed: bool, outputs: &mut Outputs<'_>) {
         let Some(listen) = self.0.iter_mut().find(|listen| listen.id == followed.listen) else { return };
         if is_followed {
@@ -109,7 +108,7 @@ impl Listens {
         }
     }
 
-    /// Closes one; the resources that nobody follows any more.
+    /// Closes a subscription; returns the resources that are no longer followed.
     pub(super) fn close(&mut self, id: &Id) -> Vec<String> {
         let Some(at) = self.0.iter().position(|listen| listen.id == *id) else { return Vec::new() };
         let closed = self.0.remove(at);
@@ -117,7 +116,7 @@ impl Listens {
         uris.into_iter().filter(|uri| !self.follow(uri)).collect()
     }
 
-    /// Ends all of them, as a server does that goes.
+    /// Ends all subscriptions, as a server does that shuts down.
     pub(super) fn end(&mut self, outputs: &mut Outputs<'_>) {
         for listen in self.0.drain(..) {
             let meta = json!({ (meta_key::SUBSCRIPTION_ID): id_value(&listen.id) });
@@ -128,7 +127,7 @@ impl Listens {
         }
     }
 
-    /// Passes news on to whoever asked for them; tells if these are news of that sort.
+    /// Forwards a notification to its subscribers. Returns whether it is of a kind that can be subscribed to.
     pub(super) fn send(
         &self,
         method: &str,
@@ -146,7 +145,7 @@ impl Listens {
         if params.is_some_and(|params| params.get().len() > LONGEST) {
             return true;
         }
-        // It is held until the last of them is written; what is held need not be shared among threads otherwise.
+        // Shared until the last copy is written; the mutex makes it `Sync`.
         let held = Arc::new(std::sync::Mutex::new(held));
         for listen in self.0.iter().filter(|listen| listen.awaited == 0 && wants(&listen.filter)) {
             outputs.client(Outgoing::line(listen.stamped(method, params)).holding(held.clone()));
@@ -154,7 +153,7 @@ impl Listens {
         true
     }
 
-    /// Returns `true` if a resource is followed already.
+    /// Returns whether a resource is already followed.
     fn follow(&self, uri: &str) -> bool {
         let uris = self.0.iter().filter_map(|listen| listen.filter.resource_subscriptions.as_ref());
         uris.flatten().any(|followed| followed == uri)
@@ -168,7 +167,7 @@ impl Listen {
         outputs.client(Outgoing::line(line));
     }
 
-    /// A notification that names this subscription.
+    /// Returns the notification with this subscription's id.
     fn stamped(&self, method: &str, params: Option<&RawValue>) -> Vec<u8> {
         let id = RawValue::from_string(self.id.as_json().to_owned());
         let params = rewrite_params(params, |_, meta| {
@@ -181,7 +180,7 @@ impl Listen {
 }
 
 impl Filter {
-    /// Returns `true` if news of a resource are wanted: of one that is followed, or of a part of it.
+    /// Returns whether a resource, or a part of it, is followed.
     fn follows(&self, params: Option<&RawValue>) -> bool {
         let uri = || {
             let params: Fields = serde_json::from_str(params?.get()).ok()?;
@@ -192,7 +191,7 @@ impl Filter {
     }
 }
 
-/// The request that has the core follow a resource, or not any more.
+/// Returns the request to follow or unfollow a resource.
 pub(super) fn request(id: &Id, method: &str, uri: &str) -> Vec<u8> {
     request_line(id, method, to_raw_value(&json!({ "uri": uri })).ok().as_deref())
 }

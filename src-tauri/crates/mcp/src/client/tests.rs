@@ -1,4 +1,4 @@
-//! Conversations: what a client says, what the core says, and what each of them hears.
+//! Tests of whole conversations between a client and a core.
 
 mod hostile;
 mod initialize;
@@ -10,7 +10,7 @@ use crate::wire::{Outgoing, meta_key};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-/// A front with what comes out of it on both sides.
+/// A conversation and the output to both sides.
 struct Talk {
     conversation: Conversation,
     for_session: UnboundedReceiver<ToSession>,
@@ -23,7 +23,7 @@ impl Talk {
         Self { conversation: Conversation::new(to_session, None), for_session, client: Vec::new() }
     }
 
-    /// A talk in which the core was greeted and everything about it read.
+    /// Starts a conversation with an initialized core and discards its output.
     fn greeted(capabilities: &Value) -> Self {
         let mut talk = Self::new();
         talk.client_sends(&request(&json!(0), "server/discover", json!({}), capabilities));
@@ -64,7 +64,7 @@ impl Talk {
         heard
     }
 
-    /// Begins a call of `ask` in which the server asks for something; the state that the client is given.
+    /// Calls `ask`, lets the server request input, and returns the client's state.
     fn asked(&mut self, id: u64) -> String {
         self.client_sends(&call(id, json!({}), &elicits()));
         assert_eq!(self.session_receives()[0]["method"], "tools/call");
@@ -96,14 +96,14 @@ fn request(id: &Value, method: &str, mut params: Value, capabilities: &Value) ->
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
-/// A call of the tool `ask`, with these fields beside.
+/// A call of the tool `ask` with extra fields.
 fn call(id: u64, beside: Value, capabilities: &Value) -> Value {
     let mut params = json!({ "name": "ask", "arguments": { "n": 1.0 } });
     params.as_object_mut().unwrap().extend(beside.as_object().unwrap().clone());
     request(&json!(id), "tools/call", params, capabilities)
 }
 
-/// A retry that brings an answer to the first question.
+/// A retry that answers the first input request.
 fn retry(id: u64, state: &str) -> Value {
     let responses = json!({ "input-1": { "action": "accept", "content": { "x": 1 } } });
     call(id, json!({ "requestState": state, "inputResponses": responses }), &elicits())

@@ -1,27 +1,27 @@
-//! Facts about server programs, as far as they are known.
+//! Facts remembered about server programs.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The number of programs that are remembered.
+/// Maximum number of programs remembered.
 const MOST: usize = 1000;
 
-/// A version of the protocol, as far as its handshake goes.
+/// Whether a server speaks a protocol version with a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProtocolVersion {
-    /// With a handshake.
+    /// Until 2025-11-25.
     Handshake,
-    /// Without one.
+    /// 2026-07-28, stateless.
     Stateless,
 }
 
-/// The eras of the programs that answered in one alone.
+/// Protocol versions of the programs known to speak only one of the two kinds.
 pub type KnownVersions = KnownServers<ProtocolVersion>;
 
-/// The words of programs about their own use; nothing for one that says none.
+/// Instructions that programs returned, or `None` for a program that has none.
 pub type KnownInstructions = KnownServers<Option<Arc<str>>>;
 
-/// A fact about each of many programs, by their command lines.
+/// One fact per server program, keyed by command line.
 #[derive(Debug, Clone)]
 pub struct KnownServers<T>(Arc<Mutex<HashMap<String, T>>>);
 
@@ -32,13 +32,13 @@ impl<T> Default for KnownServers<T> {
 }
 
 impl<T: Clone> KnownServers<T> {
-    /// The fact about a program, if it is known.
+    /// Returns the fact about a program, if known.
     #[must_use]
     pub fn of(&self, program: &str) -> Option<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(program).cloned()
     }
 
-    /// Remembers the fact about a program.
+    /// Stores the fact about a program.
     pub fn remember(&self, program: &str, fact: T) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() < MOST || known.contains_key(program) {
@@ -46,7 +46,7 @@ impl<T: Clone> KnownServers<T> {
         }
     }
 
-    /// Forgets what turned out not to hold.
+    /// Removes the fact about a program when it turns out to be wrong.
     pub fn forget(&self, program: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(program);
     }

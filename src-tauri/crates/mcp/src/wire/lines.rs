@@ -1,75 +1,74 @@
-//! Lines with a bound: one that is too long is skipped to its end and reported, and the stream lives on.
+//! A bounded line reader: an overlong line is skipped and reported, and reading continues with the next line.
 //!
-//! - What is read of a line is kept when the wait for its end is given up, so waiting for something else beside it loses
-//!   nothing.
-//! - Within an allowance, a line has its share of the memory before it is read on.
+//! - `next` is cancel safe: a partly read line stays in the buffer.
+//! - With an allowance, a line acquires its share of the memory before more of it is read.
 
 use super::memory::{Allowance, Share};
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The longest message either side may send: 64 MiB.
+/// Maximum length of a message from either side: 64 MiB.
 pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
-/// The number of lines that go on together at most, where they came together: of more, the first would wait too long.
+/// Maximum number of lines processed as one batch; a larger batch would delay its first line too long.
 pub const MOST_TOGETHER: usize = 16;
 
-/// One line as it was read.
+/// A line read from a stream.
 #[derive(Debug)]
 pub enum Line {
-    /// One line, without its line feed, and its share of the memory.
+    /// A complete line without its line feed, and its share of the memory.
     Whole(Vec<u8>, Option<Share>),
-    /// A line over the bound, gone; how long it was, and its first bytes.
+    /// A discarded line that exceeded the bound.
     TooLong {
         /// Its length in bytes.
         length: u64,
-        /// Its beginning, for finding the request's id.
+        /// First bytes, to find the request's id in.
         head: Vec<u8>,
     },
-    /// A line that no memory was left for, gone; its first bytes.
+    /// A discarded line for which no memory was available.
     NoRoom {
-        /// As above.
+        /// First bytes, to find the request's id in.
         head: Vec<u8>,
     },
 }
 
-/// The part of a line that is gone that is kept.
+/// Number of bytes kept of a discarded line.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// The number of bytes that are read at once where little is said.
+/// Read size while little data arrives.
 const LITTLE: usize = 8 * 1024;
 
-/// The most that is read at once.
+/// Maximum read size.
 const MUCH: usize = 256 * 1024;
 
-/// A reader of bounded lines.
+/// A reader of lines of bounded length.
 #[derive(Debug)]
 pub struct Lines<R> {
     from: R,
     bound: usize,
     allowance: Option<Allowance>,
-    /// The bytes that were read, from the beginning of a line.
+    /// Bytes read, starting at the beginning of a line.
     buffer: Vec<u8>,
-    /// The place in it from which the next line begins.
+    /// Offset of the next line.
     start: usize,
-    /// The place up to which it has no line feed.
+    /// Offset up to which the buffer is known to have no line feed.
     looked: usize,
-    /// The share of the line that is read.
+    /// Share of the line being read.
     share: Option<Share>,
     skipped: Option<Skipped>,
 }
 
-/// A line that is passed over.
+/// A line being skipped.
 #[derive(Debug)]
 struct Skipped {
     head: Vec<u8>,
-    /// The length so far.
+    /// Length so far.
     length: u64,
     is_too_long: bool,
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// Lines of at most `bound` bytes.
+    /// Creates a reader of lines of at most `bound` bytes.
     pub fn new(from: R, bound: usize) -> Self {
         Self {
             from,
@@ -83,30 +82,30 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// Lines of at most `bound` bytes, within an allowance.
+    /// Creates a reader of lines of at most `bound` bytes that takes memory from an allowance.
     pub fn within(allowance: Allowance, from: R, bound: usize) -> Self {
         let bound = bound.min(allowance.longest());
         Self { allowance: Some(allowance), ..Self::new(from, bound) }
     }
 
-    /// The same, of which these bytes are read already.
+    /// Prepends bytes that were already read.
     #[must_use]
     pub fn after(mut self, read: Vec<u8>) -> Self {
         self.buffer = read;
         self
     }
 
-    /// The bytes that were read and are of no line yet; nothing where they were passed over.
+    /// Returns the bytes read beyond the last complete line, or `None` if a line was being skipped.
     #[must_use]
     pub fn rest(self) -> Option<Vec<u8>> {
         let Self { mut buffer, start, skipped, .. } = self;
         skipped.is_none().then(|| buffer.split_off(start))
     }
 
-    /// The next line; `None` at the end. A last line without a line feed is not a message and is dropped.
+    /// Returns the next line, or `None` at the end. An unterminated last line is dropped.
     ///
     /// # Errors
-    /// The stream's error.
+    /// Returns the stream's I/O error.
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             let unseen = self.buffer.get(self.looked..).unwrap_or_default();
@@ -133,7 +132,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// The next line, where it was read already, is short, and has its share at once.
+    /// Returns the next line if it is already buffered, short, and its share is available immediately.
     pub fn next_now(&mut self) -> Option<Line> {
         if self.skipped.is_some() || self.share.is_some() {
             return None;
@@ -150,10 +149,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Some(self.take(end))
     }
 
-    /// Waits until the line, of which so much is there, has its share.
+    /// Waits until the current line, `length` bytes so far, has its share of the memory.
     async fn has_room(&mut self, length: usize, is_whole: bool) -> bool {
         let Some(allowance) = &self.allowance else { return true };
-        // One that goes on is given twice what it has, so that it seldom waits.
+        // An incomplete line gets twice its current length, so that it seldom has to wait again.
         let wanted = if is_whole { length } else { (length * 2).min(self.bound) };
         match &mut self.share {
             Some(share) if share.bytes() >= length => {
@@ -176,14 +175,14 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         self.share.is_some()
     }
 
-    /// Passes the line over.
+    /// Starts skipping the current line.
     fn skip(&mut self, is_too_long: bool) {
         let head = self.buffer.get(self.start..self.looked.min(self.start + HEAD_BYTES)).unwrap_or_default();
         self.skipped = Some(Skipped { head: head.to_vec(), length: 0, is_too_long });
         self.share = None;
     }
 
-    /// Takes the line that ends there.
+    /// Takes the line that ends at `end`.
     fn take(&mut self, end: usize) -> Line {
         let begins = std::mem::replace(&mut self.start, end + 1);
         self.looked = end + 1;
@@ -205,10 +204,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Line::Whole(line, share)
     }
 
-    /// Lets go of what is read.
+    /// Frees the consumed part of the buffer.
     fn tidy(&mut self) {
         if self.start == self.buffer.len() {
-            // What little is said in is kept, so that it is not made anew for each message.
+            // A small buffer is kept, which avoids an allocation per message.
             self.buffer.clear();
             self.buffer.shrink_to(LITTLE * 2);
         } else if self.start > MUCH {
@@ -220,7 +219,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         self.start = 0;
     }
 
-    /// Reads more; `false` at the end.
+    /// Reads more bytes. Returns `false` at the end.
     async fn read(&mut self) -> io::Result<bool> {
         if self.start == self.buffer.len() && self.buffer.capacity() > MUCH {
             self.buffer = Vec::new();

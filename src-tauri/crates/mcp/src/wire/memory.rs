@@ -1,27 +1,27 @@
-//! The memory that messages on their way may have: a part for each session and direction, and one pool for all of them.
+//! Memory budget for messages in transit: an allowance per session and direction, and one pool shared by all.
 //!
-//! - Whoever reads takes a share before the bytes are there, and reads no more while there is none: a sender waits in its pipe.
-//! - Short lines have a part of each session's own, so that what others hold never stops them.
-//! - INVARIANT: a long line needs one share of the pool for long lines and none after it, so that no two wait for each other.
-//!   One that gets none within a bound is passed over and refused: others may hold it for as long as nobody reads them.
+//! - A reader acquires a share before it reads, and stops reading without one, so that the sender blocks on its pipe.
+//! - Each session has its own reserve for short lines, so that other sessions cannot block them.
+//! - INVARIANT: a long line takes one share from the pool for long lines and none after it, so that two lines cannot deadlock.
+//!   If it gets none in time, it is skipped and refused: a slow reader may hold the memory indefinitely.
 
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The longest line that needs nothing of the pool: 64 KiB.
+/// Longest line that takes nothing from the pool: 64 KiB.
 const SHORT: usize = 64 * 1024;
 
-/// The longest line that is not long: 1 MiB. The others share the greater part of the pool.
+/// Longest line that is not a long line: 1 MiB. Long lines share the greater part of the pool.
 pub const MEDIUM: usize = 1024 * 1024;
 
-/// The memory for short lines of one session in one direction, in KiB.
+/// Reserve for short lines per session and direction, in KiB.
 const FOR_SHORT_KIB: usize = 256;
 
-/// The time for which a long line waits for its share.
+/// Maximum time that a long line waits for its share.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// The pool of all sessions.
+/// Memory pool shared by all sessions.
 #[derive(Debug, Clone)]
 pub struct Memory {
     medium: Pool,
@@ -29,40 +29,40 @@ pub struct Memory {
     session_kib: u32,
 }
 
-/// A part of the pool.
+/// One part of the pool.
 #[derive(Debug, Clone)]
 struct Pool {
     free: Arc<Semaphore>,
     kib: u32,
 }
 
-/// The memory of one session in one direction.
+/// Allowance of one session in one direction.
 #[derive(Debug, Clone)]
 pub struct Allowance {
     memory: Memory,
     short: Arc<Semaphore>,
     own: Arc<Semaphore>,
-    /// The number of copies that are made of a line on its way, itself among them.
+    /// Number of copies made of each line in transit, including the original.
     copies: u32,
 }
 
-/// A share of it, given back on drop.
+/// Part of an allowance, returned on drop.
 #[derive(Debug)]
 pub struct Share {
     held: Held,
-    /// The length that it is for.
+    /// Length that the share covers.
     bytes: usize,
 }
 
 #[derive(Debug)]
 enum Held {
     Short {
-        /// Kept for its drop.
+        /// Held until drop.
         _own: OwnedSemaphorePermit,
     },
     Medium {
         own: OwnedSemaphorePermit,
-        /// Kept for its drop.
+        /// Held until drop.
         _pool: OwnedSemaphorePermit,
     },
     Long {
@@ -71,12 +71,12 @@ enum Held {
     },
 }
 
-/// No share in time: others hold the memory.
+/// Error: no share became available in time, because other lines hold the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoRoom;
 
 impl Memory {
-    /// So much for all sessions together, and for each of them in each direction.
+    /// Creates the pool, with its total size and a reserve for each session and direction.
     #[must_use]
     pub fn new(all_mib: u32, session_mib: u32) -> Self {
         let quarter = all_mib.saturating_mul(1024) / 4;
@@ -85,7 +85,7 @@ impl Memory {
         Self { medium: pool(quarter), long: pool(quarter * 3), session_kib }
     }
 
-    /// The bytes of the pool that messages on their way hold, and those that there are.
+    /// Returns the number of pool bytes in use, and the size of the pool.
     #[must_use]
     pub fn used(&self) -> (u64, u64) {
         let pools = [&self.medium, &self.long];
@@ -94,7 +94,7 @@ impl Memory {
         (all.saturating_sub(free) * 1024, all * 1024)
     }
 
-    /// The part of a new session in one direction.
+    /// Creates the allowance of a new session in one direction.
     #[must_use]
     pub fn allowance(&self, copies: u32) -> Allowance {
         Allowance {
@@ -107,22 +107,22 @@ impl Memory {
 }
 
 impl Allowance {
-    /// As much again, out of the same pool, for lines of which so many copies are made.
+    /// Creates another allowance from the same pool, for lines that are copied this many times.
     #[must_use]
     pub fn another(&self, copies: u32) -> Self {
         self.memory.allowance(copies)
     }
 
-    /// The longest line that there can be a share for.
+    /// Returns the length of the longest line that can get a share.
     #[must_use]
     pub fn longest(&self) -> usize {
         self.memory.session_kib as usize * 1024
     }
 
-    /// Waits for a share of so many bytes.
+    /// Waits for a share of `bytes` bytes.
     ///
     /// # Errors
-    /// [`NoRoom`], for a long line.
+    /// Returns [`NoRoom`] if a long line gets no share in time.
     pub async fn take(&self, bytes: usize) -> Result<Share, NoRoom> {
         if bytes <= SHORT
             && let Ok(own) = self.short.clone().try_acquire_many_owned(kib(bytes))
@@ -131,14 +131,14 @@ impl Allowance {
         }
         loop {
             match self.long_or_medium(None, bytes).await {
-                // One that is short waits as long as it takes.
+                // A short line waits for as long as necessary.
                 None if bytes <= SHORT => {}
                 held => return held.map(|held| Share { held, bytes }).ok_or(NoRoom),
             }
         }
     }
 
-    /// A share of so many bytes, if there is one right now. Of a long line nothing but its first share may be asked for.
+    /// Returns a share of `bytes` bytes if one is available immediately. A long line may only request its first share this way.
     #[must_use]
     pub fn take_now(&self, bytes: usize) -> Option<Share> {
         if bytes <= SHORT
@@ -152,10 +152,10 @@ impl Allowance {
         (bytes <= MEDIUM).then_some(Share { held: Held::Medium { own, _pool: pool }, bytes })
     }
 
-    /// Makes a share larger. What it had is gone where this fails.
+    /// Grows a share. On failure the old share is released as well.
     ///
     /// # Errors
-    /// [`NoRoom`].
+    /// Returns [`NoRoom`] if a long line gets no share in time.
     pub async fn grow(&self, share: Share, bytes: usize) -> Result<Share, NoRoom> {
         let held = self.long_or_medium(Some(share.held), bytes).await.ok_or(NoRoom)?;
         Ok(Share { held, bytes })
@@ -164,7 +164,7 @@ impl Allowance {
     async fn long_or_medium(&self, had: Option<Held>, bytes: usize) -> Option<Held> {
         let wanted = kib(bytes).min(self.memory.session_kib);
         let acquire = async {
-            // No semaphore is ever closed.
+            // The semaphores are never closed.
             let more = |had: usize| self.own.clone().acquire_many_owned(wanted.saturating_sub(had as u32));
             Some(match had {
                 Some(Held::Long { mut own, pool }) => {
@@ -192,13 +192,13 @@ impl Allowance {
         tokio::time::timeout(PATIENCE, acquire).await.ok()?
     }
 
-    /// A part of the pool for a line of so many bytes with its copies.
+    /// Acquires a permit for a line of this length and its copies from one part of the pool.
     async fn of(&self, pool: &Pool, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let wanted = kib(bytes).saturating_mul(self.copies).min(pool.kib);
         pool.free.clone().acquire_many_owned(wanted).await.ok()
     }
 
-    /// Gives back what a line of so many bytes, which is whole, does not need.
+    /// Shrinks the share of a complete line to what `bytes` bytes need.
     pub fn settle(&self, share: &mut Share, bytes: usize) {
         share.bytes = bytes;
         if let Held::Long { own, pool } = &mut share.held {
@@ -210,7 +210,7 @@ impl Allowance {
 }
 
 impl Share {
-    /// The number of bytes that it is for.
+    /// Returns the number of bytes that the share covers.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(memory.used(), (2 * 1024 * 1024 + 1024, 16 * 1024 * 1024));
         drop(held);
         assert_eq!(memory.used().0, 0);
-        // With all its copies it would need more than there is.
+        // With all its copies it would exceed the pool.
         drop(memory.allowance(6).take(4 * MIB - 1).await.unwrap());
     }
 }

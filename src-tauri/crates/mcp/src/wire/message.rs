@@ -1,4 +1,4 @@
-//! The envelope of a JSON-RPC message, with everything inside kept as the text it came as.
+//! The envelope of a JSON-RPC message; everything inside it is kept as raw text.
 
 use super::{Held, Outgoing};
 use serde::de::{self, Deserializer};
@@ -7,21 +7,21 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
-/// The longest id either side may give a request, as it is written: 1 KiB.
+/// Maximum length of a request id as JSON text: 1 KiB.
 const LONGEST_ID: usize = 1024;
 
-/// A request id as it was written: a number or a string, of at most 1 KiB. Equal text is an equal id.
+/// A request id as raw JSON text: a number or a string of at most 1 KiB. Ids are equal if their text is equal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Id(Arc<str>);
 
 impl Id {
-    /// The id of this text.
+    /// Creates a string id.
     #[must_use]
     pub fn text(text: &str) -> Self {
         Self(serde_json::Value::from(text).to_string().into())
     }
 
-    /// The JSON text.
+    /// Returns the id as JSON text.
     #[must_use]
     pub fn as_json(&self) -> &str {
         &self.0
@@ -47,28 +47,28 @@ impl From<u64> for Id {
     }
 }
 
-/// Why a line is no message.
+/// Why a line is not a valid message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// Not JSON at all (JSON-RPC 2.0: -32700).
+    /// Invalid JSON (JSON-RPC 2.0: -32700).
     #[error("the message is not JSON: {0}")]
     NotJson(String),
-    /// JSON, but an array, where there is no batch: only revision 2025-03-26 has them.
+    /// A batch in a protocol version without batches: only 2025-03-26 has them.
     #[error("batches are part of revision 2025-03-26 alone; send one message per line")]
     Batch,
-    /// JSON, but no JSON-RPC message (JSON-RPC 2.0: -32600).
+    /// Valid JSON, but not a JSON-RPC message (JSON-RPC 2.0: -32600).
     #[error("the message is not JSON-RPC 2.0: {0}")]
     NotRpc(String),
     /// The id is neither a number nor a string.
     #[error("the message's `id` is neither a number nor a string")]
     BadId,
-    /// The id is over the bound.
+    /// The id exceeds the maximum length.
     #[error("the message's `id` has {0} bytes; at most {LONGEST_ID} are taken")]
     LongId(usize),
 }
 
 impl MessageError {
-    /// JSON-RPC 2.0, section 5.1.
+    /// Returns the error code from JSON-RPC 2.0, section 5.1.
     #[must_use]
     pub fn code(&self) -> i32 {
         match self {
@@ -78,40 +78,40 @@ impl MessageError {
     }
 }
 
-/// One message.
+/// A parsed JSON-RPC message.
 #[derive(Debug)]
 pub enum Incoming {
-    /// Wants an answer.
+    /// A message that requires a response.
     Request {
-        /// To be repeated in the answer.
+        /// Id to repeat in the response.
         id: Id,
-        /// Its method.
+        /// Method name.
         method: String,
-        /// Its parameters.
+        /// Raw parameters.
         params: Option<Box<RawValue>>,
     },
-    /// Wants none.
+    /// A message without a response.
     Notification {
-        /// Its method.
+        /// Method name.
         method: String,
-        /// Its parameters.
+        /// Raw parameters.
         params: Option<Box<RawValue>>,
     },
-    /// Answers a request of ours.
+    /// The response to one of our requests.
     Response {
-        /// Our id.
+        /// Id of our request.
         id: Id,
-        /// The response itself.
+        /// Result or error.
         response: Response,
     },
 }
 
-/// The payload of a response, as it came.
+/// The unparsed payload of a response.
 #[derive(Debug, Clone)]
 pub enum Response {
-    /// It worked.
+    /// Success.
     Result(Box<RawValue>),
-    /// It did not.
+    /// Failure.
     Error(Box<RawValue>),
 }
 
@@ -126,16 +126,16 @@ struct Envelope<'a> {
     error: Option<Box<RawValue>>,
 }
 
-/// A field that is there, even if it is `null`: a message whose id is `null` is no notification.
+/// Deserializes a present field, even `null`: a message whose id is `null` is not a notification.
 fn as_written<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl Incoming {
-    /// Reads one line.
+    /// Parses one line.
     ///
     /// # Errors
-    /// `MessageError`, whose text is for whoever sent it.
+    /// Returns a [`MessageError`], whose text is meant for the sender.
     pub fn parse(line: &[u8]) -> Result<Self, MessageError> {
         let first = line.iter().find(|b| !b.is_ascii_whitespace());
         if first == Some(&b'[') {
@@ -168,10 +168,10 @@ impl Incoming {
 }
 
 impl Incoming {
-    /// The message of a line on its way, with what the line holds.
+    /// Parses an outgoing line, and returns what the line holds with it.
     ///
     /// # Errors
-    /// A line that is no message is returned as it is.
+    /// Returns the line unchanged if it is not a message.
     pub fn of_line(line: Outgoing) -> Result<(Self, Held), Outgoing> {
         let Ok(mut message) = Self::parse(&line.envelope()) else { return Err(line) };
         let (body, held) = line.into_body();
@@ -186,23 +186,23 @@ impl Incoming {
     }
 }
 
-/// The messages of a batch, as they were written; nothing when a line is no batch.
+/// Returns the raw messages of a batch, or `None` if the line is not a batch.
 #[must_use]
 pub fn members(line: &[u8]) -> Option<Vec<&RawValue>> {
     serde_json::from_slice(line).ok().filter(|members: &Vec<_>| !members.is_empty())
 }
 
-/// The part of a line that is no message from which its sender, or whoever waits for it, can be told so.
+/// What can be recovered from an invalid message, to report the error to its sender or to the requester.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Salvage {
-    /// The id as it was written, if there is one.
+    /// Raw id, if there is one.
     pub id: Option<String>,
-    /// It is meant to be an answer.
+    /// Whether the message looks like a response.
     pub is_answer: bool,
 }
 
 impl Salvage {
-    /// Reads what can be read, with a mark in place of what is not UTF-8.
+    /// Recovers what is readable, with U+FFFD in place of invalid UTF-8.
     #[must_use]
     pub fn of(line: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
@@ -220,20 +220,20 @@ impl Salvage {
         Some(Self { id, is_answer: is_some && rest.method.is_none() })
     }
 
-    /// The id, if a message can have it.
+    /// Returns the id, if it is valid.
     #[must_use]
     pub fn id(&self) -> Option<Id> {
         Id::try_from(&*RawValue::from_string(self.id.clone()?).ok()?).ok()
     }
 }
 
-/// A request line.
+/// Returns a request line.
 #[must_use]
 pub fn request_line(id: &Id, method: &str, params: Option<&RawValue>) -> Vec<u8> {
     called(&format!("\"id\":{},", id.as_json()), method, params)
 }
 
-/// A request whose parameters are not copied.
+/// Returns a request line without copying the parameters.
 #[must_use]
 pub fn request_parts(id: &Id, method: &str, params: Option<Box<RawValue>>) -> Outgoing {
     match params {
@@ -247,13 +247,13 @@ pub fn request_parts(id: &Id, method: &str, params: Option<Box<RawValue>>) -> Ou
     }
 }
 
-/// A notification line.
+/// Returns a notification line.
 #[must_use]
 pub fn notification_line(method: &str, params: Option<&RawValue>) -> Vec<u8> {
     called("", method, params)
 }
 
-/// A response line with the answer as it came.
+/// Returns a response line with an unchanged payload.
 #[must_use]
 pub fn response_line(id: &Id, response: &Response) -> Vec<u8> {
     let (name, value) = match response {
@@ -265,7 +265,7 @@ pub fn response_line(id: &Id, response: &Response) -> Vec<u8> {
     )
 }
 
-/// A response whose answer is not copied.
+/// Returns a response line without copying the payload.
 #[must_use]
 pub fn response_parts(id: &Id, response: Response) -> Outgoing {
     let (name, value) = match response {
@@ -276,7 +276,7 @@ pub fn response_parts(id: &Id, response: Response) -> Outgoing {
     Outgoing::around(head.into_bytes(), value, b"}\n")
 }
 
-/// A response line with a result of ours.
+/// Returns a response line with our own result.
 #[must_use]
 pub fn result_line(id: &Id, result: &impl Serialize) -> Vec<u8> {
     match serde_json::value::to_raw_value(result) {
@@ -285,7 +285,7 @@ pub fn result_line(id: &Id, result: &impl Serialize) -> Vec<u8> {
     }
 }
 
-/// An error response line; without an id when the request's was unreadable.
+/// Returns an error response line, without an id if the request's id was unreadable.
 #[must_use]
 pub fn error_line(id: Option<&Id>, code: i32, message: &str) -> Vec<u8> {
     let id = id.map_or("null", Id::as_json);
@@ -300,7 +300,7 @@ fn called(id: &str, method: &str, params: Option<&RawValue>) -> Vec<u8> {
     one_line(format!("{{\"jsonrpc\":\"2.0\",{id}\"method\":{method}{params}}}").into_bytes())
 }
 
-/// A raw value may hold line ends between its tokens, and a line end ends the message for some readers.
+/// Replaces line ends with spaces: a raw value may have them between tokens, and some readers end the message there.
 fn one_line(mut line: Vec<u8>) -> Vec<u8> {
     for byte in &mut line {
         if matches!(byte, b'\n' | b'\r') {

@@ -1,7 +1,7 @@
-//! Notifications that pass. Whatever else has no id is dropped: it would be acted on unjudged and unrecorded by whoever
-//! looks at the method alone.
+//! The notifications that are forwarded. All others are dropped: a receiver that dispatches on the method alone would act on them
+//! without a policy check or a record.
 
-/// The notifications that a client may send.
+/// Notifications that a client may send.
 const OF_CLIENTS: [&str; 5] = [
     "notifications/initialized",
     "notifications/cancelled",
@@ -10,7 +10,7 @@ const OF_CLIENTS: [&str; 5] = [
     "notifications/tasks/status",
 ];
 
-/// The notifications that a server may send.
+/// Notifications that a server may send.
 const OF_SERVERS: [&str; 9] = [
     "notifications/cancelled",
     "notifications/progress",
@@ -23,13 +23,13 @@ const OF_SERVERS: [&str; 9] = [
     "notifications/tasks/status",
 ];
 
-/// Returns `true` if a client may send this notification.
+/// Returns whether a client may send this notification.
 #[must_use]
 pub fn client_may_tell(method: &str) -> bool {
     OF_CLIENTS.contains(&method)
 }
 
-/// Returns `true` if a server may send this notification.
+/// Returns whether a server may send this notification.
 #[must_use]
 pub fn server_may_tell(method: &str) -> bool {
     OF_SERVERS.contains(&method)

@@ -1,10 +1,10 @@
-//! The way out to one reader: lines that whoever has them writes at once, as far as the pipe takes them.
+//! The queue of lines to one reader. The sender writes them itself for as long as the pipe accepts them.
 //!
-//! - Lines arrive whole and in the order in which they were sent; a line is never mixed with another.
-//! - Sending never waits. What the pipe does not take stays in the queue until it does, and with it its share of the memory:
-//!   who sends takes care that there is room.
-//! - A task runs only while something waits, and ends with the reader.
-//! - A reader of another revision of the protocol has a translator, which every line goes through.
+//! - Lines arrive complete, in order and never interleaved.
+//! - Sending never blocks. What the pipe does not accept stays in the queue and keeps its share of the memory: the sender must make
+//!   sure that there is room.
+//! - A background task runs only while the pipe is full, and ends when the reader closes it.
+//! - A reader of another protocol version has a translator, which every line passes through.
 
 use super::{Outgoing, Output};
 use std::collections::VecDeque;
@@ -15,22 +15,22 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// The pause between two looks at whether all is written.
+/// Interval for checking whether everything is written.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
-/// The number of parts that are written at once.
+/// Maximum number of parts per write.
 const AT_ONCE: usize = 64;
 
-/// The end of a way out.
+/// Destination of an outbox.
 #[derive(Debug)]
 pub enum Outlet {
-    /// Lines are written.
+    /// A stream to write to.
     Stream(Output),
-    /// Lines are handed over.
+    /// A channel to send to.
     Memory(mpsc::UnboundedSender<Outgoing>),
 }
 
-/// A handle to the way out. With the last one what still waits is lost, and the pipe closed.
+/// A handle to the queue. Dropping the last one discards pending lines and closes the pipe.
 #[derive(Debug, Clone)]
 pub struct Outbox(Arc<Guard>);
 
@@ -49,7 +49,7 @@ impl Drop for Guard {
     }
 }
 
-/// Lines are gathered.
+/// Guard that delays writing until it is dropped.
 #[derive(Debug)]
 pub struct Gathered(Arc<Way>);
 
@@ -61,11 +61,11 @@ impl Drop for Gathered {
     }
 }
 
-/// Turns one line into those that its reader is sent, in order, and hands each to the second argument.
+/// Translates one line into the lines that the reader receives, and passes each in order to the second argument.
 pub type Translator = dyn Fn(Outgoing, &mut dyn FnMut(Outgoing)) + Send + Sync;
 
 struct Way {
-    /// Nothing is written before it is there.
+    /// Unset until the outbox is opened; nothing is written before.
     output: OnceLock<Outlet>,
     translator: OnceLock<Box<Translator>>,
     queue: Mutex<Queue>,
@@ -75,17 +75,17 @@ struct Way {
 #[derive(Debug, Default)]
 struct Queue {
     lines: VecDeque<Outgoing>,
-    /// The bytes of the first line that are written.
+    /// Number of bytes of the first line already written.
     written: usize,
     /// Set while a task waits for the pipe.
     is_flushed: bool,
-    /// The number of those who have more to send before anything is written.
+    /// Number of live [`Gathered`] guards.
     gathered: usize,
     is_closed: bool,
 }
 
 impl Outbox {
-    /// A way out through this pipe.
+    /// Creates an outbox that writes to this pipe.
     #[must_use]
     pub fn new(output: Output) -> Self {
         let way = Self::unopened();
@@ -93,7 +93,7 @@ impl Outbox {
         way
     }
 
-    /// A way out that leads nowhere yet.
+    /// Creates an outbox without a destination; lines are queued until it is opened.
     #[must_use]
     pub fn unopened() -> Self {
         let way = Way {
@@ -105,25 +105,25 @@ impl Outbox {
         Self(Arc::new(Guard(Arc::new(way))))
     }
 
-    /// Opens it, once; what waits is written.
+    /// Sets the destination, once, and writes the queued lines.
     pub fn open(&self, output: Output) {
         self.open_to(Outlet::Stream(output));
     }
 
-    /// As [`Outbox::open`], also for lines that are handed over.
+    /// Like [`Outbox::open`], but also accepts a channel.
     pub fn open_to(&self, outlet: Outlet) {
-        // A second one is dropped.
+        // A second destination is ignored.
         let _ = self.0.0.output.set(outlet);
         self.0.0.push(self.0.0.queue());
     }
 
-    /// From now on every line that is sent is translated; once.
+    /// Sets the translator for every line sent from now on, once.
     pub fn translate(&self, translator: Box<Translator>) {
-        // A second one is dropped.
+        // A second translator is ignored.
         let _ = self.0.0.translator.set(translator);
     }
 
-    /// Sends a line: all of it is written before this returns, if the pipe takes it.
+    /// Sends a line. It is written before this returns if the pipe accepts it.
     pub fn send(&self, line: Outgoing) {
         match self.0.0.translator.get() {
             None => self.0.0.append(line),
@@ -131,32 +131,31 @@ impl Outbox {
         }
     }
 
-    /// Until this is dropped, lines wait: then all of them are written at once. Nothing may be waited for meanwhile.
+    /// Delays writing until the guard is dropped, then writes all lines at once. Do not await while holding it.
     #[must_use]
     pub fn gather(&self) -> Gathered {
         self.0.0.queue().gathered += 1;
         Gathered(self.0.0.clone())
     }
 
-    /// Sends a line that is in the language of its reader.
+    /// Sends a line without translating it.
     pub fn send_translated(&self, line: Outgoing) {
         self.0.0.append(line);
     }
 
-    /// Writes no more, and forgets what waits.
+    /// Closes the outbox and discards pending lines.
     pub fn close(&self) {
         self.0.0.close();
     }
 
-    /// Completes when it is closed, because its reader is gone or by [`Outbox::close`]. A reader that is gone shows only when
-    /// something is written.
+    /// Completes when the outbox is closed: by [`Outbox::close`], or because the reader closed its end, which is only noticed on a write.
     pub async fn closed(&self) {
         self.0.0.closed.cancelled().await;
     }
 
-    /// Completes when nothing waits any more.
+    /// Completes when no line is pending.
     pub async fn is_written(&self) {
-        // Only for the end of a conversation, which nobody needs to be told of at once.
+        // Polling is enough: it only delays the end of a conversation.
         while !self.0.0.queue().lines.is_empty() {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
@@ -181,7 +180,7 @@ impl Way {
         self.push(queue);
     }
 
-    /// Writes what the pipe takes, and leaves the rest to a task.
+    /// Writes what the pipe accepts, and spawns a task for the rest.
     fn push(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) {
         let waits = queue.is_flushed || queue.gathered > 0;
         let Some(outlet) = self.output.get().filter(|_| !waits) else { return };
@@ -200,7 +199,7 @@ impl Way {
     }
 }
 
-/// Writes what the pipe takes; tells if that was all.
+/// Writes what the pipe accepts. Returns whether the queue is empty.
 fn write(output: &Output, queue: &mut Queue) -> io::Result<bool> {
     while let Some(first) = queue.lines.front() {
         let mut slices = [IoSlice::new(b""); AT_ONCE];
@@ -219,7 +218,7 @@ fn write(output: &Output, queue: &mut Queue) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Hands over everything; the lines hold what they hold until they are taken.
+/// Sends all lines to the channel. They keep their shares until they are received.
 fn hand_over(to: &mpsc::UnboundedSender<Outgoing>, queue: &mut Queue) -> io::Result<bool> {
     while let Some(line) = queue.lines.pop_front() {
         to.send(line).map_err(|_| io::ErrorKind::BrokenPipe)?;
@@ -228,7 +227,7 @@ fn hand_over(to: &mpsc::UnboundedSender<Outgoing>, queue: &mut Queue) -> io::Res
 }
 
 impl Queue {
-    /// Takes so many written bytes off.
+    /// Removes this many written bytes from the queue.
     fn forget(&mut self, written: usize) {
         self.written += written;
         while let Some(length) = self.lines.front().map(Outgoing::length).filter(|n| *n <= self.written) {
@@ -247,7 +246,7 @@ fn close(mut queue: MutexGuard<'_, Queue>, closed: &CancellationToken) {
     closed.cancel();
 }
 
-/// Writes what waits as the pipe takes it.
+/// Writes the queue as the pipe accepts it.
 async fn flush(way: Arc<Way>) {
     // Only a pipe can be full.
     let Some(Outlet::Stream(output)) = way.output.get() else { return };

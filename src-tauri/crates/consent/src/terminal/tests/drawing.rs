@@ -10,7 +10,7 @@ fn a_remote_server_is_called_that() {
     let mut asked = of_file("q", "/home/u/a.txt", "../a.txt");
     (asked.sandboxed, asked.remote) = (false, true);
     let lines = rows::question(&asked, &choices(&asked), 120, false).lines.join("\n");
-    assert!(lines.contains("The server is REMOTE, cannot be sandboxed: it sees what it is sent"), "{lines}");
+    assert!(lines.contains("This server is REMOTE and not sandboxed. It sees what is sent to it"), "{lines}");
     assert!(!lines.contains("NOT SANDBOXED"), "{lines}");
 }
 
@@ -41,26 +41,27 @@ fn a_question_has_all_that_is_needed_to_answer_it() {
         " tool       | read_file",
         " why        | because",
         " rule       | ask",
-        " The server is NOT SANDBOXED.",
+        " This server is NOT SANDBOXED: it can already do anything",
+        " you can.",
         " A program wants to PUSH:",
         " PUSH       | \"main\" to \"https://evil.example/\\\"x\"",
-        "   (this it may do without your word)",
+        "   (already allowed)",
         " READ       | /home/u/a.txt",
         " there      | 3 bytes",
         " asked as   | ../a.txt",
         " with       | branch = main",
-        " means also | its server can reach the other files in ~/docs",
-        " a yes:     | claude may read it",
+        " also       | its server can reach the other files in ~/docs",
+        " if allowed | claude may read it",
         " answer 1   | once, this file",
         " answer s   | denies read_file in /home/u until this session",
         " answer s   |  ends",
-        " Answer a denies this and all else that the agent has",
-        " waiting. Answer p denies, and pauses the agent. Answer n",
-        " with a text denies and tells it that.",
+        " a denies this and the agent's other pending questions. p",
+        " denies and pauses the agent. n with a text denies and sends",
+        " the agent your text.",
         " The worst of these 2 things: PUSH",
         " worst      | \"main\" to \"https://evil.example/\\\"x\"",
-        " Type the number of an answer, or d for all of it; anything",
-        " else denies.",
+        " Type an answer's number to allow, or d for all details.",
+        " Anything else denies.",
     ];
     assert_eq!(lines, expected);
 }
@@ -105,8 +106,8 @@ fn what_a_yes_means_is_never_cut() {
     asked.offers[0].sentence = format!("claude may write {folder}");
     let lines = rows::question(&asked, &choices(&asked), 60, false).lines;
     let told = |mark: &str| lines.iter().filter_map(|line| line.strip_prefix(mark)).collect::<String>();
-    assert_eq!(told(" means also | "), asked.also[0]);
-    assert_eq!(told(" a yes:     | "), asked.offers[0].sentence);
+    assert_eq!(told(" also       | "), asked.also[0]);
+    assert_eq!(told(" if allowed | "), asked.offers[0].sentence);
 }
 
 #[test]
@@ -128,7 +129,7 @@ fn a_long_preview_is_cut_and_says_how_much_is_left_out() {
 fn whatever_is_cut_of_what_is_sent_says_that_a_number_does_not_count_yet() {
     let last = |asked: &Question, was_read| {
         let screen = rows::question(asked, &choices(asked), 80, was_read);
-        let not_yet = screen.lines.iter().any(|line| line.contains("NOT ALL OF IT IS SHOWN"));
+        let not_yet = screen.lines.iter().any(|line| line.contains("NOT ALL IS SHOWN"));
         (screen.is_whole, not_yet)
     };
     let with = |value: String| Question { with: vec![("query".into(), value)], ..question("q") };

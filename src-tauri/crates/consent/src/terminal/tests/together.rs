@@ -45,12 +45,16 @@ fn calls_of_an_agent_are_allowed_together_after_every_row_was_shown() {
     person.types("d\n");
     person.sees(" Enter: back. ");
     person.types("\n");
-    assert!(person.sees(PROMPT).contains(" 3 more of this agent wait. Type b to see all 4 together."));
+    assert!(
+        person
+            .sees(PROMPT)
+            .contains(" 3 more questions of this agent are pending. Type b to see all 4 together.")
+    );
     let shown = sees_all(&person);
     for name in ["first", "second", "third", "over"] {
         assert!(shown.contains(&format!(" READ       | /home/u/{name}.txt")), "{name}: {shown}");
     }
-    assert_eq!(shown.matches(" a yes once | claude may read it").count(), 4, "{shown}");
+    assert_eq!(shown.matches(" if allowed | claude may read it").count(), 4, "{shown}");
     assert!(!shown.contains("other.txt") && !shown.contains("grave.txt"), "{shown}");
     person.sees(PROMPT);
     // One came, and one is over, after all were shown.

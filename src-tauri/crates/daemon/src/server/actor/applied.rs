@@ -1,4 +1,4 @@
-//! The grants and the policy as applied to one server so far.
+//! Grants and policy applied to one server so far.
 
 use crate::server::mounted::{self, Mounted};
 use ironcurtain_grants::mounts::Need;
@@ -7,12 +7,12 @@ use ironcurtain_policy::OpenFolder;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The grants and the policy that something follows from, by their versions.
+/// Versions of the grants and the policy that something was derived from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Versions {
-    /// The version of the table of grants.
+    /// Version of the grant table.
     pub grants: u64,
-    /// The version of the policy.
+    /// Version of the policy.
     pub policy: u64,
 }
 
@@ -24,33 +24,33 @@ impl Versions {
     }
 }
 
-/// The grants and the policy as applied to the server so far.
+/// Grants and policy applied to the server so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// The versions of grants and policy that it follows from.
+    /// Versions that this state reflects.
     pub versions: Versions,
-    /// The newest table of grants that it is within: what that table lacks is gone from the sandbox and from the network, with
-    /// proof. The server may not have understood yet.
+    /// Newest grant table whose revocations are proven to be complete in the sandbox and on the network. The server may not
+    /// have noticed yet.
     pub within: u64,
-    /// The number of times that the server was restarted because it still held something that was taken away.
+    /// Number of restarts because the server still held something that was revoked.
     pub restarts: u64,
     /// Paths that could not be mounted, and why.
     pub failed: BTreeMap<CanonicalPath, String>,
-    /// Folders that can only be read in this session, and why.
+    /// Folders that are read-only in this session, and why.
     pub(super) read_only: BTreeMap<CanonicalPath, String>,
-    /// Folders that the policy opens to the server for good.
+    /// Folders that the policy always opens to the server.
     pub(super) opened: Arc<[OpenFolder]>,
-    /// The mounts of its sandbox.
+    /// Current mounts of the sandbox.
     pub(super) mounted: Vec<Mounted>,
 }
 
 impl Applied {
-    /// Everything that is mounted in its sandbox, as it was needed.
+    /// Returns the needs of all mounts in the sandbox.
     pub(in crate::server) fn mounted(&self) -> impl Iterator<Item = &Need> {
         self.mounted.iter().map(|mounted| &mounted.need)
     }
 
-    /// Returns the first path that is to be written and can only be read in this session, with the reason.
+    /// Returns the first path to be written that is read-only in this session, with the reason.
     #[must_use]
     pub fn withheld<'a>(
         &'a self,
@@ -65,20 +65,20 @@ impl Applied {
         })
     }
 
-    /// Returns `true` if a path is shown as it is now, with the access needed.
+    /// Returns `true` if the path is mounted in its current version with the access needed.
     #[must_use]
     pub fn shows(&self, need: &Need) -> bool {
         mounted::shows(&self.mounted, need)
     }
 
-    /// Returns `true` if a path is shown as it is now because the policy opens it for good, with the access needed.
+    /// Returns `true` if the path is mounted in its current version with the access needed because the policy always opens it.
     #[must_use]
     pub fn opens(&self, need: &Need) -> bool {
         let opens = |o: &OpenFolder| o.path.contains(&need.path) && (o.writable || !need.writable);
         self.opened.iter().any(opens) && self.shows(need)
     }
 
-    /// Returns `true` if nothing is shown of a path, or what is shown is what stands there now.
+    /// Returns `true` if the path is not mounted, or mounted in its current version.
     #[must_use]
     pub fn is_current(&self, path: &CanonicalPath) -> bool {
         mounted::is_current(&self.mounted, path)

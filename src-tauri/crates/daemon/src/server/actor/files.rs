@@ -1,10 +1,10 @@
-//! The files that a sandbox of the other kind reads, which go with the server.
+//! Files that an `srt` sandbox reads, removed together with the server.
 
 use crate::server::process::Containment;
 use crate::server::start_error::ContainmentError;
 use std::path::PathBuf;
 
-/// A directory that is removed on drop.
+/// Directory that is removed on drop.
 pub(super) struct SessionFiles(PathBuf);
 
 impl SessionFiles {
@@ -18,7 +18,7 @@ impl SessionFiles {
 
 impl Drop for SessionFiles {
     fn drop(&mut self) {
-        // What is left is removed at the next start.
+        // Leftovers are removed at the next start.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,4 +1,4 @@
-//! The masks of a sandbox: what is hidden and closed stays so, whatever programs outside do.
+//! Keeps the masks of a sandbox in place when programs outside replace or move the masked files.
 
 use super::{Actor, Running};
 use crate::server::control::LostMask;
@@ -6,7 +6,7 @@ use ironcurtain_audit::{Entry, Event};
 use ironcurtain_sandbox::{ControlAnswer, ControlOp};
 
 impl Actor {
-    /// Has the supervisor look whether every mask is in place.
+    /// Asks the supervisor to check that every mask is in place.
     pub(super) async fn check(&mut self) {
         self.act_on_due().await;
         let Some(control) = self.running.as_mut().and_then(Running::control) else { return };
@@ -16,14 +16,16 @@ impl Actor {
                     look.covered();
                 }
                 let lost = control.uncovered();
-                self.tell_uncovered(lost).await;
+                self.report_lost_masks(lost).await;
             }
-            // Without its word the masks are not known to be in place.
-            Ok(_) | Err(_) => self.restart("its supervisor did not say that everything hidden is").await,
+            // Without an answer, the masks may be missing.
+            Ok(_) | Err(_) => {
+                self.restart("its supervisor did not confirm that all hidden paths are still hidden").await
+            }
         }
     }
 
-    pub(super) async fn tell_uncovered(&self, lost: Vec<LostMask>) {
+    pub(super) async fn report_lost_masks(&self, lost: Vec<LostMask>) {
         for LostMask { path, hidden } in lost {
             let (is, again) = if hidden { ("hidden from", "hidden") } else { ("closed to", "closed") };
             let server = &self.options.server.name;

@@ -1,4 +1,4 @@
-//! The parts of a server's actor.
+//! Parameters of a server's actor.
 
 use crate::autostart::Autostart;
 use crate::containment::{RefusesProgram, ServerPrograms, Surroundings};
@@ -21,51 +21,51 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// The parts that an actor is started with.
+/// Parameters to start an actor with.
 pub struct ActorOptions {
-    /// The server's configuration.
+    /// Configuration of the server.
     pub server: Server,
-    /// Our helper programs.
+    /// Paths of our helper programs.
     pub programs: ServerPrograms,
-    /// The containment it runs in; or why it does not run.
+    /// Containment of the server, or why it cannot run.
     pub containment: Result<Containment, ContainmentError>,
-    /// The network that it reaches; nothing when it reaches none.
+    /// Network of the server, if it has one.
     pub network: Option<Arc<ServerNetwork>>,
-    /// The folders and protected paths around its sandbox.
+    /// Folders and protected paths around the sandbox.
     pub around: Surroundings,
-    /// For looking at granted paths.
+    /// Resolves granted paths.
     pub resolver: Resolver,
-    /// The grants this server may use, out of all.
+    /// Selects the grants that this server may use.
     pub may_use: Box<dyn Fn(&StandingGrant) -> bool + Send + Sync>,
-    /// Checks that what is under the server's name is its own.
+    /// Checks that data under the server's name belongs to this server.
     pub(crate) gate: IdentityGate,
-    /// Refuses to start a program that another server may change.
+    /// Rejects programs that another server can modify.
     pub refuses_program: Box<RefusesProgram>,
-    /// The live grants.
+    /// Live grants.
     pub grants: watch::Receiver<Arc<GrantTable>>,
-    /// The policy, followed as it changes.
+    /// Policy, updated as it changes.
     pub snapshots: watch::Receiver<Arc<PolicySnapshot>>,
-    /// The way to the client.
+    /// Outgoing messages to the client.
     pub client: Outbox,
-    /// The memory for what the client has not read yet.
+    /// Memory budget for messages that the client has not read.
     pub memory: Allowance,
-    /// Methods the client takes from a server.
+    /// Server methods that the client accepts.
     pub client_takes: watch::Receiver<HashSet<String>>,
-    /// The eras of server programs.
+    /// Known protocol versions of server programs.
     pub versions: KnownVersions,
-    /// Takes what the server wants the client's model to answer.
+    /// Receives the server's sampling requests.
     pub sampling: mpsc::UnboundedSender<SamplingRequest>,
-    /// The session's log.
+    /// Log of the session.
     pub log: SessionLog,
-    /// The audit log.
+    /// Audit log.
     pub audit: Audit,
-    /// Figures of what happens.
+    /// Metrics.
     pub(crate) metrics: Metrics,
-    /// Who watches for files that run later.
+    /// Watches for autostart files.
     pub(crate) autostart: Autostart,
-    /// The session's id, for the audit log.
+    /// Session id, for the audit log.
     pub session: String,
-    /// Until the actor is gone, the trusted process does not end.
+    /// Keeps the trusted process from exiting before the actor has.
     pub(crate) waited_for: TaskTrackerToken,
     /// Cancelled once the server may start.
     pub may_start: CancellationToken,

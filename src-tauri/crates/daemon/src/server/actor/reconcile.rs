@@ -1,12 +1,12 @@
-//! Making what is mounted and told what grants and leases say.
+//! Brings the mounts and roots of a server in line with grants and leases.
 //!
-//! - Adding: mount, then tell, then wait until the server has understood. Removing: tell, then unmount with proof;
-//!   a server that still holds a file is killed and started again.
-//! - What stays granted is shown all the time, since calls that need no more than that are not held up by a change.
-//! - Every wait has a bound, after which the kernel and the server have the last word. A change of the grants or of the policy
-//!   is mounted and unmounted during the wait, so that a slow server cannot delay a revocation.
-//! - INVARIANT: each version of the roots is waited for once. A change that leaves this server's roots as they are does not
-//!   begin the wait again.
+//! - To add access: mount, notify the server, then wait until it has understood. To remove: notify, then unmount with proof. A
+//!   server that still holds a file is killed and restarted.
+//! - Access that remains granted stays mounted throughout, so calls that need nothing else are not delayed.
+//! - Every wait has a bound. Changes of grants or policy are mounted and unmounted during the wait, so a slow server cannot
+//!   delay a revocation.
+//! - INVARIANT: each version of the roots is waited for once. A change that does not affect this server's roots does not
+//!   restart the wait.
 
 mod mount_steps;
 mod understanding;
@@ -28,18 +28,18 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 use understanding::{ROOTS_CHANGED, Understood, Wait};
 
-/// The tool by which file servers tell what they accept.
+/// Tool with which file servers report their allowed directories.
 const LIST_ALLOWED: &str = "list_allowed_directories";
 
-/// The number of times in a row that the server is started anew because something could not be taken from it.
+/// Maximum number of consecutive restarts because access could not be removed.
 const MOST_RESTARTS: usize = 3;
 
-/// The part of the policy that is about this server.
+/// Parts of the policy that concern this server.
 pub(super) struct ServerRules {
     version: u64,
-    /// Folders it opens for good.
+    /// Folders that the policy always opens.
     opened: Arc<[OpenFolder]>,
-    /// The server has `list_allowed_directories`.
+    /// Set if the server has the tool `list_allowed_directories`.
     lists_allowed: bool,
 }
 
@@ -54,7 +54,7 @@ impl ServerRules {
 }
 
 impl Actor {
-    /// Goes on until the server sees, and has understood, what follows from the newest grants and the newest policy.
+    /// Runs until the server has the mounts and roots of the newest grants and policy, and has understood them.
     pub(super) async fn reconcile(&mut self) {
         let (mut grants, mut snapshots) = (self.options.grants.clone(), self.options.snapshots.clone());
         let mut restarts = 0;
@@ -67,13 +67,13 @@ impl Actor {
                 restarts += 1;
                 self.restarts += 1;
                 wait = None;
-                self.restart("it still held something that was taken back").await;
+                self.restart("it still held something that was revoked").await;
                 continue;
             }
             if round.outdated && restarts < MOST_RESTARTS {
                 restarts += 1;
                 wait = None;
-                self.restart("what it may see has changed").await;
+                self.restart("the files it may see have changed").await;
                 continue;
             }
             self.applied.send_modify(|applied| {
@@ -81,7 +81,7 @@ impl Actor {
                 (applied.mounted, applied.failed) = (self.mounted.clone(), round.failed.clone());
             });
             for reply in refreshed.drain(..) {
-                // Who no longer waits was cancelled.
+                // Fails if the caller was cancelled.
                 let _ = reply.send(());
             }
             wait = self.wait_for(round.told, wait);
@@ -94,7 +94,7 @@ impl Actor {
                             refreshed.push(reply);
                             continue;
                         }
-                        // The session is over.
+                        // The session is closing.
                         None => return,
                     },
                 }
@@ -115,7 +115,7 @@ impl Actor {
         }
     }
 
-    /// Works out what is to be seen; gives what it follows from.
+    /// Computes what the server may see, and returns the versions it was derived from.
     pub(super) fn project(&mut self) -> Versions {
         self.follow_policy();
         let table = self.options.grants.borrow().clone();
@@ -124,7 +124,7 @@ impl Actor {
         let leases: Vec<Need> = self.leases.values().flat_map(|leased| &leased.needs).cloned().collect();
         let versions = Versions { grants: table.version, policy: self.server_rules.version };
         if self.options.server.remote.is_some() {
-            // It sees no file, and is told of none.
+            // A remote server sees no local files and has no roots.
             return versions;
         }
         self.update_named(&grants);
@@ -151,7 +151,7 @@ impl Actor {
         versions
     }
 
-    /// Works out the files that run later and that answers of the person named, and tells the watcher of those that are new.
+    /// Updates the autostart files that the user approved, and passes new ones to the watcher.
     fn update_named(&mut self, grants: &[StandingGrant]) {
         let granted = grants.iter().filter_map(StandingGrant::files);
         let granted = granted.filter(|files| files.kind == GrantKind::File && files.access.write);
@@ -175,7 +175,7 @@ impl Actor {
         self.server_rules = ServerRules::of(&snapshot, &self.options.server.name);
         if self.options.around.protected != snapshot.protected {
             self.options.around.protected = snapshot.protected.clone();
-            // What hides them is made with the process.
+            // Hidden paths are fixed when the process starts.
             self.hides_too_little = self.options.containment.as_ref().is_ok_and(Containment::hides_paths);
         }
     }
@@ -191,18 +191,18 @@ impl Actor {
         let now: Vec<Need> = self.mounted.iter().map(|m| m.need.clone()).collect();
         let wanted = needed_mounts(&now, &needs);
         self.apply(additions(&now, &wanted), &mut round).await;
-        // The client greets at any moment: a server that was not told of its roots in this round takes no calls after it.
+        // The client may initialize at any moment. A server that was not notified of its roots in this round takes no calls after it.
         round.takes_calls = self.is_initialized();
         round.told = self.announce_roots();
         let now: Vec<Need> = self.mounted.iter().map(|m| m.need.clone()).collect();
         self.apply(removals(&now, &wanted), &mut round).await;
         round.held |= !self.network_is_cut_off().await;
         let lost = self.running.as_mut().and_then(Running::control).map(SupervisorControl::uncovered);
-        self.tell_uncovered(lost.unwrap_or_default()).await;
+        self.report_lost_masks(lost.unwrap_or_default()).await;
         round
     }
 
-    /// Returns `true` if no connection of the server rests on what was taken back.
+    /// Returns `true` if no connection of the server depends on a revoked grant.
     async fn network_is_cut_off(&self) -> bool {
         match &self.options.network {
             Some(network) => network.is_within_grants().await,
@@ -226,17 +226,17 @@ impl Actor {
         }
     }
 
-    /// Tells the server that its roots changed, if it has not heard; gives their version until it has understood.
+    /// Notifies the server of changed roots if needed. Returns their version while the server has not understood it.
     fn announce_roots(&mut self) -> Option<u64> {
         let version = self.roots.borrow().version;
         let connection = &self.running.as_ref()?.connection;
         let heard = *connection.told.borrow();
-        // One that asked late, after it was given up on, is told all the same. One without a handshake asks when it needs them.
+        // A server that gave up asking before is notified anyway. A stateless server asks when it needs roots.
         let never_asks = connection.is_stateless() || (self.asks_for_roots == Some(false) && heard == 0);
         if !self.is_initialized() || self.understands == version || never_asks {
             return None;
         }
-        // One that has not asked yet is told the newest when it does.
+        // A server that has not asked yet gets the newest roots when it does.
         let may_know = self.asks_for_roots.is_some() || heard > 0;
         if heard != version && self.announced != version && may_know {
             connection.send(notification_line(ROOTS_CHANGED, None), None);
@@ -246,7 +246,7 @@ impl Actor {
         Some(version)
     }
 
-    /// Returns the wait for a version of the roots: the one that is under way, if it is for that version.
+    /// Returns the wait for a version of the roots, continuing the current wait if it is for that version.
     fn wait_for(&self, told: Option<u64>, wait: Option<Wait>) -> Option<Wait> {
         let version = told?;
         if let Some(wait) = wait.filter(|wait| wait.version == version) {
@@ -258,10 +258,10 @@ impl Actor {
         Some(Wait::begin(connection, shown, (self.asks_for_roots, lists_allowed), self.options.log.clone()))
     }
 
-    /// Takes in how the wait for a version of the roots ended.
+    /// Applies the outcome of a wait for a version of the roots.
     fn understood(&mut self, version: u64, understood: Understood) {
         match understood {
-            // It says nothing about what the server would have asked.
+            // This does not reveal whether the server would have asked.
             Understood::Ended => {}
             Understood::Waited { asks_for_roots } => {
                 self.asks_for_roots = asks_for_roots;
@@ -270,13 +270,13 @@ impl Actor {
         }
     }
 
-    /// Returns `true` if the process that runs has been told that the client is initialized.
+    /// Returns `true` if the running process was notified that the client is initialized.
     fn is_initialized(&self) -> bool {
-        self.running.as_ref().is_some_and(|running| running.greeting.is_welcome())
-            && self.told.is_initialized()
+        self.running.as_ref().is_some_and(|running| running.handshake.is_complete())
+            && self.replay.is_initialized()
     }
 
-    /// From now on it takes calls.
+    /// Marks the server as ready to take calls.
     fn mark_ready(&self) {
         if !self.is_initialized() {
             return;
@@ -291,7 +291,7 @@ impl Actor {
     }
 }
 
-/// Completes when grants or policy are not those any more.
+/// Completes when the grants or the policy change.
 async fn versions_moved(
     grants: &mut watch::Receiver<Arc<GrantTable>>,
     snapshots: &mut watch::Receiver<Arc<PolicySnapshot>>,
@@ -302,13 +302,13 @@ async fn versions_moved(
         snapshot = snapshots.wait_for(|snapshot| snapshot.version != versions.policy) => snapshot.is_ok(),
     };
     if !versions_moved {
-        // Without an owner they never change again.
+        // Without a sender they never change again.
         std::future::pending().await
     }
 }
 
-/// Returns the next call that only needs what is mounted to be up to date, and postpones all other commands. Returns nothing
-/// when nobody can send a command any more.
+/// Returns the next call that only needs current mounts, and postpones all other commands. Returns `None` when all senders are
+/// dropped.
 async fn next_refresh(
     inbox: &mut mpsc::UnboundedReceiver<Command>,
     postponed: &mut VecDeque<Command>,

@@ -1,4 +1,4 @@
-//! A server that makes a file again and again that was moved away: its folder becomes read-only, then the server is stopped.
+//! Limits a server that recreates a quarantined file: first its folder becomes read-only, then the server is stopped.
 
 use super::{Actor, DownReason, Running};
 pub use crate::server::down::ServerExit;
@@ -8,26 +8,26 @@ use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::autostart::Countermeasure;
 use std::collections::BTreeMap;
 
-/// The limits of a server that recreated files.
+/// Limits on a server that recreated files.
 #[derive(Debug, Default)]
 pub(super) struct RecreatedFiles {
-    /// Folders that it can only read, each with the file that it made again.
+    /// Read-only folders, each with the recreated file.
     read_only: BTreeMap<CanonicalPath, String>,
-    /// Why it is not started any more.
+    /// Reason why the server is no longer started.
     reason: Option<String>,
 }
 
 impl RecreatedFiles {
-    /// Why the server is not to be started, if it is not.
+    /// Returns why the server must not be started, if so.
     pub(super) fn ended(&self) -> Option<DownReason> {
         self.reason.clone().map(DownReason::Recreates)
     }
 
-    /// Returns the folders that can only be read, each with the reason.
+    /// Returns the read-only folders with the reasons.
     pub(super) fn read_only(&self) -> BTreeMap<CanonicalPath, String> {
         let reason = |file: &String| {
             format!(
-                "it can only be read in this session, because `{file}` was made again each time it was moved away"
+                "it is read-only in this session, because `{file}` was recreated each time it was quarantined"
             )
         };
         self.read_only.iter().map(|(root, file)| (root.clone(), reason(file))).collect()
@@ -39,7 +39,7 @@ impl RecreatedFiles {
 }
 
 impl Actor {
-    /// Does what the watcher of its sandbox asks for.
+    /// Applies the limits that the sandbox's watcher demands.
     pub(super) async fn act_on_due(&mut self) {
         let look = self.running.as_mut().and_then(Running::control).and_then(|control| control.look());
         for due in look.map(|look| look.due()).unwrap_or_default() {
@@ -53,11 +53,11 @@ impl Actor {
     async fn close_root(&mut self, root: &str, path: String) {
         let mounted = self.mounted.iter().map(|mounted| &mounted.need);
         let granted = mounted.filter(|need| need.writable).find(|need| need.path.as_str() == root);
-        // A folder that it has without a grant stays; the next time it is stopped.
+        // A folder that was not granted stays writable; the server is stopped the next time.
         let Some(root) = granted.map(|need| need.path.clone()) else { return };
         let server = &self.options.server.name;
         let summary = format!(
-            "the server {server} made `{path}` again and again, so it can only read `{root}` from now on",
+            "the server {server} kept recreating `{path}`, so `{root}` is read-only for it from now on",
             root = root.as_str()
         );
         let mut entry = Entry::new(Event::BoundaryViolation, summary);
@@ -66,7 +66,7 @@ impl Actor {
         self.options.metrics.violation();
         self.record_entry(entry).await;
         self.recreating.read_only.insert(root, path);
-        // Calls are told why at once, and not once the server has understood its new roots.
+        // Calls get the reason at once, without waiting for the server to understand its new roots.
         let read_only = self.recreating.read_only();
         self.applied.send_modify(|applied| applied.read_only = read_only);
         self.reconcile().await;
@@ -82,7 +82,7 @@ impl Actor {
         self.down(why).await;
     }
 
-    /// Shows for reading what the server may not write any more.
+    /// Makes the restricted paths read-only.
     pub(super) fn withhold_writing(&self, needs: &mut [Need]) {
         for need in needs.iter_mut().filter(|need| self.recreating.withholds(&need.path)) {
             need.writable = false;

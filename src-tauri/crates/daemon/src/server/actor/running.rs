@@ -1,9 +1,9 @@
-//! The process that runs, and how it ends.
+//! Running server process, and how it exits.
 
 use super::stderr_tail::StderrTail;
 use crate::server::control::SupervisorControl;
 use crate::server::process::ProcessHold;
-use crate::server::told::Greeted;
+use crate::server::replay::HandshakeOutcome;
 use ironcurtain_mcp::server::{Reading, ServerConnection};
 use ironcurtain_sandbox::ControlOp;
 use std::sync::Arc;
@@ -12,39 +12,39 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-/// The time that a server that is to be started anew may take to be gone, with all that its sandbox had made.
+/// Time limit for a server to exit together with everything in its sandbox before it is restarted.
 const STOP_BOUND: Duration = Duration::from_secs(5);
 
-/// A process and what holds it.
+/// Process with the handles that keep it alive.
 pub(super) struct Running {
     pub(super) connection: ServerConnection,
     pub(super) hold: ProcessHold,
     pub(super) reading: Reading,
     pub(super) stderr_tail: StderrTail,
     pub(super) pid: Option<u32>,
-    pub(super) greeting: Greeting,
-    /// The number of the greeting that it was given.
-    pub(super) greeted: Option<u64>,
+    pub(super) handshake: Handshake,
+    /// Number of the `initialize` request that it received.
+    pub(super) initialize_number: Option<u64>,
 }
 
-/// The state of a process's greeting.
+/// State of the handshake with a process.
 #[derive(Debug)]
-pub(super) enum Greeting {
-    /// The client has not greeted, or greets again.
+pub(super) enum Handshake {
+    /// The client has not sent `initialize`, or sends it again.
     None,
-    /// It has not answered.
+    /// The process has not answered.
     Open {
-        outcome: oneshot::Receiver<Greeted>,
-        /// Without one, the client waits as long as it likes.
+        outcome: oneshot::Receiver<HandshakeOutcome>,
+        /// `None` if the client can wait indefinitely.
         deadline: Option<Instant>,
-        /// Set while it was only asked which era it is of.
+        /// Set while the process was only probed for its protocol version.
         is_probed: Arc<AtomicBool>,
     },
-    /// It has answered.
-    Welcome,
+    /// The process has answered.
+    Complete,
 }
 
-impl Greeting {
+impl Handshake {
     pub(super) fn is_open(&self) -> bool {
         matches!(self, Self::Open { .. })
     }
@@ -53,8 +53,8 @@ impl Greeting {
         matches!(self, Self::Open { is_probed, .. } if is_probed.load(Ordering::Relaxed))
     }
 
-    pub(super) fn is_welcome(&self) -> bool {
-        matches!(self, Self::Welcome)
+    pub(super) fn is_complete(&self) -> bool {
+        matches!(self, Self::Complete)
     }
 }
 
@@ -66,31 +66,31 @@ impl Running {
         }
     }
 
-    /// Ends it, and waits until nothing of it is left, so that the next one finds its folder as it is to be.
+    /// Stops the process and waits until nothing of it is left, so that the next one starts with a clean folder.
     pub(super) async fn stop(mut self) {
         let Some(control) = self.control() else { return };
         let end = async {
-            // The supervisor kills first and answers then; one that cannot be asked ends with the conversation.
+            // The supervisor kills before it answers. If it cannot be asked, it exits when the connection closes.
             if control.ask(ControlOp::Shutdown).await.is_ok() {
                 control.exit().await;
             }
         };
-        // One that takes longer is killed.
+        // After the timeout it is killed.
         let _ = tokio::time::timeout(STOP_BOUND, end).await;
     }
 
-    /// Tells when masks of its sandbox may be lost.
+    /// Returns a signal that masks of the sandbox may be lost.
     pub(super) fn check(&mut self) -> Option<Arc<Notify>> {
         Some(self.control()?.look()?.check())
     }
 
-    /// Returns `true` if what it sees can only be changed by starting it anew.
+    /// Returns `true` if the mounts can only be changed by a restart.
     pub(super) fn is_fixed(&self) -> bool {
         matches!(self.hold, ProcessHold::Fixed { .. })
     }
 }
 
-/// Waits until masks may be lost; for ever where none can be.
+/// Waits until masks may be lost; pends forever if there are none.
 pub(super) async fn uncovered(check: Option<Arc<Notify>>) {
     match check {
         Some(check) => check.notified().await,
@@ -98,28 +98,28 @@ pub(super) async fn uncovered(check: Option<Arc<Notify>>) {
     }
 }
 
-/// News of a process that runs.
+/// Event of a running process.
 #[derive(Debug)]
 pub(super) enum News {
-    /// It has answered the greeting, or never will.
-    Greeted(Greeted),
-    /// Its output has ended.
+    /// The handshake succeeded or failed.
+    Handshake(HandshakeOutcome),
+    /// The output was closed.
     Ended,
 }
 
-/// Waits for news of it; for ever where none runs.
+/// Waits for the next event; pends forever if no process runs.
 pub(super) async fn news(running: Option<&mut Running>) -> News {
-    let Some(Running { reading, greeting, .. }) = running else { return std::future::pending().await };
+    let Some(Running { reading, handshake, .. }) = running else { return std::future::pending().await };
     tokio::select! {
-        outcome = greeted(greeting) => News::Greeted(outcome),
-        // Either way the conversation is over.
+        outcome = handshake_outcome(handshake) => News::Handshake(outcome),
+        // The connection is over, whether reading failed or ended.
         _ = &mut reading.ended => News::Ended,
     }
 }
 
-/// Waits until a process that was greeted has answered or never will; for ever where none was.
-async fn greeted(greeting: &mut Greeting) -> Greeted {
-    let Greeting::Open { outcome, deadline, .. } = greeting else { return std::future::pending().await };
+/// Waits for the outcome of the handshake; pends forever if none is pending.
+async fn handshake_outcome(handshake: &mut Handshake) -> HandshakeOutcome {
+    let Handshake::Open { outcome, deadline, .. } = handshake else { return std::future::pending().await };
     let late = async {
         match *deadline {
             Some(deadline) => tokio::time::sleep_until(deadline).await,
@@ -127,7 +127,7 @@ async fn greeted(greeting: &mut Greeting) -> Greeted {
         }
     };
     tokio::select! {
-        outcome = outcome => outcome.unwrap_or(Greeted::Failed),
-        () = late => Greeted::Unanswered,
+        outcome = outcome => outcome.unwrap_or(HandshakeOutcome::Failed),
+        () = late => HandshakeOutcome::Unanswered,
     }
 }

@@ -1,12 +1,12 @@
-//! Starting the process of a server, with what it is to see.
+//! Starts a server process with its mounts.
 
-use super::running::{Greeting, Running};
+use super::running::{Handshake, Running};
 use super::stderr_tail::StderrTail;
 use super::{Actor, DownReason, STEADY, ServerState};
 use crate::autostart::WatchedServer;
 use crate::network::ServesNetwork;
 use crate::server::mounted::Mounted;
-use crate::server::process::{self, Process, ProcessHold, RemoteWay, Start, Watch};
+use crate::server::process::{self, Process, ProcessHold, RemoteTransport, Start, Watch};
 use crate::server::roots::ViewedRoots;
 use crate::server::start_error::ServerStartError;
 use ironcurtain_grants::mounts::{Need, united};
@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 
 impl Actor {
-    /// Starts the process with everything mounted that is to be seen, and greets it if the client has.
+    /// Starts the process with all mounts, and sends `initialize` if the client has.
     pub(super) async fn start_server(&mut self) {
         if let Some(reason) = self.recreating.ended() {
             return self.not_running(reason);
@@ -25,7 +25,7 @@ impl Actor {
         if self.quick_ends >= 3 && self.started.elapsed() < STEADY * self.quick_ends.min(15) {
             return self.not_running(DownReason::EndsTooSoon(self.quick_ends));
         }
-        // Counted once, however many tries it takes: whoever answers the handshake is known by this number.
+        // Counted once for all attempts, because the process that answers the handshake is identified by this number.
         let before = self.starts.fetch_add(1, Ordering::Relaxed);
         if before > 0 {
             self.options.metrics.restarted();
@@ -38,7 +38,7 @@ impl Actor {
         let mounted = needs.iter().cloned().map(Mounted::about_to_be).collect();
         match self.start_process(&needs).await {
             Ok(process) => self.process_started(process, mounted).await,
-            // One grant that cannot be shown must not keep the server down: it is added, and refused, by itself.
+            // A single grant that cannot be mounted must not keep the server down, so mount them one by one and report failures.
             Err(_) if !needs.is_empty() => match self.start_process(&[]).await {
                 Ok(process) => self.process_started(process, Vec::new()).await,
                 Err(problem) => self.down(problem.into()).await,
@@ -63,7 +63,7 @@ impl Actor {
             network,
             needs,
             watch,
-            way: o.network.as_deref().map(|network| RemoteWay {
+            transport: o.network.as_deref().map(|network| RemoteTransport {
                 dialer: network.dialer(),
                 memory: o.memory.clone(),
                 waited_for: Some(o.waited_for.clone()),
@@ -99,11 +99,18 @@ impl Actor {
             }
             ProcessHold::Plain { .. } | ProcessHold::Remote(_) => Vec::new(),
         };
-        let mut running =
-            Running { connection, hold, reading, stderr_tail, pid, greeting: Greeting::None, greeted: None };
+        let mut running = Running {
+            connection,
+            hold,
+            reading,
+            stderr_tail,
+            pid,
+            handshake: Handshake::None,
+            initialize_number: None,
+        };
         self.record(format!("the server {} started", self.options.server.name)).await;
-        self.greet(&mut running);
-        if let Greeting::None = running.greeting {
+        self.initialize(&mut running);
+        if let Handshake::None = running.handshake {
             let connection = running.connection.clone();
             self.state.send_replace(ServerState::Up { connection, pid, ready: false });
         }

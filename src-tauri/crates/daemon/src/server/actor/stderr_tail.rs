@@ -1,4 +1,4 @@
-//! The standard error of a server: to the session's log, in pieces, and the end of it kept.
+//! Copies a server's stderr to the session log and keeps the tail.
 
 use crate::server::process::ServerStderr;
 use crate::session_log::SessionLog;
@@ -10,13 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// The number of bytes that are kept of the end.
+/// Number of bytes kept.
 const KEPT: usize = 1000;
 
-/// The time for which the end of it is waited for when the server has ended. Others may hold it open.
+/// Time limit for reading the rest after the server has exited, because other processes may hold stderr open.
 const END_BOUND: Duration = Duration::from_millis(200);
 
-/// The task that reads, and the end of what it read.
+/// Task that reads stderr, and the tail of the output.
 #[derive(Debug)]
 pub(super) struct StderrTail {
     last: Arc<Mutex<VecDeque<u8>>>,
@@ -36,16 +36,16 @@ impl StderrTail {
         Self { last, task }
     }
 
-    /// The end of what it said, on one line, without secrets, as people and agents may be shown it.
+    /// Returns the tail as one line, without secrets, for display to users and agents.
     pub(super) async fn text(&mut self) -> String {
-        // One whose end does not come has said what is there.
+        // After the timeout, use what was read so far.
         let _ = tokio::time::timeout(END_BOUND, &mut self.task).await;
         let last: Vec<u8> = {
             let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
             last.iter().copied().collect()
         };
         let text = String::from_utf8_lossy(&last);
-        // The first line may have lost its beginning, which could be that of a secret.
+        // The first line may be cut inside a secret that could not be recognized.
         let whole =
             if last.len() < KEPT { &*text } else { text.split_once('\n').map_or("", |(_, rest)| rest) };
         let lines: Vec<&str> = whole.lines().map(str::trim).filter(|line| !line.is_empty()).collect();

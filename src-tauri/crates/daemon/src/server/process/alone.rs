@@ -1,9 +1,9 @@
-//! A server that belongs to no session: started to be looked at, with what its entry opens and nothing granted.
+//! Starts a server outside any session to inspect it, with what its entry opens and no grants.
 //!
-//! - A program that a server beside it may write is refused.
-//! - Folders that it may write to are watched for files that run later, as in a session; each that it leaves is moved away.
+//! - A program that another server can write is refused.
+//! - Its writable folders are watched for autostart files, as in a session; any that it leaves behind is quarantined.
 
-use super::{Containment, Process, RemoteWay, Start, start};
+use super::{Containment, Process, RemoteTransport, Start, start};
 use crate::autostart::{LoneWatch, rules};
 use crate::containment::{Profile, ServerPrograms, Surroundings};
 use crate::network::{ServesNetwork, dialer_off_record};
@@ -20,31 +20,31 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-/// The memory for a remote server that belongs to no session, in MiB.
+/// Memory budget for a remote server outside any session, in MiB.
 const ALONE_MIB: u32 = 64;
 
-/// The servers beside one that is started alone, and what outlives their sessions: they may run meanwhile.
+/// Other servers that may run at the same time, and the grants that outlive their sessions.
 #[derive(Debug, Clone)]
 pub struct ServersBeside {
-    /// The configured servers.
+    /// Configured servers.
     pub servers: Servers,
-    /// The standing grants.
+    /// Standing grants.
     pub grants: Vec<StandingGrant>,
 }
 
-/// A server that was started alone.
+/// Server that was started outside any session.
 #[derive(Debug)]
 pub struct LoneProcess {
-    /// Its process.
+    /// Process of the server.
     pub process: Process,
-    /// The watch over what it may write to; nothing where that goes with it.
+    /// Watch of its writable folders, or `None` if they are removed with it.
     pub watch: Option<LoneWatch>,
 }
 
-/// Starts a server that belongs to no session, with this network.
+/// Starts a server outside any session, with this network.
 ///
 /// # Errors
-/// [`ServerStartError`].
+/// Returns [`ServerStartError`] if the server cannot be started.
 pub async fn start_alone(
     containment: &Containment,
     server: &Server,
@@ -63,7 +63,7 @@ pub async fn start_alone(
         Containment::Native(profile, view) => watch(profile, *view, &needs, around)?,
         Containment::Srt(..) | Containment::Plain | Containment::Remote => (None, BTreeMap::new()),
     };
-    let way = server.remote.as_ref().map(|remote| RemoteWay {
+    let transport = server.remote.as_ref().map(|remote| RemoteTransport {
         dialer: dialer_off_record(&server.name, remote.rules().unwrap_or_default()),
         memory: Memory::new(ALONE_MIB, ALONE_MIB).allowance(1),
         waited_for: None,
@@ -77,7 +77,7 @@ pub async fn start_alone(
         needs: &needs,
         watch: None,
         closed,
-        way,
+        transport,
         gate: None,
     };
     Ok(LoneProcess { process: start(containment, start_it).await?, watch })
@@ -93,7 +93,7 @@ fn watch(
 ) -> io::Result<(Option<LoneWatch>, Closed)> {
     let granted = needs.iter().filter(|need| need.writable).map(|need| need.path.clone());
     let roots: Vec<CanonicalPath> = around.writable(profile, view).into_iter().chain(granted).collect();
-    // The first is a folder of its own that goes with it.
+    // The first root is a folder of its own that is removed with it.
     let Some((_, roots @ [_, ..])) = roots.split_first() else { return Ok((None, Closed::new())) };
     let strict = Profile { autostart: AutostartSettings::Strict, ..profile.clone() };
     let name = format!("alone-{}", random_name()?);

@@ -1,4 +1,4 @@
-//! A server in a sandbox of ours.
+//! Starts a server in our own sandbox.
 
 use super::{Killer, Process, ProcessHold, Start, Watch, mount, process};
 use crate::autostart::{SandboxWatch, rules};
@@ -30,7 +30,7 @@ pub(super) async fn start(
     control.started().await?;
     let serving = match start.network.zip(launched.egress) {
         Some((network, egress)) => {
-            // It is there by now, so that this does not wait.
+            // The listener is ready by now, so this does not block.
             let listener = tokio::task::spawn_blocking(move || egress.listener()).await;
             Some(network.serve(listener??))
         }
@@ -57,7 +57,7 @@ async fn begin(
     Ok(look)
 }
 
-/// The paths to be closed in each folder that the server may write to from the start.
+/// Returns the read-only paths in each folder that the server can write from the start.
 async fn closed(
     look: Option<&SandboxWatch>,
     profile: &Profile,
@@ -74,7 +74,7 @@ async fn closed(
     Ok(closed)
 }
 
-/// The whole sandbox as a plain value.
+/// Returns the specification of the whole sandbox.
 fn spec(
     profile: &Profile,
     view: FileView,

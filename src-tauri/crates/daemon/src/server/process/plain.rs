@@ -1,6 +1,7 @@
-//! A server the person trusts with everything: the whole environment, and what its entry sets.
+//! Starts an unsandboxed server, with the whole environment and the variables of its entry.
 //!
-//! - Its program belongs to root or to this user, and nobody else can write it: no sandbox holds back what it was made into.
+//! - Its program must belong to root or this user and be writable by nobody else, because no sandbox limits a manipulated
+//!   program.
 
 use super::{Process, ProcessHold, Start, bound};
 use crate::containment::trusted;
@@ -9,7 +10,7 @@ use std::process::Command;
 
 pub(super) async fn start(start: Start<'_>) -> Result<Process, ServerStartError> {
     let program = start.program()?;
-    // Looked at, and started by its name: most are scripts, which their interpreter opens by name in any case.
+    // Checked and started by path: most are scripts, which their interpreter opens by path anyway.
     trusted(&program)?;
     let mut command = Command::new(program);
     command.args(&start.server.args).envs(&start.server.env).current_dir(start.around.session_dir.as_path());

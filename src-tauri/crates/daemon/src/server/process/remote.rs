@@ -1,4 +1,4 @@
-//! The start of a server that runs elsewhere, with the secrets that its headers name.
+//! Starts the connection to a remote server, with the secrets that its headers name.
 
 use super::remote_login::Login;
 use super::{Process, ProcessHold, ServerStderr};
@@ -11,20 +11,20 @@ use ironcurtain_secrets::{Filled, SecretStore, filled_headers};
 use std::collections::BTreeMap;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// Everything that the conversation is begun with.
+/// Parameters of the connection.
 pub(super) struct RemoteStart<'a> {
     pub(super) server: &'a RemoteServer,
-    /// The secrets that its headers name.
+    /// Holds the secrets that the headers name.
     pub(super) secrets: &'a SecretStore,
-    /// Opens its connections.
+    /// Opens connections.
     pub(super) dialer: Dialer,
-    /// The memory for what it says.
+    /// Memory budget for its messages.
     pub(super) memory: &'a Allowance,
-    /// Until it is dropped, the trusted process does not end.
+    /// Keeps the trusted process from exiting while it is held.
     pub(super) waited_for: Option<TaskTrackerToken>,
 }
 
-/// Begins the conversation; nothing is connected to before there is something to say.
+/// Prepares the connection. Nothing is sent before the first message.
 pub(super) async fn start(start: RemoteStart<'_>) -> Result<Process, ServerStartError> {
     let RemoteStart { server, secrets, dialer, memory, waited_for } = start;
     let Filled { values, mask } = filled_headers(secrets, server.headers()).await?;

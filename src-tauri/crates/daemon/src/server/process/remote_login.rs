@@ -1,13 +1,13 @@
-//! The login that a remote server is sent, as its entry says it, and what to do where the server refuses it.
+//! Credentials that a remote server's entry sends, and advice if the server rejects them.
 
 use ironcurtain_config::RemoteServer;
 use ironcurtain_secrets::{SecretName, named_in_header};
 
-/// The login that a remote server is sent.
+/// Credentials for a remote server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Login {
     address: String,
-    /// The address as it can be typed: without a query, which is not shown.
+    /// Address to show in commands, without the query.
     typed: String,
     with: LoginWith,
 }
@@ -33,7 +33,7 @@ impl Login {
         Self { address: server.to_string(), typed, with }
     }
 
-    /// Says that the server refused it with this status, and what to do.
+    /// Returns a message that the server refused the credentials with this status, and what to do.
     pub(super) fn words(&self, status: u16) -> String {
         let Self { address, typed, with } = self;
         let refused = if status == 401 { "did not accept" } else { "refused access to" };

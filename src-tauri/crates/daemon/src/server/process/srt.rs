@@ -1,5 +1,4 @@
-//! A server in a sandbox that `srt` makes, by settings of its own. Grants are part of the settings: what is granted later
-//! needs another sandbox.
+//! Starts a server in a sandbox made by `srt`. Grants are part of its settings, so a new grant requires a new sandbox.
 
 use super::{Process, ProcessHold, Start, bound};
 use crate::containment::{Launch, Profile, ServerFiles, SrtSettings, Surroundings, environment, launch};
@@ -10,7 +9,7 @@ use ironcurtain_grants::mounts::Need;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The variable that names the socket of the person's key agent.
+/// Variable that names the socket of the user's SSH agent.
 const AGENT: &str = "SSH_AUTH_SOCK";
 
 pub(super) async fn start(
@@ -24,7 +23,7 @@ pub(super) async fn start(
     private_dir(dir)?;
     let files = ServerFiles::of(&start.server.name, dir)?;
     let mut env = environment(start.server, start.around.home.as_path(), None, std::env::vars_os());
-    // The program itself is a script, and has a folder of its own for temporary files.
+    // `srt` itself is a script, and uses its own folder for temporary files.
     env.extend(std::env::var("PATH").ok().map(|path| ("PATH".to_owned(), path)));
     env.remove("TMPDIR");
     let agent = match &start.server.pass_env {
@@ -39,7 +38,8 @@ pub(super) async fn start(
     bound(command, |hold| ProcessHold::Fixed { _hold: hold, package: None }).await
 }
 
-/// The whole sandbox as a plain value. What it may read inside of what is denied is named, its own folders too.
+/// Returns the settings of the whole sandbox. Readable paths inside denied folders are listed explicitly, including its own
+/// folders.
 fn settings(
     profile: &Profile,
     around: &Surroundings,
@@ -47,7 +47,7 @@ fn settings(
     files: &ServerFiles,
     agent: Option<&Path>,
 ) -> SrtSettings {
-    // A path that is not there denies nothing, and each one costs `srt` time.
+    // Denying a path that does not exist has no effect, and each one costs `srt` time.
     let there = |path: &String| Path::new(path).exists();
     let denied = around.denied(profile).into_iter().filter(there).collect();
     let profile = &Profile { deny_write: around.not_written(profile), ..profile.clone() };

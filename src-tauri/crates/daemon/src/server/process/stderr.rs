@@ -1,19 +1,19 @@
-//! The standard error of a server, without the secrets that the server was given.
+//! Reads a server's stderr and replaces the secrets that the server was given.
 
 use ironcurtain_mcp::wire::Input;
 use ironcurtain_secrets::SecretMask;
 use std::io;
 use tokio::io::AsyncReadExt;
 
-/// Longest piece of a line that is waited for until the line ends, in bytes.
+/// Maximum length of a partial line that is held until the line ends, in bytes.
 const PIECE: usize = 4000;
 
-/// Reads a server's standard error in whole lines, or in pieces of long ones.
+/// Reads a server's stderr in whole lines, or long lines in pieces.
 #[derive(Debug)]
 pub struct ServerStderr {
     input: Input,
     mask: SecretMask,
-    /// Bytes that were read and not returned yet.
+    /// Bytes read but not yet returned.
     read: Vec<u8>,
     ended: bool,
 }
@@ -23,12 +23,12 @@ impl ServerStderr {
         Self { input, mask: SecretMask::default(), read: Vec::new(), ended: false }
     }
 
-    /// Replaces these secrets in what is read from now on.
+    /// Replaces these secrets in everything read from now on.
     pub(super) fn hide(&mut self, mask: SecretMask) {
         self.mask = mask;
     }
 
-    /// Returns the next lines, or a piece of a long one; `None` at the end. Nothing is lost if the future is dropped.
+    /// Returns the next lines or a piece of a long line, or `None` at the end. Cancel safe.
     pub async fn next(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Some(text) = self.take() {
@@ -44,7 +44,7 @@ impl ServerStderr {
         }
     }
 
-    /// Takes what is complete of the bytes that were read.
+    /// Takes the complete part of the bytes that were read.
     fn take(&mut self) -> Option<Vec<u8>> {
         let overlap = self.mask.overlap();
         if let Some(end) = self.read.iter().rposition(|&byte| byte == b'\n') {
@@ -55,7 +55,7 @@ impl ServerStderr {
         if self.read.len() < PIECE + overlap {
             return None;
         }
-        // A secret may go on in what comes next, so that its beginning is kept back.
+        // A secret may continue in the next bytes, so a possible beginning is held back.
         let mut masked = self.mask.apply(&self.read).into_owned();
         self.read = masked.split_off(masked.len().saturating_sub(overlap));
         Some(masked)
@@ -77,7 +77,7 @@ mod tests {
         let mut said = Vec::new();
         for piece in pieces {
             output.write_all(piece).await.unwrap();
-            // Read as it comes, as from a program that writes slowly.
+            // Reads piece by piece, as from a program that writes slowly.
             while let Ok(Some(text)) = tokio::time::timeout(std::time::Duration::ZERO, stderr.next()).await {
                 said.extend(text);
             }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_secret_is_replaced_in_whatever_pieces_it_comes() {
+    async fn a_secret_is_masked_across_chunks() {
         assert_eq!(read(&[b"bad key: s3cret-", b"value!\nnext"]).await, "bad key: [secret]!\nnext");
         let long = "x".repeat(3_995);
         let text = format!("{long}s3cret-value{long}");
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn other_text_passes_as_it_came() {
+    async fn other_text_is_unchanged() {
         let long = format!("{}\nend", "y".repeat(10_000));
         assert_eq!(
             read(&[b"one\ntwo", b" three\n", long.as_bytes()]).await,

@@ -1,8 +1,8 @@
-//! Putting a call to the person.
+//! Asks the user about a call.
 //!
-//! - What the person said holds for the call as it was shown: it is resolved and judged again afterwards, and a change in
-//!   between is a new question.
-//! - A call that waits for the answer to the same question is judged again too, and takes nothing of that answer.
+//! - An answer applies to the call as it was shown. The call is resolved and judged again afterwards, and any change in between
+//!   leads to a new question.
+//! - Other calls that wait for an identical question are judged again too, and do not inherit its answer.
 
 use super::{Call, proceed};
 use crate::judging::InspectedCall;
@@ -22,28 +22,28 @@ use ironcurtain_policy::{Escalation, GrantKind, PendingApproval, ToolUse, Verdic
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The number of times that one call may become a new question because what it names changed under the last one.
+/// Maximum number of new questions for one call because the files it names changed.
 const MOST_QUESTIONS: usize = 3;
 
-/// The number of times that one call is judged again at all: as often as it can wait for the answers to others like it.
+/// Maximum number of times one call is judged again, which happens whenever a similar question is answered.
 const MOST_ROUNDS: usize = 200;
 
-/// A call that a person must decide, as it was looked at, by a policy.
+/// Call that the user must decide, with the policy that escalated it.
 pub(super) struct Escalated {
     pub(super) escalation: Escalation,
     pub(super) inspected: InspectedCall,
     pub(super) snapshot: Arc<PolicySnapshot>,
 }
 
-/// The outcome of one question.
+/// Outcome of one question.
 enum Answered {
-    /// The person said yes: for this call alone to these, and to none of them where a grant speaks from now on.
+    /// The user approved the listed values for this call alone; empty if a new grant decides instead.
     Yes(Vec<PendingApproval>),
-    /// Something else settled it: the call is judged anew.
+    /// Something else settled the question; the call is judged again.
     Settled,
 }
 
-/// Puts the call to the person until there is an answer to what it is at that moment.
+/// Asks the user about the call until an answer applies to its current state.
 pub(super) async fn ask(session: Arc<Session>, call: Call, mut escalated: Escalated) {
     session.counts.asked.fetch_add(1, Ordering::Relaxed);
     session.services.metrics.decided("escalate");
@@ -65,7 +65,7 @@ pub(super) async fn ask(session: Arc<Session>, call: Call, mut escalated: Escala
         }
         let mut again = session.judge(&call.tool, &approved).await;
         if !again.inspected.paths.stands_as(&escalated.inspected.paths) {
-            // What was said was said about something else.
+            // The answer was about a different state.
             approved.clear();
             again = session.judge(&call.tool, &[]).await;
         }
@@ -84,7 +84,7 @@ pub(super) async fn ask(session: Arc<Session>, call: Call, mut escalated: Escala
     session.refuse(&call, &CallRefusal::KeptChanging);
 }
 
-/// One question.
+/// Asks one question.
 async fn question(
     session: &Session,
     call: &Call,
@@ -101,7 +101,7 @@ async fn question(
     }
     let exchange = session.services.exchange(&session.principal);
     let requested = inspected.paths.requested(&escalation.values, session.config.file_writes);
-    if let Some(beyond) = session.beyond_any_yes(&requested) {
+    if let Some(beyond) = session.unreachable_path(&requested) {
         let ground = (DecidedBy::OutOfReach, "out-of-reach");
         return Err(session.deny_unasked(call, inspected, (ground, beyond.into()), snapshot).await);
     }
@@ -130,7 +130,7 @@ async fn question(
         deadline: session.services.config.question_deadline(),
     }
     .build();
-    let mut entry = session.about(call, inspected, Event::Question, "a question was put to the person");
+    let mut entry = session.about(call, inspected, Event::Question, "the user was asked");
     entry.policy_decision = Some(PolicyDecision::escalate(&escalation.by.rule, &escalation.by.reason));
     entry.policy_hash = Some(snapshot.hash.clone());
     let inquiry = Inquiry {
@@ -141,36 +141,36 @@ async fn question(
         scope,
     };
     let answer = {
-        let told = session.asking(&call.ticket.id);
+        let asking = session.asking(&call.ticket.id);
         let answer = tokio::select! {
             answer = exchange.ask(inquiry, session.no_question_left(&call.tool)) => answer,
             never = session.tell_progress(call.began, call.tool.progress_token()) => match never {},
         };
-        told.settled().await;
+        asking.settled().await;
         answer?
     };
     let Some(approval) = answer else { return Ok(Answered::Settled) };
     let now = session.judge(&call.tool, &[]).await;
-    // A call that is denied by now, or is about something else, is given nothing.
+    // A call that is denied by now, or has changed, gets no approval.
     if matches!(now.verdict, Verdict::Deny(_)) || !now.inspected.paths.stands_as(&inspected.paths) {
         return Ok(Answered::Yes(Vec::new()));
     }
     if approval.lifetime == Lifetime::Once {
-        // What was shown is what the call would have made of the file as it was: it is shown again.
+        // The question showed a diff against a file that has changed since, so it is asked again.
         if compared.is_some_and(|compared| !compared.is_current()) {
             return Ok(Answered::Yes(Vec::new()));
         }
         return Ok(Answered::Yes(escalation.values.clone()));
     }
-    // From now on the grant speaks, for this call too: taken back, it allows nothing any more.
+    // From now on the grant decides, for this call too: once revoked, it allows nothing.
     exchange.grant(&approval, grantable.opened_by(approval.offer.reach)).await?;
-    // That a host may be reached is no answer to a rule that asks about the call itself.
+    // Allowing a host does not answer a rule that asks about the call itself.
     let itself = if approval.offer.reach == Reach::Host { escalation.values.clone() } else { Vec::new() };
     Ok(Answered::Yes(itself))
 }
 
 impl Session {
-    /// The nearest folder around all of these that a grant has opened to be read.
+    /// Returns the nearest folder around all of these paths that a grant opens for reading.
     fn open_around(&self, requested: &[RequestedAccess]) -> Option<CanonicalPath> {
         let table = self.services.grants.now();
         let usable = table.grants.iter().filter(|grant| self.may_use(&grant.subject));
@@ -182,8 +182,8 @@ impl Session {
     }
 }
 
-/// All that tells a call apart from any other for which the question would look the same: its arguments as they are sent,
-/// the task that it makes, what is asked about, and what stands at its paths.
+/// Returns everything that distinguishes this call from others with an identical question: the exact arguments, the task, the
+/// questioned values and the files at its paths.
 fn facts(call: &Call, escalation: &Escalation, paths: &FoundPaths) -> Vec<String> {
     let mut facts = vec![
         serde_json::to_string(escalation.call.transport_arguments()).unwrap_or_default(),

@@ -1,8 +1,8 @@
-//! Forwarding a call that is allowed: its decision is put on record, and then it is sent.
+//! Forwards an allowed call: records its decision, then sends it.
 //!
-//! - INVARIANT: a call is sent by [`send`] alone, which takes the judge's permit and the entry of the decision. If that cannot be
-//!   written, the call does not happen.
-//! - Calls that came together are put on record together, and sent together, in their order.
+//! - INVARIANT: only [`send`] sends a call, and it needs the permit and the audit entry of the decision. If the entry cannot be
+//!   written, the call is not sent.
+//! - Calls that arrive in one batch are recorded and sent batch, in order.
 
 use super::Call;
 use super::record::allowed_by;
@@ -19,11 +19,11 @@ use ironcurtain_policy::{Permit, RuleReason};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Calls that came together, for whose answers nobody waits but whoever reads them.
+/// Calls of one batch that need no task of their own to wait for the response.
 #[derive(Default)]
-pub(in crate::session) struct Together(Vec<(Pending, Box<Ready>)>);
+pub(in crate::session) struct CallBatch(Vec<(Pending, Box<Ready>)>);
 
-/// A call that is sent as soon as its decision is on record.
+/// Call that is sent as soon as its decision is recorded.
 struct Ready {
     call: Call,
     permit: Permit,
@@ -31,8 +31,8 @@ struct Ready {
     connection: ServerConnection,
 }
 
-impl Together {
-    /// Adds a call, unless it cannot be written.
+impl CallBatch {
+    /// Adds a call, or fails if it cannot be serialized.
     pub(super) fn add(
         &mut self,
         session: &Session,
@@ -49,7 +49,7 @@ impl Together {
         }
     }
 
-    /// Forwards all of them, with one write of the record and one to the server.
+    /// Forwards all calls, with one write to the audit log and one to the server.
     pub(in crate::session) async fn forward(&mut self, session: &Arc<Session>) {
         if self.0.is_empty() {
             return;
@@ -71,7 +71,7 @@ impl Together {
     }
 }
 
-/// Forwards a call that has nothing open for itself alone, so that whoever reads the answer passes it on.
+/// Forwards a call that holds nothing open, so the connection's reader can pass on the response.
 pub(super) async fn forward_alone(
     session: &Arc<Session>,
     call: &Call,
@@ -84,7 +84,7 @@ pub(super) async fn forward_alone(
     send(session, call, granted(authorization), connection, (decision, request), then)
 }
 
-/// Forwards a call; the answer goes to `then`, with the entry of the decision.
+/// Forwards a call. The response goes to `then`, with the audit entry of the decision.
 pub(super) async fn forward(
     session: &Session,
     call: &Call,
@@ -98,7 +98,7 @@ pub(super) async fn forward(
     send(session, call, granted(authorization), connection, (decision, request), then)
 }
 
-/// The entry of the decision, and the request that is sent.
+/// Returns the audit entry of the decision and the request to send.
 fn decision(
     session: &Session,
     call: &Call,
@@ -115,7 +115,7 @@ fn decision(
     Ok((Pending::of(entry)?, request))
 }
 
-/// Passes the answer to a call on.
+/// Passes on the response to a call.
 fn pass_on(
     session: &Arc<Session>,
     call: &Call,
@@ -129,12 +129,12 @@ fn pass_on(
     }
 }
 
-/// The permit, and `true` where it rests on the person's word for this call.
+/// Returns the permit, and whether it rests on a one-time approval.
 fn granted(authorization: &Authorization) -> (&Permit, bool) {
     (&authorization.permit, !authorization.approved.is_empty())
 }
 
-/// Sends a call whose decision is on record.
+/// Sends a call whose decision is recorded.
 fn send(
     session: &Session,
     call: &Call,
@@ -143,7 +143,7 @@ fn send(
     (decision, request): (u64, ServerRequest),
     then: impl FnOnce(ServerAnswer, MemoryShare) + Send + 'static,
 ) -> Result<(), CallRefusal> {
-    // Putting it on record may have taken a while.
+    // Recording may have taken a while, so check again.
     if session.is_paused() {
         session.not_forwarded(decision, "the agent was paused by then");
         return Err(NotApproved::Stopped(Stop::Paused).into());

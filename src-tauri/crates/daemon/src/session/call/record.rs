@@ -1,4 +1,4 @@
-//! The entries about a call, and the answer to one that is refused.
+//! Audit entries about a call, and the response to a refused one.
 
 use super::Call;
 use crate::judging::InspectedCall;
@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 
 impl Session {
-    /// The policy says no.
+    /// Records and answers a call that the policy denies.
     pub(super) async fn deny(
         &self,
         call: &Call,
@@ -35,7 +35,7 @@ impl Session {
         self.services.changed();
     }
 
-    /// Puts on record that nobody is asked, since no yes could work, and on which ground.
+    /// Records a call that is denied without asking, because no approval could make it work.
     pub(super) async fn deny_unasked(
         &self,
         call: &Call,
@@ -52,7 +52,7 @@ impl Session {
         refusal
     }
 
-    /// Answers why not: a tool call with a result that says it, another request with an error.
+    /// Answers with the reason: a tool call gets an error result, any other request a JSON-RPC error.
     pub(super) fn refuse(&self, call: &Call, refusal: &CallRefusal) {
         if matches!(refusal, CallRefusal::NotApproved(_)) {
             self.counts.denied.fetch_add(1, Ordering::Relaxed);
@@ -65,21 +65,21 @@ impl Session {
         self.finish(&call.ticket, line);
     }
 
-    /// Puts on record that a call which was allowed did not happen, and why.
+    /// Records that an allowed call was not sent.
     pub(super) fn not_forwarded(&self, decision: u64, why: &str) {
         let mut entry = Entry::end_of(decision, CallResult::Refused, 0);
         entry.summary = format!("not forwarded: {why}");
         self.note_end(entry);
     }
 
-    /// Puts on record, soon, how a call ended.
+    /// Queues the audit entry for the end of a call.
     pub(super) fn note_end(&self, entry: Entry) {
         if let Err(problem) = self.services.audit.note(entry) {
-            tracing::error!(%problem, "the end of a call is not on record");
+            tracing::error!(%problem, "failed to record the end of a call");
         }
     }
 
-    /// The agent is paused: the call is not looked at.
+    /// Denies a call of a paused agent without judging it.
     pub(super) async fn deny_paused(&self, call: &Call) {
         self.services.metrics.decided("deny");
         let refusal = CallRefusal::NotApproved(Stop::Paused.into());
@@ -94,14 +94,14 @@ impl Session {
         self.services.changed();
     }
 
-    /// Puts on record that a refused call names a path outside of what the server is told of, and counts it.
+    /// Records and counts a refused call that names a path outside the server's roots.
     pub(super) async fn note_violation(&self, call: &Call, inspected: &InspectedCall) {
         let roots: Vec<String> = self.server.shown().roots.into_iter().map(|root| root.path).collect();
         let outside = |path: &String| !roots.iter().any(|root| Path::new(path).starts_with(root));
         let Some(path) = inspected.paths.texts().into_iter().find(outside) else { return };
         self.services.metrics.violation();
-        let mut entry = self
-            .entry(Event::BoundaryViolation, format!("`{path}` lies outside of what the server is told of"));
+        let mut entry =
+            self.entry(Event::BoundaryViolation, format!("`{path}` is outside the server's roots"));
         entry.request_id = Some(call.ticket.id.as_json().to_owned());
         entry.tool_name = Some(call.tool.tool.clone());
         (entry.path, entry.roots) = (Some(path), roots);
@@ -124,10 +124,10 @@ impl Session {
         entry
     }
 
-    /// For what has happened already and cannot be undone by a failing log.
+    /// Records an event that has already happened, so a failing log is only reported.
     pub(super) async fn record(&self, entry: Entry) {
         if let Err(problem) = self.services.audit.record(entry).await {
-            tracing::error!(%problem, "an event is not on record");
+            tracing::error!(%problem, "failed to record an event");
         }
     }
 }
@@ -136,7 +136,7 @@ pub(super) fn millis(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The judge's ground for allowing, as it is on record.
+/// Converts the judge's reason for allowing a call to its audit form.
 pub(super) fn allowed_by(by: AllowedBy) -> DecidedBy {
     match by {
         AllowedBy::Rule => DecidedBy::Rule,

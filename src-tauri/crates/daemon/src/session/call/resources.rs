@@ -1,6 +1,6 @@
-//! Resources that are open for one call alone, because it needs them or a person said yes.
+//! Access that is open for one call alone, because the call needs it or the user approved it.
 //!
-//! - INVARIANT: what is open for one call alone is on the list or closed.
+//! - INVARIANT: access that is open for one call alone is either listed as a grant or closed.
 
 use crate::network::HostLease;
 use crate::server::MountLease;
@@ -9,12 +9,12 @@ use crate::session::authorize::Authorization;
 use crate::session::one_time::{OneTimeGrant, opened};
 use ironcurtain_grants::Granted;
 
-/// The mounts and hosts that are there for one call alone.
+/// Mounts and hosts that are open for one call alone.
 #[derive(Default)]
 pub(super) struct CallResources {
     pub(super) lease: Option<MountLease>,
     pub(super) hosts: Option<HostLease>,
-    /// The grant on the list, if the person said yes. It is dropped after what it is about.
+    /// Listed grant, if the user approved one. Declared last, so that the access is closed before the grant is unlisted.
     pub(super) one_time: Option<OneTimeGrant>,
 }
 
@@ -23,7 +23,7 @@ impl CallResources {
         self.lease.is_some() || self.hosts.is_some()
     }
 
-    /// Completes when it is not to be open any more.
+    /// Completes when the access must be closed.
     pub(super) async fn over(once: Option<&mut OneTimeGrant>) {
         match once {
             Some(once) => once.over().await,
@@ -33,7 +33,7 @@ impl CallResources {
 }
 
 impl Session {
-    /// Puts on the list what is open for a call because the person said yes to it. What cannot be listed is closed.
+    /// Lists what is open for a call because the user approved it. Closes it if it cannot be listed.
     pub(super) fn list_one_time(
         &self,
         authorization: &Authorization,
@@ -51,7 +51,7 @@ impl Session {
         match self.open_one_time(open) {
             Ok(once) => CallResources { one_time: Some(once), ..resources },
             Err(problem) => {
-                tracing::error!(%problem, "what was allowed once cannot be listed, and is closed");
+                tracing::error!(%problem, "failed to list what was allowed once, so it is closed");
                 CallResources::default()
             }
         }

@@ -1,4 +1,4 @@
-//! Showing the server what an authorized call needs, and forwarding it then.
+//! Mounts what an authorized call needs, then forwards the call.
 
 use super::resources::CallResources;
 use super::{Answered, Call, deliver, forward, forward_alone};
@@ -12,10 +12,10 @@ use ironcurtain_policy::{Permit, Verdict};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// The number of times that what stands may change while a call waits for what it needs.
+/// Maximum number of times that grants or policy may change while a call waits for its mounts.
 const MOST_ROUNDS: usize = 3;
 
-/// Makes the kernel show what the call needs, then forwards it, then lets the next in line go on.
+/// Mounts what the call needs, forwards it, then lets the next call in the queue proceed.
 pub(super) async fn proceed(
     session: Arc<Session>,
     call: Call,
@@ -26,7 +26,7 @@ pub(super) async fn proceed(
     let shown = show_and_forward(&session, &call, &mut authorization, hosts.is_some()).await;
     drop(place);
     match shown {
-        // Whoever reads the answer passes it on.
+        // The connection's reader passes on the response.
         Ok((None, _)) => {}
         Ok((Some(pending), lease)) => {
             let resources =
@@ -37,7 +37,7 @@ pub(super) async fn proceed(
     }
 }
 
-/// Shows the server what the call needs and forwards it, as it is authorized at that moment.
+/// Mounts what the call needs and forwards it, if it is still authorized at that moment.
 async fn show_and_forward(
     session: &Arc<Session>,
     call: &Call,
@@ -46,7 +46,7 @@ async fn show_and_forward(
 ) -> Result<(Option<oneshot::Receiver<Answered>>, Option<MountLease>), CallRefusal> {
     for _ in 0..MOST_ROUNDS {
         let lease = show(session, authorization).await?;
-        // Mounting may have had to restart the server.
+        // Mounting may have required a restart of the server.
         let connection = session.server.ready().await?;
         let applied = session.server.applied();
         let failed = authorization.inspected.paths.first_of(&applied.failed);
@@ -54,7 +54,7 @@ async fn show_and_forward(
             let (path, reason) = (path.to_string(), reason.to_owned());
             return Err(ServerError::NotShown { path, reason }.into());
         }
-        // While it was waited, a grant may have been taken back, the policy or what the call names may have changed.
+        // During the wait, a grant may have been revoked, or the policy or the named files may have changed.
         let Judged { verdict, inspected, by } = session.judge(&call.tool, &authorization.approved).await;
         let now = match verdict {
             Verdict::Allow(permit) if is_as_authorized(&permit, &inspected, authorization) => {
@@ -73,7 +73,7 @@ async fn show_and_forward(
                 return Ok((None, lease));
             }
             let (send, pending) = oneshot::channel();
-            // Who no longer waits took the call back.
+            // Fails if the call was cancelled.
             let then = move |decision, answer, held| drop(send.send(Answered { decision, answer, held }));
             forward(session, call, authorization, &connection, then).await?;
             return Ok((Some(pending), lease));
@@ -82,20 +82,20 @@ async fn show_and_forward(
     Err(CallRefusal::Changed)
 }
 
-/// True if a permit is for the call that was authorized; and where a person approved it, for what stood there then.
+/// Returns `true` if the permit is for the call that was authorized and, where the user approved it, for the same files.
 fn is_as_authorized(permit: &Permit, inspected: &InspectedCall, authorization: &Authorization) -> bool {
     let stands = || inspected.paths.stands_as(&authorization.inspected.paths);
     permit.call() == authorization.permit.call() && (authorization.approved.is_empty() || stands())
 }
 
-/// Waits until the server sees what stands, and shows it what the call needs beside that.
+/// Waits until the server has the current mounts, and mounts what the call needs beyond them.
 async fn show(
     session: &Arc<Session>,
     authorization: &Authorization,
 ) -> Result<Option<MountLease>, CallRefusal> {
     session.server.ready().await?;
     if authorization.needs_nothing() {
-        // What the server reaches by now is judged afterwards, and waits for nothing.
+        // The server's reach is judged afterwards, so there is nothing to wait for.
         if !session.shows(authorization) {
             session.server.refresh().await?;
         }

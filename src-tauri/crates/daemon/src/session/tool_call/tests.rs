@@ -1,4 +1,4 @@
-//! Calls as clients write them, and the requests that are built of them.
+//! Tests that client calls are parsed and rebuilt as they were judged.
 
 use super::*;
 use crate::judging::JudgingContext;
@@ -15,7 +15,7 @@ fn refused(request: Option<JudgedRequest>, text: &str) -> String {
     ToolCall::read(request, Some(&raw(text))).unwrap_err().to_string()
 }
 
-/// A folder with a home in it, which has a file behind a link, and all that a call is judged with there.
+/// Creates a home with a file behind a symlink, and the context to judge calls in it.
 fn scene() -> (tempfile::TempDir, JudgingContext) {
     let dir = tempfile::tempdir().unwrap();
     let base = dir.path().canonicalize().unwrap();
@@ -49,7 +49,7 @@ fn sent(setting: &JudgingContext, request: Option<JudgedRequest>, params: &str) 
 }
 
 #[test]
-fn what_was_judged_is_what_is_sent_and_nothing_else() {
+fn only_what_was_judged_is_sent() {
     let (_dir, setting) = scene();
     let path = setting.snapshot.home.join("docs/a.txt").unwrap();
     let call = "{\"_meta\":{\"x\":1,\"progressToken\":1},\n\"name\":\"read_text_file\",\"task\":{\"ttl\":5},\"arguments\": {\"head\":2.0,   \"path\":\"~/l\\u0069nk\"}}";
@@ -60,7 +60,7 @@ fn what_was_judged_is_what_is_sent_and_nothing_else() {
 }
 
 #[test]
-fn the_resource_of_a_file_is_sent_on_as_the_file_that_was_judged() {
+fn a_file_resource_is_sent_with_the_judged_path() {
     let (_dir, setting) = scene();
     let (home, read) = (&setting.snapshot.home, Some(JudgedRequest::ReadResource));
     let link = format!(r#"{{"uri":"file://{home}/link"}}"#);
@@ -71,7 +71,7 @@ fn the_resource_of_a_file_is_sent_on_as_the_file_that_was_judged() {
 }
 
 #[test]
-fn prompts_and_completions_are_sent_as_they_were_judged() {
+fn prompts_and_completions_are_sent_as_judged() {
     let (_dir, setting) = scene();
     let prompt = r#"{"name":"greet","arguments":{"who":"ann"},"_meta":{"x":"y"}}"#;
     let expected = r#"{"name":"greet","arguments":{"who":"ann"}}"#;
@@ -84,12 +84,9 @@ fn prompts_and_completions_are_sent_as_they_were_judged() {
 }
 
 #[test]
-fn a_field_that_the_method_does_not_have_is_refused_by_its_name() {
-    let unknown = |place: &str, name: &str| {
-        format!(
-            "`{place}` has the unknown field `{name}`, which is not passed on; send the request without it"
-        )
-    };
+fn an_unknown_field_is_rejected_by_name() {
+    let unknown =
+        |place: &str, name: &str| format!("unknown field `{name}` in `{place}`; send the request without it");
     assert_eq!(refused(None, r#"{"name":"x","extra":"60 kB"}"#), unknown("params", "extra"));
     assert_eq!(refused(None, r#"{"name":"x","inputResponses":{}}"#), unknown("params", "inputResponses"));
     assert_eq!(refused(None, r#"{"name":"x","Name":"y"}"#), unknown("params", "Name"));
@@ -108,13 +105,13 @@ fn a_field_that_the_method_does_not_have_is_refused_by_its_name() {
 }
 
 #[test]
-fn a_tool_with_the_name_of_a_request_is_not_called() {
+fn a_tool_named_like_a_request_is_rejected() {
     let expected = "the tool `resources/read` cannot be called, because a request has that name; rename it at the server";
     assert_eq!(refused(None, r#"{"name":"resources/read","arguments":{"uri":"x"}}"#), expected);
 }
 
 #[test]
-fn arguments_that_come_twice_or_are_no_object_are_refused() {
+fn duplicate_or_non_object_arguments_are_rejected() {
     let read = |text: &str| refused(None, text);
     assert!(read(r#"{"name":"x","arguments":{"path":"/a","path":"/b"}}"#).contains("`path` comes twice"));
     assert!(read(r#"{"name":"x","arguments":{"e":[{"a":1,"a":2}]}}"#).contains("`a` comes twice"));
@@ -126,12 +123,12 @@ fn arguments_that_come_twice_or_are_no_object_are_refused() {
 }
 
 #[test]
-fn an_argument_that_is_one_thing_to_us_and_another_to_the_server_is_refused() {
+fn an_ambiguous_argument_is_rejected() {
     let read = |path: &str| {
         let params = format!(r#"{{"name":"x","arguments":{{"path":{path}}}}}"#);
         ToolCall::read(None, Some(&raw(&params))).map(|call| call.arguments).map_err(|e| e.to_string())
     };
-    // To the library that reads it, this object is the text in it; the server would be sent the object.
+    // A naive parser would read this object as the text inside it, while the server would receive the object.
     assert_eq!(
         read(r#"{"$serde_json::private::RawValue":"\"/a\""}"#).unwrap_err(),
         "`path`: `$serde_json::private::RawValue` is not accepted as a name at line 1 column 33"
@@ -142,7 +139,7 @@ fn an_argument_that_is_one_thing_to_us_and_another_to_the_server_is_refused() {
 }
 
 #[test]
-fn a_number_that_the_server_could_take_for_another_than_was_judged_is_refused() {
+fn an_inexact_number_is_rejected() {
     let read = |number: &str| {
         let params = format!(r#"{{"name":"x","arguments":{{"n":[{number}]}}}}"#);
         let call = ToolCall::read(None, Some(&raw(&params)));
@@ -161,11 +158,11 @@ fn a_number_that_the_server_could_take_for_another_than_was_judged_is_refused() 
 }
 
 #[test]
-fn a_tool_name_of_256_bytes_is_read_and_a_longer_one_is_refused() {
+fn a_tool_name_has_at_most_256_bytes() {
     let read = |length: usize| {
         let params = serde_json::json!({ "name": "x".repeat(length) }).to_string();
         ToolCall::read(None, Some(&raw(&params))).map(|call| call.tool.len()).map_err(|e| e.to_string())
     };
     assert_eq!(read(256), Ok(256));
-    assert_eq!(read(257), Err("`params.name` has 257 bytes; at most 256 are taken".to_owned()));
+    assert_eq!(read(257), Err("`params.name` has 257 bytes; at most 256 are accepted".to_owned()));
 }

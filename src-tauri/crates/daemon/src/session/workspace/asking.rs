@@ -1,4 +1,4 @@
-//! The question whether an agent may work in a folder, or with a file, and what its answer opens.
+//! Asks whether an agent may work in a folder or with a file, and grants the answer.
 
 use super::PROVENANCE;
 use crate::session::Session;
@@ -15,7 +15,7 @@ use ironcurtain_policy::{Access, AccessSet, GrantKind};
 use serde_json::{Map, Value};
 
 impl Session {
-    /// Puts the question, and gives what the person allows.
+    /// Asks the question and grants what the user allows.
     pub(super) async fn ask_about_path(
         &self,
         (path, kind): &(CanonicalPath, GrantKind),
@@ -84,7 +84,7 @@ impl Session {
         let declined =
             self.services.workspaces.decline((&client.key, &client.view.name), &self.config.name, path);
         if let Err(problem) = declined {
-            tracing::error!(%problem, "a no to a proposal is not remembered, and will be asked again");
+            tracing::error!(%problem, "failed to store the denial of a proposal, which will be asked again");
         }
         self.services.changed();
     }

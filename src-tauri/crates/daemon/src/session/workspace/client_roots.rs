@@ -1,10 +1,11 @@
-//! The client's own roots: asked for by a request of ours, and proposed to the person.
+//! Requests the client's own roots and proposes them to the user.
 //!
-//! - They are never relayed to a server, and open nothing by themselves.
-//! - INVARIANT: the id of such a request is one that no server can guess, so that no answer to a server is taken for one to us.
-//! - Bounded: one request at a time, in number, in the time and the size of its answer, and in the folders that are looked at.
-//!   A client that answers never, or nonsense, has lost nothing, and costs nothing.
-//! - A client without a handshake is not asked: it could be only in place of an answer that its agent waits for.
+//! - The client's roots are never relayed to a server, and open nothing by themselves.
+//! - INVARIANT: no server can guess the id of such a request, so a response to a server is never mistaken for one to us.
+//! - One request is open at a time. The number of requests, the time and size of a response and the number of folders are
+//!   limited, so a client that never answers, or answers with nonsense, causes no harm.
+//! - A client of the stateless protocol is not asked, because a request can only be sent in place of a response its agent
+//!   awaits.
 
 use super::named_folder::{self, FolderRefusal};
 use crate::session::Session;
@@ -23,28 +24,28 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-/// The number of times that a client is asked in a session.
+/// Maximum number of requests per session.
 const MOST_ASKED: usize = 50;
 
-/// The time between two requests.
+/// Minimum time between two requests.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// The time that an answer may take.
+/// Time limit for a response.
 const ANSWER_BOUND: Duration = Duration::from_secs(60);
 
-/// The longest answer that is looked at, in bytes.
+/// Maximum length of a response, in bytes.
 const LONGEST_ANSWER: usize = 256 * 1024;
 
-/// The number of roots of an answer that are looked at.
+/// Maximum number of roots read from a response.
 const MOST_ROOTS: usize = 16;
 
-/// The number of folders that are proposed in a session.
+/// Maximum number of folders proposed per session.
 const MOST_PROPOSED: usize = 8;
 
-/// The number of characters of an address that are repeated.
+/// Maximum number of characters of a URI that a message repeats.
 const LONGEST_ADDRESS: usize = 200;
 
-/// The client as it can be asked for its roots.
+/// State of requests for the client's roots.
 #[derive(Debug)]
 pub(in crate::session) struct ClientRoots {
     is_declared: AtomicBool,
@@ -52,35 +53,35 @@ pub(in crate::session) struct ClientRoots {
     asked: Mutex<Option<Request>>,
 }
 
-/// A request of ours that the client has.
+/// Our pending request.
 #[derive(Debug)]
 struct Request {
     id: Id,
     answer: oneshot::Sender<Response>,
 }
 
-/// Why the client's roots are not known.
+/// Reason why the client's roots are unknown.
 #[derive(Debug, thiserror::Error)]
 enum RootsError {
-    /// The kernel has no random bytes for an id.
-    #[error("no request could be made: {0}")]
+    /// The kernel returned no random bytes for an id.
+    #[error("failed to create a request id: {0}")]
     NoId(#[from] io::Error),
-    /// There is no answer.
-    #[error("the client has not answered in {} seconds", ANSWER_BOUND.as_secs())]
+    /// The client did not answer in time.
+    #[error("the client did not answer within {} s", ANSWER_BOUND.as_secs())]
     NoAnswer,
-    /// It answers with an error.
-    #[error("the client answers with an error")]
+    /// The client answered with an error.
+    #[error("the client answered with an error")]
     Refused,
-    /// The answer is too long.
-    #[error("the answer has {0} bytes; at most {LONGEST_ANSWER} are taken")]
+    /// The response is too long.
+    #[error("the answer has {0} bytes; at most {LONGEST_ANSWER} are accepted")]
     Long(usize),
-    /// The answer is no list of roots.
-    #[error("the answer cannot be read: {0}")]
+    /// The response is not a list of roots.
+    #[error("invalid answer: {0}")]
     Unreadable(#[from] serde_json::Error),
 }
 
 impl ClientRoots {
-    /// The roots of a client that may have said, before it was moved here, that it has some.
+    /// Creates the state. `is_declared` is set if the session was handed over and its client declared roots before.
     pub(in crate::session) fn new(is_declared: bool) -> Self {
         let roots = Self {
             is_declared: AtomicBool::new(is_declared),
@@ -91,28 +92,28 @@ impl ClientRoots {
         roots
     }
 
-    /// The client's greeting says whether it has any.
+    /// Stores whether the client's `initialize` declared roots.
     pub(in crate::session) fn declare(&self, has_roots: bool) {
         self.is_declared.store(has_roots, Ordering::Relaxed);
     }
 
-    /// Returns `true` if the client has said that it has roots.
+    /// Returns `true` if the client declared roots.
     pub(in crate::session) fn is_declared(&self) -> bool {
         self.is_declared.load(Ordering::Relaxed)
     }
 
-    /// They are to be asked for: the client is initialized, or says that they have changed.
+    /// Requests the roots (again), because the client is initialized or reports a change.
     pub(in crate::session) fn may_have_changed(&self) {
         if self.is_declared() {
             self.changed.notify_one();
         }
     }
 
-    /// Takes the client's answer, if it is one to us.
+    /// Takes a response from the client, or returns it if it is not for our request.
     pub(in crate::session) fn take_answer(&self, id: &Id, response: Response) -> Result<(), Response> {
         let mut asked = self.asked();
         match asked.take_if(|request| request.id == *id) {
-            // Who no longer waits needs no answer.
+            // Fails if the request timed out.
             Some(request) => drop(request.answer.send(response)),
             None => return Err(response),
         }
@@ -125,7 +126,7 @@ impl ClientRoots {
 }
 
 impl Session {
-    /// Asks the client for its roots, each time that they may have changed, and proposes those that are new.
+    /// Requests the client's roots whenever they may have changed, and proposes new ones.
     pub(super) async fn propose_client_roots(&self) {
         let mut seen = HashSet::new();
         for _ in 0..MOST_ASKED {
@@ -133,7 +134,7 @@ impl Session {
             let asked = Instant::now();
             match self.ask_for_roots().await {
                 Ok(addresses) => self.propose_named(&addresses, &mut seen).await,
-                Err(problem) => self.log.write(format!("the client's own roots are not known: {problem}")),
+                Err(problem) => self.log.write(format!("failed to get the client's roots: {problem}")),
             }
             tokio::time::sleep_until(asked + PAUSE).await;
         }
@@ -145,7 +146,7 @@ impl Session {
         *self.client_roots.asked() = Some(Request { id: id.clone(), answer });
         self.to_client.send(request_parts(&id, "roots/list", None));
         let answer = tokio::time::timeout(ANSWER_BOUND, answered).await;
-        // What comes later is nobody's.
+        // A late response is ignored.
         self.client_roots.asked().take_if(|request| request.id == id);
         match answer {
             Ok(Ok(Response::Result(result))) => addresses(result.get()),
@@ -156,7 +157,7 @@ impl Session {
 
     async fn propose_named(&self, addresses: &[String], seen: &mut HashSet<CanonicalPath>) {
         if let Some(more) = addresses.len().checked_sub(MOST_ROOTS).filter(|more| *more > 0) {
-            self.log.write(format!("the client names {more} folders more than are looked at"));
+            self.log.write(format!("ignored {more} further folders that the client named"));
         }
         for address in addresses.iter().take(MOST_ROOTS) {
             let (resolver, named) = (self.resolver.clone(), address.clone());
@@ -185,7 +186,7 @@ impl Session {
     }
 }
 
-/// The addresses of the roots of an answer.
+/// Parses the URIs of the roots in a response.
 fn addresses(answer: &str) -> Result<Vec<String>, RootsError> {
     #[derive(Deserialize)]
     struct Roots {
@@ -209,7 +210,7 @@ mod tests {
     use serde_json::value::RawValue;
 
     #[test]
-    fn an_answer_is_ours_by_its_id_and_once() {
+    fn an_answer_is_taken_once_by_its_id() {
         let response = || Response::Result(RawValue::from_string("{}".to_owned()).unwrap());
         let roots = ClientRoots::new(true);
         let (answer, mut answered) = oneshot::channel();
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_none_or_too_long_is_refused() {
+    fn an_invalid_or_long_answer_is_rejected() {
         let told = addresses(&json!({ "roots": [{ "uri": "file:///a", "name": "a" }] }).to_string());
         assert_eq!(told.unwrap(), ["file:///a"]);
         for nonsense in

@@ -1,13 +1,13 @@
-//! A folder that a client names by an address (RFC 8089), what an entry names by its path, and which paths may be proposed at all.
+//! Resolves the folders that a client names by URI (RFC 8089) and the paths of an entry, and decides which may be proposed.
 //!
-//! - Each refusal says why. What is not certainly a folder of this machine, spelled in one way, is refused.
+//! - Every refusal has a reason. Anything that is not certainly a folder on this machine, in canonical form, is refused.
 
 use ironcurtain_grants::GrantLimits;
 use ironcurtain_paths::{CanonicalPath, NotCanonicalError, PathError, PathKind, Resolver};
 use ironcurtain_policy::GrantKind;
 use percent_encoding::percent_decode_str;
 
-/// The system's own folders: nobody works in one of them as a whole, and a yes to it would open what belongs to all.
+/// System folders that are never a workspace. Granting one would expose files of the whole system.
 const SYSTEM: [&str; 22] = [
     "/",
     "/bin",
@@ -33,57 +33,57 @@ const SYSTEM: [&str; 22] = [
     "/var",
 ];
 
-/// The system's own folders in which nobody has a project either.
+/// System folders that are rejected together with everything below them.
 const SYSTEM_AND_BELOW: [&str; 7] = ["/bin", "/boot", "/dev", "/etc", "/proc", "/sbin", "/sys"];
 
-/// The longest address that is looked at, in bytes.
+/// Maximum length of a URI, in bytes.
 const LONGEST: usize = 4096;
 
-/// Why a path is not proposed.
+/// Reason why a path is not proposed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FolderRefusal {
-    /// The address is too long.
-    #[error("its address has {0} bytes; at most {LONGEST} are taken")]
+    /// The URI is too long.
+    #[error("its address has {0} bytes; at most {LONGEST} are accepted")]
     Long(usize),
-    /// It is an address of something else.
-    #[error("it is not the address of a file; write `file:///` and the path")]
+    /// The URI is not a `file` URI.
+    #[error("it is not a `file` URI; write `file:///` and the path")]
     NotAFile,
-    /// It is on another machine.
+    /// The folder is on another machine.
     #[error("it is on another machine, `{0}`")]
     Elsewhere(String),
-    /// Readers of addresses disagree about it.
+    /// Parsers disagree about the URI.
     #[error("its address has a query, a fragment, a backslash or an encoded slash")]
     Ambiguous,
-    /// The path is no text.
+    /// The path is not UTF-8.
     #[error("its path is not UTF-8")]
     NotUtf8,
-    /// The path is not spelled in the one way.
+    /// The path is not canonical.
     #[error(transparent)]
     Spelling(#[from] NotCanonicalError),
-    /// It cannot be found out where it leads.
+    /// The path cannot be resolved.
     #[error(transparent)]
     Unresolved(#[from] PathError),
-    /// It is a file, or not there.
-    #[error("no folder is there")]
+    /// The path is not a folder, or does not exist.
+    #[error("it is not an existing folder")]
     NoFolder,
-    /// It is nothing that could be granted, or not there.
-    #[error("no file or folder is there")]
+    /// The path is neither a file nor a folder, or does not exist.
+    #[error("it is not an existing file or folder")]
     Nothing,
-    /// It is the home, or holds it.
-    #[error("it is your home, or holds it")]
+    /// The path is or contains the home directory.
+    #[error("it is or contains your home folder")]
     Home,
-    /// It belongs to the system.
+    /// The path belongs to the system.
     #[error("it is one of the system's own folders")]
     System,
-    /// It holds what is protected, or lies in it.
-    #[error("it holds something protected, or lies in it")]
+    /// The path contains or lies in a protected location.
+    #[error("it contains or is inside a protected folder")]
     Protected,
-    /// The policy says no.
+    /// The policy denies it.
     #[error("the policy denies it")]
     Denied,
 }
 
-/// The folder that an address leads to, links resolved. Blocking.
+/// Resolves a URI to a folder, following symlinks. Blocking.
 pub(super) fn resolve(uri: &str, resolver: &Resolver) -> Result<CanonicalPath, FolderRefusal> {
     let path = path(uri)?;
     let found = resolver.resolve(path.as_str())?;
@@ -93,7 +93,7 @@ pub(super) fn resolve(uri: &str, resolver: &Resolver) -> Result<CanonicalPath, F
     }
 }
 
-/// The file or folder that a path leads to, links resolved. Blocking.
+/// Resolves a path to a file or folder, following symlinks. Blocking.
 pub(super) fn there(path: &str, resolver: &Resolver) -> Result<(CanonicalPath, GrantKind), FolderRefusal> {
     let found = resolver.resolve(path)?;
     match found.target {
@@ -103,7 +103,7 @@ pub(super) fn there(path: &str, resolver: &Resolver) -> Result<(CanonicalPath, G
     }
 }
 
-/// The path of an address, as it is spelled there.
+/// Parses the path of a URI without resolving it.
 fn path(uri: &str) -> Result<CanonicalPath, FolderRefusal> {
     if uri.len() > LONGEST {
         return Err(FolderRefusal::Long(uri.len()));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_address_of_a_path_on_this_machine_spelled_in_one_way_is_taken() {
+    fn only_canonical_local_file_uris_are_accepted() {
         for (uri, expected) in [
             ("file:///home/u/app", "/home/u/app"),
             ("file:///home/u/app/", "/home/u/app"),
@@ -159,10 +159,10 @@ mod tests {
             assert_eq!(path(uri).unwrap().as_str(), expected, "{uri}");
         }
         for (uri, why) in [
-            ("", "it is not the address of a file"),
-            ("/home/u/app", "it is not the address of a file"),
-            ("https://example.org/app", "it is not the address of a file"),
-            ("file:", "it is not the address of a file"),
+            ("", "it is not a `file` URI"),
+            ("/home/u/app", "it is not a `file` URI"),
+            ("https://example.org/app", "it is not a `file` URI"),
+            ("file:", "it is not a `file` URI"),
             ("file://", "`` is not an absolute path"),
             ("file://host/app", "it is on another machine, `host`"),
             ("file://home", "it is on another machine, `home`"),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_resolved_and_what_is_no_folder_is_refused() {
+    fn links_are_resolved_and_non_folders_are_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         std::fs::create_dir(base.join("real")).unwrap();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_home_the_systems_folders_and_what_is_protected_are_no_workspaces() {
+    fn home_system_and_protected_folders_are_rejected() {
         let at = |path: &str| CanonicalPath::assume_canonical(path).unwrap();
         let (home, protected) = (at("/home/u"), [at("/home/u/.ssh"), at("/var/lib/ours")]);
         let limits = GrantLimits { home: &home, protected: &protected };
@@ -212,14 +212,14 @@ mod tests {
             assert_eq!(checked(fine), Ok(()), "{fine}");
         }
         for (path, why) in [
-            ("/", "it is your home, or holds it"),
-            ("/home", "it is your home, or holds it"),
-            ("/home/u", "it is your home, or holds it"),
+            ("/", "it is or contains your home folder"),
+            ("/home", "it is or contains your home folder"),
+            ("/home/u", "it is or contains your home folder"),
             ("/usr", "it is one of the system's own folders"),
             ("/etc/nginx", "it is one of the system's own folders"),
             ("/proc/1/root", "it is one of the system's own folders"),
-            ("/home/u/.ssh/x", "it holds something protected, or lies in it"),
-            ("/var/lib", "it holds something protected, or lies in it"),
+            ("/home/u/.ssh/x", "it contains or is inside a protected folder"),
+            ("/var/lib", "it contains or is inside a protected folder"),
         ] {
             assert_eq!(checked(path), Err(why.to_owned()), "{path}");
         }

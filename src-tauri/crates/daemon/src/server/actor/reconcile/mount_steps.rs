@@ -1,7 +1,7 @@
-//! One change of the mounts of a running sandbox: added, narrowed or removed, with the watch over files that run later.
+//! Applies one change to the mounts of a running sandbox, together with the watch for autostart files.
 //!
-//! - What is not watched is not made writable.
-//! - Without proof that something is gone, the round says that it is held, and the server is started anew.
+//! - A folder that cannot be watched is not made writable.
+//! - If there is no proof that a mount is gone, the round is marked as held, and the server is restarted.
 
 use crate::server::control::SupervisorControl;
 use crate::server::mounted::Mounted;
@@ -11,18 +11,18 @@ use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::{ControlAnswer, ControlOp, UnmountProof};
 use std::collections::BTreeMap;
 
-/// The outcome of a round of mounting.
+/// Outcome of a round of mounting.
 #[derive(Default)]
 pub(super) struct RoundOutcome {
-    /// The client had greeted the server when that was told of its roots.
+    /// Set if the client was initialized when the server was notified of its roots.
     pub(super) takes_calls: bool,
-    /// Something that was taken away is still held, or the sandbox is not known to be as it should.
+    /// Set if removed access is still held, or the sandbox may be in the wrong state.
     pub(super) held: bool,
-    /// The server does not see what it is to see, and that cannot be changed while it runs.
+    /// Set if the mounts are wrong and cannot be changed while the server runs.
     pub(super) outdated: bool,
-    /// The paths that could not be mounted, each with the reason.
+    /// Paths that could not be mounted, with the reasons.
     pub(super) failed: BTreeMap<CanonicalPath, String>,
-    /// The version of the roots that the server is to ask for.
+    /// Version of the roots that the server is expected to request.
     pub(super) told: Option<u64>,
 }
 
@@ -36,7 +36,7 @@ pub(super) async fn add(
     let closed = match control.look().filter(|_| need.writable) {
         Some(look) => match look.open(need.path.as_str()).await {
             Ok(closed) => closed,
-            // What is not watched is not made writable.
+            // A folder that cannot be watched is not made writable.
             Err(problem) => return drop(round.failed.insert(need.path, problem.to_string())),
         },
         None => Vec::new(),
@@ -50,7 +50,7 @@ pub(super) async fn add(
             }
             round.failed.insert(need.path, message);
         }
-        // What is mounted is not known any more.
+        // The state of the mounts is unknown.
         Ok(_) | Err(_) => round.held = true,
     }
 }
@@ -65,14 +65,14 @@ pub(super) async fn narrow(
     let op = ControlOp::Narrow { path: need.path.as_str().to_owned(), file: need.file };
     match control.ask(op).await {
         Ok(ControlAnswer::Narrowed { proof }) => {
-            // Without proof that nothing is written there the server is started anew.
+            // Without proof that writing is over, the server is restarted.
             round.held |= proof != UnmountProof::Proved;
             if proof == UnmountProof::Proved {
                 closed_again(control, &Need { writable: true, ..need });
             }
             replace(mounted, new);
         }
-        // Something else is there now than what was shown for writing.
+        // The file was replaced since it was mounted for writing.
         Ok(ControlAnswer::Refused { .. }) => {
             remove(control, mounted, &need.path, round).await;
             add(control, mounted, need, vec![], round).await;
@@ -88,7 +88,7 @@ pub(super) async fn remove(
     round: &mut RoundOutcome,
 ) {
     let answer = control.ask(ControlOp::Remove { path: path.as_str().to_owned() }).await;
-    // Without proof that it is gone the server is started anew, and what it wrote until then is looked at when it has ended.
+    // Without proof that it is unmounted, the server is restarted, and its writes until then are checked after it has exited.
     let is_gone = matches!(answer, Ok(ControlAnswer::Removed { proof: UnmountProof::Proved }));
     round.held |= !is_gone;
     for gone in mounted.extract_if(.., |m| m.need.path == *path).filter(|_| is_gone) {
@@ -96,7 +96,7 @@ pub(super) async fn remove(
     }
 }
 
-/// Tells the watch over the sandbox that a path is not writable any more.
+/// Tells the sandbox's watcher that a path is no longer writable.
 fn closed_again(control: &SupervisorControl, need: &Need) {
     if let Some(look) = control.look().filter(|_| need.writable) {
         look.close(need.path.as_str());

@@ -1,6 +1,6 @@
-//! Waiting until a server has understood one version of its roots.
+//! Waits until a server has understood one version of its roots.
 //!
-//! - Every wait has one deadline, from its beginning on, whatever else changes meanwhile.
+//! - Each wait has one deadline, which later changes do not extend.
 
 use crate::server::roots::ServerView;
 use crate::session_log::SessionLog;
@@ -11,39 +11,39 @@ use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The time that the server may take to understand a change of its roots.
+/// Time limit for a server to understand changed roots.
 const ROOTS_BOUND: Duration = Duration::from_secs(5);
 
-/// The time for which a server that may not support roots is waited for, once.
+/// Time limit for the first request from a server that may not support roots.
 const FIRST_ASK_BOUND: Duration = Duration::from_millis(500);
 
-/// The longest pause between two questions to a server about its roots.
+/// Maximum interval between two queries for the server's roots.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// The notification that a server's roots have changed.
+/// Notification that the roots have changed.
 pub(super) const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
 
-/// A wait for one version of the roots.
+/// Wait for one version of the roots.
 pub(super) struct Wait {
     pub(super) version: u64,
     pub(super) outcome: Pin<Box<dyn Future<Output = Understood> + Send>>,
 }
 
-/// The end of a wait.
+/// Outcome of a wait.
 #[derive(Debug)]
 pub(super) enum Understood {
-    /// The process ended.
+    /// The process exited.
     Ended,
-    /// The server has understood, or has had its time.
+    /// The server has understood, or its time is over.
     Waited {
-        /// The server asks for roots; nothing while that is unknown.
+        /// Whether the server requests roots, `None` while unknown.
         asks_for_roots: Option<bool>,
     },
 }
 
 impl Wait {
-    /// Begins to wait for what is shown now. `asks_for_roots` is what is known of the server; `lists_allowed` says that it has
-    /// the tool that lists its folders.
+    /// Starts to wait for the current roots. `asks_for_roots` is what is known about the server; `lists_allowed` is set if it
+    /// has the tool that lists its folders.
     pub(super) fn begin(
         connection: ServerConnection,
         shown: ServerView,
@@ -64,7 +64,7 @@ async fn understanding(
     log: SessionLog,
 ) -> Understood {
     let deadline = Instant::now() + ROOTS_BOUND;
-    // A server that lists its folders supports roots; it only may be slow.
+    // A server that lists its folders supports roots, even if it is slow.
     let may_never_ask = asks_for_roots.is_none() && !lists_allowed;
     let bound = if may_never_ask { FIRST_ASK_BOUND } else { ROOTS_BOUND };
     let mut told = connection.told.clone();
@@ -81,7 +81,7 @@ async fn understanding(
     Understood::Waited { asks_for_roots }
 }
 
-/// Asks the server itself until it names every root: that it was told is not yet that it has understood.
+/// Queries the server until it lists every root, because being notified does not mean that it has understood.
 async fn confirm(connection: &ServerConnection, shown: &ServerView, deadline: Instant, log: &SessionLog) {
     let mut pause = Duration::from_micros(500);
     let params =
@@ -93,7 +93,7 @@ async fn confirm(connection: &ServerConnection, shown: &ServerView, deadline: In
         match answer {
             ServerAnswer::Response(Response::Result(result)) => {
                 let text = result_text(&result);
-                if shown.is_told_by(&text.lines().map(str::trim).collect::<Vec<_>>()) {
+                if shown.is_covered_by_directories(&text.lines().map(str::trim).collect::<Vec<_>>()) {
                     return;
                 }
             }
@@ -102,14 +102,14 @@ async fn confirm(connection: &ServerConnection, shown: &ServerView, deadline: In
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(LONGEST_PAUSE);
         if pause == LONGEST_PAUSE {
-            // It may have taken an answer from before for the newest one, because that took it longer.
+            // A slow response with older roots may have overwritten newer ones in the server.
             connection.send(notification_line(ROOTS_CHANGED, None), None);
         }
     }
     log.write(format!("the server did not accept all of its roots within {ROOTS_BOUND:?}"));
 }
 
-/// All text of a tool result.
+/// Returns all text of a tool result.
 fn result_text(result: &RawValue) -> String {
     let value: serde_json::Value = serde_json::from_str(result.get()).unwrap_or_default();
     let items = value.get("content").and_then(serde_json::Value::as_array);

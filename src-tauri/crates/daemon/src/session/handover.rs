@@ -1,11 +1,12 @@
-//! Moving a session to another trusted process: everything that process must know beside the client's own streams, which the
-//! shim brings it.
+//! Hands a session over to another trusted process, with everything that process needs except the client's streams, which the
+//! shim passes on.
 //!
-//! - INVARIANT: a session is moved with nothing of the client's unanswered, and what was read and not understood yet goes along.
-//! - The file lies in the session's folder, where only we write; its ticket opens it once.
+//! - INVARIANT: a session is handed over with no unanswered client request, and with every byte that was read but not
+//!   processed.
+//! - The state file lies in the session directory, which only we can write. Its ticket works once.
 
 use super::Session;
-use crate::server::ToldState;
+use crate::server::ReplayState;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use ironcurtain_audit::clock::now_ms;
@@ -26,50 +27,50 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// The name of the file in the session's folder.
+/// Name of the state file in the session directory.
 const NAME: &str = "moved.json";
 
-/// The time that calls which are under way may take: the app waits.
+/// Time limit for in-flight calls, because the app is waiting.
 const ANSWERS_BOUND: Duration = Duration::from_secs(2);
 
-/// The answer to those that take longer.
-pub(crate) const CUT_OFF: &str = "IronCurtain moved to its app while this call was under way, so its outcome is not known; look before \
+/// Error for calls that take longer.
+pub(crate) const CUT_OFF: &str = "IronCurtain moved to its app while this call was in flight, so its outcome is unknown; check before \
     you call again";
 
-/// The longest such file: one message of the client in part, and what it subscribed to.
+/// Maximum size of the state file: one partial client message, and the subscriptions.
 const LONGEST: u64 = 256 << 20;
 
-/// A session on its way.
+/// State of a session on its way to another trusted process.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct MovedSession {
+pub struct SessionHandover {
     client: String,
     server: String,
     pub(super) state: ClientState,
 }
 
-/// The state of a session that comes from its client.
+/// Per-client state of a session.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ClientState {
     pub(super) id: String,
     pub(super) started_ms: u64,
     pub(super) says_it_is: Option<String>,
-    /// Methods of servers that the client takes.
+    /// Server methods that the client accepts.
     pub(super) takes: HashSet<String>,
-    /// The client has said that it has roots.
+    /// Set if the client declared roots.
     pub(super) has_roots: bool,
     pub(super) greeted: bool,
     pub(super) has_batches: bool,
     pub(super) paused: bool,
-    pub(super) told: ToldState,
+    pub(super) told: ReplayState,
     #[serde(rename = "era")]
     pub(super) version: ClientVersion,
-    /// Bytes of the client that are to be read first, from the beginning of a message.
+    /// Bytes of the client to process first, starting at a message boundary.
     #[serde(with = "as_base64")]
     pub(super) unread: Vec<u8>,
 }
 
 impl ClientState {
-    /// The state of a new session.
+    /// Creates the state of a new session.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
             id: random_name()?,
@@ -80,29 +81,29 @@ impl ClientState {
             greeted: false,
             has_batches: false,
             paused: false,
-            told: ToldState::default(),
+            told: ReplayState::default(),
             version: ClientVersion::Open,
             unread: Vec::new(),
         })
     }
 }
 
-/// Why no session is gone on with.
+/// Reason why a session cannot be continued.
 #[derive(Debug, thiserror::Error)]
 pub enum TicketError {
-    /// It opens nothing, or nothing of this client's with this server.
-    #[error("no session waits for this ticket; start the server again in your client")]
+    /// The ticket is unknown, or belongs to another client or server.
+    #[error("this session has expired; restart the server in your client")]
     Unknown,
-    /// The session cannot be read.
-    #[error("the session that was moved here cannot be read: {0}")]
+    /// The state file cannot be read.
+    #[error("failed to read the session to continue: {0}")]
     Unreadable(#[from] io::Error),
 }
 
-impl MovedSession {
-    /// Takes the session of a ticket, which opens nothing from then on.
+impl SessionHandover {
+    /// Redeems a ticket, which is invalid from then on.
     ///
     /// # Errors
-    /// [`TicketError`].
+    /// Returns [`TicketError`] if the ticket does not fit or the state cannot be read.
     pub fn take(sessions: &Path, ticket: &str, client: &str, server: &str) -> Result<Self, TicketError> {
         take_kept(sessions, ticket, |id, moved: &Self| {
             (moved.state.id.as_str(), moved.client.as_str(), moved.server.as_str()) == (id, client, server)
@@ -110,7 +111,7 @@ impl MovedSession {
     }
 }
 
-/// A state that is kept for another trusted process, in a folder below that of sessions.
+/// State stored for another trusted process, in a folder below the sessions directory.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Kept<T> {
     secret: String,
@@ -118,7 +119,7 @@ pub(crate) struct Kept<T> {
 }
 
 impl<T: Serialize> Kept<T> {
-    /// Keeps a state in the folder of this name; the ticket that opens it once.
+    /// Stores the state in folder `id`, and returns the ticket that opens it once.
     pub(crate) fn keep(sessions: &Path, id: &str, state: T) -> io::Result<String> {
         let secret = random_name()?;
         let ticket = format!("{id}.{secret}");
@@ -128,8 +129,8 @@ impl<T: Serialize> Kept<T> {
     }
 }
 
-/// Takes the state of a ticket, which opens nothing from then on. It opens what `is_for` says it is for, by the name of its
-/// folder.
+/// Redeems a ticket, which is invalid from then on. `is_for` decides from the folder name and the state whether it belongs to
+/// the caller.
 pub(crate) fn take_kept<T: DeserializeOwned>(
     sessions: &Path,
     ticket: &str,
@@ -150,7 +151,7 @@ pub(crate) fn take_kept<T: DeserializeOwned>(
     if kept.secret != secret {
         return Err(TicketError::Unknown);
     }
-    // A state of another kind is for somebody else.
+    // State of another kind belongs to another caller.
     let state: T = serde_json::from_str(kept.state.get()).map_err(|_| TicketError::Unknown)?;
     if !is_for(id, &state) {
         return Err(TicketError::Unknown);
@@ -160,51 +161,51 @@ pub(crate) fn take_kept<T: DeserializeOwned>(
 }
 
 impl Session {
-    /// Moves the session to the trusted process that takes the place of this one, which the shim is told; `false` where it
-    /// cannot be moved.
-    pub(super) async fn moves(
+    /// Hands the session over to the trusted process that replaces this one, and notifies the shim. Returns `false` if that
+    /// fails.
+    pub(super) async fn hand_over(
         &self,
         unread: &[u8],
         version: &(dyn Fn() -> ClientVersion + Send + Sync),
     ) -> bool {
-        self.answers_are_out(ANSWERS_BOUND).await;
+        self.flush_responses(ANSWERS_BOUND).await;
         for (id, call) in &self.in_flight.take_all() {
             self.abandon(id, call, "the session was moved before the call was answered").await;
             self.reply(error_line(Some(id), ErrorCode::INTERNAL_ERROR.0, CUT_OFF));
         }
-        self.answers_are_out(ANSWERS_BOUND).await;
-        match self.write_moved(unread, version()) {
-            // A shim that is gone is seen to be gone.
+        self.flush_responses(ANSWERS_BOUND).await;
+        match self.write_handover(unread, version()) {
+            // Sending fails only if the shim has disconnected.
             Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }.into()).is_ok(),
             Err(problem) => {
-                tracing::error!(%problem, "a session could not be moved, and is ended");
+                tracing::error!(%problem, "failed to hand over a session, which is closed now");
                 false
             }
         }
     }
 
-    /// Writes down what another trusted process needs to go on; its ticket.
-    fn write_moved(&self, unread: &[u8], version: ClientVersion) -> io::Result<String> {
+    /// Stores what another trusted process needs to continue, and returns the ticket.
+    fn write_handover(&self, unread: &[u8], version: ClientVersion) -> io::Result<String> {
         let state = ClientState {
             id: self.id.clone(),
             started_ms: self.started_ms,
             says_it_is: self.principal.says_it_is.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             takes: self.client_takes.borrow().clone(),
             has_roots: self.client_roots.is_declared(),
-            greeted: self.greeted.load(Ordering::Relaxed),
+            greeted: self.is_initialized.load(Ordering::Relaxed),
             has_batches: self.has_batches.load(Ordering::Relaxed),
             paused: self.is_paused(),
-            told: self.server.told(),
+            told: self.server.replay_state(),
             version,
             unread: unread.to_vec(),
         };
         let (client, server) = (self.principal.client.key.clone(), self.config.name.clone());
-        let moved = MovedSession { client, server, state };
-        Kept::keep(&self.services.home.sessions(), &self.id, moved)
+        let handover = SessionHandover { client, server, state };
+        Kept::keep(&self.services.home.sessions(), &self.id, handover)
     }
 }
 
-/// Bytes as text.
+/// Serializes bytes as base64.
 pub(crate) mod as_base64 {
     use super::{BASE64_STANDARD, Engine};
     use serde::{Deserialize, Deserializer, Serializer, de};

@@ -1,8 +1,8 @@
-//! Greeting a process that was started.
+//! Sends `initialize` to a started process.
 
-use super::running::{Greeting, Running};
+use super::running::{Handshake, Running};
 use super::{Actor, ServerState};
-use crate::server::down::GREETING_BOUND;
+use crate::server::down::INITIALIZE_BOUND;
 use crate::server::roots::ViewedRoots;
 use ironcurtain_mcp::server::{ClientSide, Negotiation, initialize};
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 impl Actor {
-    /// Greets a process as the client greeted the first one, if it has.
-    pub(super) fn greet(&self, running: &mut Running) {
-        let Some((greeting, number)) = self.told.greeting() else { return };
-        running.greeted = Some(number);
-        let deadline = (!self.told.is_awaited()).then(|| Instant::now() + GREETING_BOUND);
+    /// Replays the client's `initialize` to a process, if the client has sent one.
+    pub(super) fn initialize(&self, running: &mut Running) {
+        let Some((params, number)) = self.replay.initialize_params() else { return };
+        running.initialize_number = Some(number);
+        let deadline = (!self.replay.is_awaited()).then(|| Instant::now() + INITIALIZE_BOUND);
         let (send, outcome) = oneshot::channel();
-        let (told, state, pid, number) =
-            (self.told.clone(), self.state.clone(), running.pid, self.starts.load(Ordering::Relaxed));
+        let (replay, state, pid, number) =
+            (self.replay.clone(), self.state.clone(), running.pid, self.starts.load(Ordering::Relaxed));
         let connection = running.connection.clone();
         let o = &self.options;
         let is_probed = Arc::new(AtomicBool::new(false));
         let negotiation = Negotiation {
             connection: connection.clone(),
-            initialize: greeting,
+            initialize: params,
             client_side: ClientSide {
                 sampling: self.options.sampling.clone(),
                 client: o.client.clone(),
@@ -38,7 +38,7 @@ impl Actor {
         let answered = move |answer, held| {
             let up = || {
                 let up = ServerState::Up { connection: connection.clone(), pid, ready: false };
-                // Another one may have been started meanwhile.
+                // Another process may have been started in the meantime.
                 state.send_if_modified(|state| {
                     let is_this = matches!(state, ServerState::Starting(n) if *n == number);
                     if is_this {
@@ -47,10 +47,10 @@ impl Actor {
                     is_this
                 });
             };
-            // An owner that is gone need not know.
-            let _ = send.send(told.answered(&connection, up, answer, held));
+            // Fails only if the actor has exited.
+            let _ = send.send(replay.answered(&connection, up, answer, held));
         };
         initialize(negotiation, Box::new(answered));
-        running.greeting = Greeting::Open { outcome, deadline, is_probed };
+        running.handshake = Handshake::Open { outcome, deadline, is_probed };
     }
 }

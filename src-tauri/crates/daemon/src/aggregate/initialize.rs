@@ -1,7 +1,7 @@
-//! The answer to the client's greeting, with what servers say of their own use.
+//! Answers the client's `initialize`, including the servers' instructions.
 //!
-//! - It waits a moment at most, and only for servers of which nobody knows what they say: it is remembered for their program.
-//! - A server is told that the client is initialized, and can ask it something, when the client has the answer.
+//! - The response waits briefly, and only for servers whose instructions are unknown; they are remembered per program.
+//! - A server is marked as initialized, and may send requests to the client, only after the client has the response.
 
 use super::Aggregate;
 use super::upstream::Phase;
@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The time that it may wait.
+/// Maximum delay of the response.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The number of characters of one server's words that are passed on.
+/// Maximum number of characters of one server's instructions.
 const LONGEST: usize = 4000;
 
-/// A greeting that is not answered yet.
+/// Unanswered `initialize` request.
 #[derive(Debug)]
 pub(super) struct Unanswered {
     id: Id,
@@ -25,15 +25,15 @@ pub(super) struct Unanswered {
 }
 
 impl Unanswered {
-    /// One of this moment.
+    /// Creates the entry for a request that has just arrived.
     pub(super) fn new(id: Id) -> Self {
         Self { id, until: Instant::now() + PATIENCE }
     }
 }
 
 impl Aggregate {
-    /// A server has answered the greeting.
-    pub(super) fn greeted_by(&mut self, upstream: u64, mut result: Fields) {
+    /// Stores a server's response to `initialize`.
+    pub(super) fn initialized_by(&mut self, upstream: u64, mut result: Fields) {
         let capabilities = result.get("capabilities").and_then(|raw| serde_json::from_str(raw.get()).ok());
         let says = result.take("instructions").and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
         let says = says.map(|says| visible::head(says.trim(), LONGEST)).filter(|says| !says.is_empty());
@@ -41,31 +41,33 @@ impl Aggregate {
             let says = says.map(Arc::from);
             self.state.services.instructions.remember(&of.config.command_line(), says);
         }
-        self.welcomed.push((upstream, capabilities.unwrap_or_default()));
+        self.initialized_upstreams.push((upstream, capabilities.unwrap_or_default()));
     }
 
-    /// Answers the client's greeting when it is time, and goes on with the servers that have answered it.
-    pub(super) fn settle_greeting(&mut self) {
+    /// Answers the client's `initialize` when it is due, and marks the servers that have responded as up.
+    pub(super) fn settle_initialize(&mut self) {
         if let Some(unanswered) = &self.unanswered {
             let is_unknown = self.upstreams.values().any(|of| {
                 of.phase == Phase::Coming
                     && self.state.services.instructions.of(&of.config.command_line()).is_none()
-                    && !self.welcomed.iter().any(|(upstream, _)| *upstream == of.number)
+                    && !self.initialized_upstreams.iter().any(|(upstream, _)| *upstream == of.number)
             });
             if is_unknown && Instant::now() < unanswered.until {
                 return;
             }
-            self.answer_greeting();
+            self.answer_initialize();
         }
-        for (upstream, capabilities) in std::mem::take(&mut self.welcomed) {
+        for (upstream, capabilities) in std::mem::take(&mut self.initialized_upstreams) {
             self.to_upstream(upstream, notification_line("notifications/initialized", None), None);
-            self.came(upstream, capabilities);
+            self.mark_up(upstream, capabilities);
         }
     }
 
-    /// Answers the client's greeting, if it is not answered.
-    pub(super) fn answer_greeting(&mut self) {
-        let (Some(greeting), Some(Unanswered { id, .. })) = (&self.greeting, self.unanswered.take()) else {
+    /// Answers the client's `initialize`, if that has not happened.
+    pub(super) fn answer_initialize(&mut self) {
+        let (Some(greeting), Some(Unanswered { id, .. })) =
+            (&self.initialize_request, self.unanswered.take())
+        else {
             return;
         };
         let known = &self.state.services.instructions;
@@ -84,8 +86,8 @@ impl Aggregate {
         }
     }
 
-    /// The time at which the greeting waits no longer.
-    pub(super) fn greeting_waits_until(&self) -> Option<Instant> {
+    /// Returns the time at which the response is due.
+    pub(super) fn initialize_waits_until(&self) -> Option<Instant> {
         self.unanswered.as_ref().map(|unanswered| unanswered.until)
     }
 }

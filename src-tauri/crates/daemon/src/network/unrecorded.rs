@@ -1,4 +1,4 @@
-//! The way to a server that runs elsewhere and has no session: it is only asked for its tools.
+//! Network access for a remote server that is only inspected, without a session.
 
 use ironcurtain_egress::{
     BoxFuture, ConnectionEvent, Connections, Dialer, HostRules, Proxy, ProxyLimits, Record, RecordError,
@@ -7,9 +7,9 @@ use ironcurtain_egress::{
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Writes nothing down: whoever asks a server for its tools has no record.
+/// Records nothing, because an inspection has no audit log.
 struct OffRecord {
-    /// Without it nothing is allowed any more.
+    /// Held, because the rules stop allowing anything when the sender is dropped.
     _rules: watch::Sender<Arc<HostRules>>,
 }
 
@@ -19,7 +19,7 @@ impl Record for OffRecord {
     }
 }
 
-/// Opens connections by these rules.
+/// Returns a dialer with these rules.
 pub(crate) fn dialer_off_record(server: &str, rules: HostRules) -> Dialer {
     let (sender, rules) = watch::channel(Arc::new(rules));
     Dialer::new(Proxy {

@@ -1,7 +1,7 @@
-//! Everything that the client told its server and that a later process of it must be told too, before it takes a call: the
-//! greeting, that the client is initialized, the level of its log, and the resources that it follows.
+//! State that the client set at its server and that every later process must get before it takes a call: `initialize`,
+//! `initialized`, the log level and the subscriptions.
 //!
-//! - The client hears of one greeting only: should the process end before it has answered, the next one answers.
+//! - The client sees one handshake only: if the process exits before it answers, the next one answers.
 
 use super::down::DownReason;
 use ironcurtain_mcp::request::ServerRequest;
@@ -13,62 +13,62 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The number of resources whose subscription is told again.
+/// Maximum number of subscriptions that are replayed.
 const MOST_SUBSCRIPTIONS: usize = 1000;
 
-/// Takes the answer to the client's greeting, or why there is none.
-pub type OnGreeted = Box<dyn FnOnce(Result<Response, DownReason>, MemoryShare) + Send>;
+/// Receives the response to the client's `initialize`, or why there is none.
+pub type InitializeCallback = Box<dyn FnOnce(Result<Response, DownReason>, MemoryShare) + Send>;
 
-/// The outcome of a greeting.
+/// Outcome of a handshake.
 #[derive(Debug)]
-pub(super) enum Greeted {
-    /// The server took it.
-    Welcome,
-    /// The server refused it, and the client knows.
-    Refused,
-    /// The server, started again, refused it with this error.
-    RefusedAgain(String),
-    /// It ended first.
+pub(super) enum HandshakeOutcome {
+    /// The server accepted it.
+    Accepted,
+    /// The server rejected it, and the client has the error.
+    Rejected,
+    /// A restarted server rejected it with this error.
+    RejectedAfterRestart(String),
+    /// The process exited first.
     Failed,
-    /// Started again, it was silent.
+    /// A restarted server did not answer.
     Unanswered,
 }
 
-/// The parts, shared by the handle and the owner of the process.
+/// State shared by the handle and the actor.
 #[derive(Clone, Default)]
-pub(super) struct Told(Arc<Mutex<Parts>>);
+pub(super) struct Replay(Arc<Mutex<Parts>>);
 
 #[derive(Default)]
 struct Parts {
     greeting: Option<Box<RawValue>>,
-    /// The number of times that the client has greeted.
+    /// Number of `initialize` requests that the client has sent.
     number: u64,
-    /// The client, while it waits.
-    waits: Option<OnGreeted>,
+    /// Callback of the client, while it waiting.
+    waiting: Option<InitializeCallback>,
     initialized: Option<Vec<u8>>,
     level: Option<Box<RawValue>>,
     subscriptions: BTreeMap<String, Box<RawValue>>,
 }
 
-/// The parts as another trusted process is given them, with a session that is moved there.
+/// Client state that is passed on when the session is handed over.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct ToldState {
+pub struct ReplayState {
     greeting: Option<Box<RawValue>>,
-    /// The line.
+    /// Notification line.
     initialized: Option<String>,
     level: Option<Box<RawValue>>,
-    /// The parameters of each subscription, by the address as JSON text.
+    /// Parameters of each subscription, by URI as JSON text.
     subscriptions: BTreeMap<String, Box<RawValue>>,
 }
 
-impl From<ToldState> for Told {
-    fn from(state: ToldState) -> Self {
-        let ToldState { greeting, initialized, level, subscriptions } = state;
+impl From<ReplayState> for Replay {
+    fn from(state: ReplayState) -> Self {
+        let ReplayState { greeting, initialized, level, subscriptions } = state;
         let initialized = initialized.map(String::into_bytes);
         Self(Arc::new(Mutex::new(Parts {
             greeting,
             number: 0,
-            waits: None,
+            waiting: None,
             initialized,
             level,
             subscriptions,
@@ -76,17 +76,17 @@ impl From<ToldState> for Told {
     }
 }
 
-impl fmt::Debug for Told {
+impl fmt::Debug for Replay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Told").field("initialized", &self.is_initialized()).finish_non_exhaustive()
+        f.debug_struct("Replay").field("initialized", &self.is_initialized()).finish_non_exhaustive()
     }
 }
 
-impl Told {
-    /// A copy of the parts, without the client that waits.
-    pub(super) fn state(&self) -> ToldState {
+impl Replay {
+    /// Returns a copy of the state, without the waiting client.
+    pub(super) fn state(&self) -> ReplayState {
         let parts = self.parts();
-        ToldState {
+        ReplayState {
             greeting: parts.greeting.clone(),
             initialized: parts.initialized.as_ref().map(|line| String::from_utf8_lossy(line).into_owned()),
             level: parts.level.clone(),
@@ -94,73 +94,75 @@ impl Told {
         }
     }
 
-    /// The client greets.
-    pub(super) fn greets(&self, params: Box<RawValue>, waits: OnGreeted) {
+    /// Stores the client's `initialize` parameters.
+    pub(super) fn initialize(&self, params: Box<RawValue>, waiting: InitializeCallback) {
         let mut parts = self.parts();
         parts.greeting = Some(params);
         parts.number += 1;
-        parts.waits = Some(waits);
+        parts.waiting = Some(waiting);
     }
 
-    /// The parameters of the greeting, once there is one, and its number.
-    pub(super) fn greeting(&self) -> Option<(Box<RawValue>, u64)> {
+    /// Returns the `initialize` parameters, once there are any, and their number.
+    pub(super) fn initialize_params(&self) -> Option<(Box<RawValue>, u64)> {
         let parts = self.parts();
         Some((parts.greeting.clone()?, parts.number))
     }
 
-    /// The number of the last greeting.
+    /// Returns the number of the last `initialize`.
     pub(super) fn number(&self) -> u64 {
         self.parts().number
     }
 
-    /// Returns `true` while the client waits for the answer to its greeting.
+    /// Returns `true` while the client waiting for the response to its `initialize`.
     pub(super) fn is_awaited(&self) -> bool {
-        self.parts().waits.is_some()
+        self.parts().waiting.is_some()
     }
 
-    /// Tells a client that waits why its greeting has no answer. It may greet again.
+    /// Reports to a waiting client why its `initialize` has no response. The client may retry.
     pub(super) fn give_up(&self, why: &DownReason) {
         let mut parts = self.parts();
-        let Some(waits) = parts.waits.take() else { return };
+        let Some(waiting) = parts.waiting.take() else { return };
         parts.greeting = None;
         drop(parts);
-        waits(Err(why.clone()), None);
+        waiting(Err(why.clone()), None);
     }
 
-    /// A process has answered the greeting: it is told the rest, `up` makes it known, and then a client that waits has its answer.
+    /// Handles a process's response to `initialize`: replays the rest of the state, calls `up`, then answers a waiting client.
     pub(super) fn answered(
         &self,
         connection: &ServerConnection,
         up: impl FnOnce(),
         answer: ServerAnswer,
         held: MemoryShare,
-    ) -> Greeted {
+    ) -> HandshakeOutcome {
         let response = match answer {
             ServerAnswer::Response(response) => response,
-            ServerAnswer::Failed(_) => return Greeted::Failed,
+            ServerAnswer::Failed(_) => return HandshakeOutcome::Failed,
         };
         let mut parts = self.parts();
-        let waits = parts.waits.take();
-        let greeted = match (&response, &waits) {
+        let waiting = parts.waiting.take();
+        let outcome = match (&response, &waiting) {
             (Response::Result(_), _) => {
-                parts.tell(connection);
-                Greeted::Welcome
+                parts.replay_to(connection);
+                HandshakeOutcome::Accepted
             }
             (Response::Error(_), Some(_)) => {
                 parts.greeting = None;
-                Greeted::Refused
+                HandshakeOutcome::Rejected
             }
-            (Response::Error(error), None) => return Greeted::RefusedAgain(error.get().to_owned()),
+            (Response::Error(error), None) => {
+                return HandshakeOutcome::RejectedAfterRestart(error.get().to_owned());
+            }
         };
         up();
         drop(parts);
-        if let Some(waits) = waits {
-            waits(Ok(response), held);
+        if let Some(waiting) = waiting {
+            waiting(Ok(response), held);
         }
-        greeted
+        outcome
     }
 
-    /// The client is initialized, by this line. A process that has answered the greeting is told so.
+    /// Stores the client's `initialized` line, and forwards it to a process that has answered `initialize`.
     pub(super) fn initialized(&self, line: Vec<u8>, now: impl FnOnce() -> Option<ServerConnection>) {
         let mut parts = self.parts();
         if let Some(connection) = now() {
@@ -173,7 +175,7 @@ impl Told {
         self.parts().initialized.is_some()
     }
 
-    /// Keeps a request of the client that changes what its server does from then on.
+    /// Remembers a client request that changes the server's later behaviour.
     pub(super) fn keep(&self, request: &ServerRequest) {
         #[derive(serde::Deserialize)]
         struct Of<'a> {
@@ -194,7 +196,7 @@ impl Told {
         }
     }
 
-    /// Returns `true` if the client follows the resource of this address.
+    /// Returns `true` if the client is subscribed to this resource.
     pub(super) fn follows(&self, uri: &str) -> bool {
         self.parts().subscriptions.contains_key(&serde_json::Value::from(uri).to_string())
     }
@@ -205,11 +207,11 @@ impl Told {
 }
 
 impl Parts {
-    /// Tells a process that has answered the greeting the rest.
-    fn tell(&self, connection: &ServerConnection) {
+    /// Replays the rest of the state to a process that has answered `initialize`.
+    fn replay_to(&self, connection: &ServerConnection) {
         let Some(line) = &self.initialized else { return };
         connection.send_initialized(line);
-        // Whether it takes them it has told the client already.
+        // The client already has the responses from the first time.
         if let Some(params) = &self.level {
             drop(connection.request("logging/setLevel", Some(params)));
         }

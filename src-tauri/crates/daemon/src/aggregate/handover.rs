@@ -1,8 +1,8 @@
-//! Moving a connection to another trusted process: each of its sessions moves as one of a single server does, and what the
-//! connection knows of its client goes along.
+//! Hands a connection over to another trusted process: each session is handed over like that of a single server, together with
+//! the connection's state of its client.
 //!
-//! - INVARIANT: nothing is handed to a session any more when it moves, so nothing is lost between the two.
-//! - A server that was missing begins anew there.
+//! - INVARIANT: no message is routed to a session once its handover starts, so none is lost in between.
+//! - A server that was missing is started from scratch by the other process.
 
 use super::upstream::Phase;
 use super::{Aggregate, CUT_OFF, FromUpstream, private_dir};
@@ -17,34 +17,34 @@ use std::io;
 use std::path::Path;
 use tokio::sync::mpsc;
 
-/// A connection on its way.
+/// State of a connection on its way to another trusted process.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct MovedAggregate {
+pub(crate) struct AggregateHandover {
     pub(super) id: String,
     client: String,
     profile: Option<String>,
-    /// The parameters of the client's greeting.
+    /// Parameters of the client's `initialize`.
     pub(super) greeting: Option<Box<RawValue>>,
     pub(super) level: Option<Box<RawValue>>,
     pub(super) tasks: HashMap<String, String>,
-    /// The sessions, by their server.
-    pub(super) upstreams: BTreeMap<String, MovedUpstream>,
+    /// Sessions by server name.
+    pub(super) upstreams: BTreeMap<String, UpstreamHandover>,
     pub(super) version: ClientVersion,
-    /// Bytes of the client, from the beginning of a message.
+    /// Client bytes to process first, starting at a message boundary.
     #[serde(with = "as_base64")]
     pub(super) unread: Vec<u8>,
 }
 
-/// A session that moves with it.
+/// Session that is handed over with its connection.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct MovedUpstream {
+pub(super) struct UpstreamHandover {
     pub(super) ticket: String,
-    /// The capabilities of the server, which is not greeted again.
+    /// Capabilities of the server, which does not repeat the handshake.
     pub(super) capabilities: Fields,
 }
 
-impl MovedAggregate {
-    /// One that begins here, by this name.
+impl AggregateHandover {
+    /// Returns the state of a new connection with this id.
     pub(super) fn none(id: String) -> Self {
         Self {
             id,
@@ -59,7 +59,7 @@ impl MovedAggregate {
         }
     }
 
-    /// Takes the connection of a ticket, which opens nothing from then on.
+    /// Redeems a ticket, which is invalid from then on.
     pub(crate) fn take(
         sessions: &Path,
         ticket: &str,
@@ -69,15 +69,15 @@ impl MovedAggregate {
         let moved = take_kept(sessions, ticket, |id, moved: &Self| {
             (moved.id.as_str(), moved.client.as_str(), moved.profile.as_deref()) == (id, client, profile)
         })?;
-        // An empty folder that stays is nobody's.
+        // An empty folder that remains is harmless.
         let _ = std::fs::remove_dir(sessions.join(&moved.id));
         Ok(moved)
     }
 }
 
 impl Aggregate {
-    /// Moves the connection to the trusted process that takes the place of this one; `false` where it cannot be moved.
-    pub(super) async fn moves(
+    /// Hands the connection over to the trusted process that replaces this one. Returns `false` if that fails.
+    pub(super) async fn hand_over(
         &mut self,
         (unread, version): (&[u8], &(dyn Fn() -> ClientVersion + Send + Sync)),
         events: &mut mpsc::UnboundedReceiver<FromUpstream>,
@@ -91,10 +91,10 @@ impl Aggregate {
         }
         self.to_client.is_written().await;
         match self.keep(unread, version()) {
-            // A shim that is gone is seen to be gone.
+            // Sending fails only if the shim has disconnected.
             Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }.into()).is_ok(),
             Err(problem) => {
-                tracing::error!(%problem, "a connection could not be moved, and is ended");
+                tracing::error!(%problem, "failed to hand over a connection, which is closed now");
                 false
             }
         }
@@ -105,14 +105,14 @@ impl Aggregate {
         private_dir(&sessions.join(&self.id)).map_err(io::Error::other)?;
         let upstreams = std::mem::take(&mut self.tickets).into_iter().filter_map(|(server, ticket)| {
             let capabilities = self.upstreams.get(&server)?.capabilities.clone();
-            Some((server, MovedUpstream { ticket, capabilities }))
+            Some((server, UpstreamHandover { ticket, capabilities }))
         });
-        let moved = MovedAggregate {
+        let moved = AggregateHandover {
             upstreams: upstreams.collect(),
             id: self.id.clone(),
             client: self.client.key.clone(),
             profile: self.profile.clone(),
-            greeting: self.greeting.as_ref().map(|greeting| greeting.params.clone()),
+            greeting: self.initialize_request.as_ref().map(|greeting| greeting.params.clone()),
             level: self.level.clone(),
             tasks: self.tables.tasks().clone(),
             version,

@@ -1,8 +1,8 @@
-//! The client's `initialize`: passed on with the capabilities changed to what we stand for.
+//! Forwards the client's `initialize` request with the capabilities that IronCurtain supports.
 //!
-//! - Roots are ours: the client's own are never relayed, and the server is told that the list can change. A remote server has
-//!   none, because it sees no file.
-//! - Sampling is offered to servers only where their requests for it are asked about or allowed, and not as a task.
+//! - Roots are ours: the client's own are never relayed, and the server learns that the list can change. A remote server gets
+//!   no roots, because it sees no local files.
+//! - Servers are offered sampling only if their requests are asked about or allowed, and never as a task.
 
 use super::params::ParamsError;
 use super::sampling;
@@ -13,29 +13,29 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashSet;
 
-/// The number of characters of what a client calls itself, or of its version, people are shown.
+/// Maximum number of characters of the client's name or version that users are shown.
 const LONGEST_NAME: usize = 100;
 
-/// The abilities of a client that a server is told of.
+/// Client capabilities that are forwarded to the server.
 const CAPABILITIES: [&str; 4] = ["elicitation", "sampling", "tasks", "roots"];
 
-/// The longest value of a greeting that a server is told, in bytes of JSON. A longer one is left out.
+/// Maximum length of a forwarded value, in bytes of JSON. Longer values are left out.
 const LONGEST_VALUE: usize = 512;
 
-/// The content of a client's greeting.
+/// Parsed `initialize` request.
 #[derive(Debug)]
-pub(super) struct Greeting {
-    /// The parameters to pass on.
+pub(super) struct InitializeRequest {
+    /// Parameters to forward.
     pub(super) params: Box<RawValue>,
-    /// The client's own name for itself.
+    /// Name that the client claims, unverified.
     pub(super) says_it_is: Option<String>,
-    /// Methods of servers that the client takes.
+    /// Server methods that the client accepts.
     pub(super) takes: HashSet<String>,
-    /// The client has roots of its own.
+    /// Set if the client has roots.
     pub(super) has_roots: bool,
 }
 
-/// Returns `true` if the revision that a server chose has batches.
+/// Returns `true` if the protocol version that the server chose has batches.
 pub(super) fn has_batches(result: &RawValue) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -45,12 +45,12 @@ pub(super) fn has_batches(result: &RawValue) -> bool {
     serde_json::from_str::<Chosen>(result.get()).is_ok_and(|chosen| chosen.protocol_version == "2025-03-26")
 }
 
-/// Reads and rewrites the parameters; the error is for the client.
+/// Parses and rewrites the parameters. An error is sent to the client.
 pub(super) fn rewrite(
     params: Option<&RawValue>,
     offers_sampling: bool,
     is_remote: bool,
-) -> Result<Greeting, ParamsError> {
+) -> Result<InitializeRequest, ParamsError> {
     #[derive(Deserialize)]
     struct Info {
         name: String,
@@ -97,7 +97,7 @@ pub(super) fn rewrite(
         capabilities.set("roots", to_raw_value(&roots).map_err(ParamsError::Unwritable)?);
     }
     params.set("capabilities", to_raw_value(&capabilities).map_err(ParamsError::Unwritable)?);
-    Ok(Greeting {
+    Ok(InitializeRequest {
         params: to_raw_value(&params).map_err(ParamsError::Unwritable)?,
         says_it_is: info.map(|i| format!("{} {}", clipped(&i.name), clipped(&i.version)).trim().to_owned()),
         takes,
@@ -105,7 +105,7 @@ pub(super) fn rewrite(
     })
 }
 
-/// These fields, as far as their values are short.
+/// Returns the named fields whose values are short enough.
 fn known(fields: &Fields, names: &[&str]) -> Fields {
     let mut known = Fields::default();
     for (name, value) in fields.iter() {
@@ -116,7 +116,7 @@ fn known(fields: &Fields, names: &[&str]) -> Fields {
     known
 }
 
-/// The tasks that a client keeps for servers, but those of sampling.
+/// Returns the client's task capabilities without those for sampling.
 fn without_sampling(tasks: &RawValue) -> Result<Box<RawValue>, ParamsError> {
     let object = |raw: &RawValue| {
         serde_json::from_str::<Fields>(raw.get())
@@ -131,7 +131,7 @@ fn without_sampling(tasks: &RawValue) -> Result<Box<RawValue>, ParamsError> {
     to_raw_value(&tasks).map_err(ParamsError::Unwritable)
 }
 
-/// A name or a version as people are shown it.
+/// Truncates a name or version for display.
 fn clipped(text: &str) -> String {
     visible::head(text, LONGEST_NAME)
 }
@@ -141,48 +141,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roots_are_ours_sampling_is_gone_and_known_fields_stay() {
+    fn rewrite_sets_roots_and_drops_sampling_and_unknown_fields() {
         let text = r#"{"protocolVersion":"2025-06-18","capabilities":{"sampling":{},"elicitation":{},"roots":{},"experimental":{"x":1.0}},"clientInfo":{"name":"claude","version":"2","note":"n"},"extra":[1]}"#;
-        let greeting = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false, false).unwrap();
+        let request = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false, false).unwrap();
         let expected = r#"{"protocolVersion":"2025-06-18","clientInfo":{"name":"claude","version":"2"},"capabilities":{"elicitation":{},"roots":{"listChanged":true}}}"#;
-        assert_eq!(greeting.params.get(), expected);
-        assert_eq!(greeting.says_it_is.as_deref(), Some("claude 2"));
-        assert_eq!(greeting.takes, HashSet::from(["elicitation/create".to_owned()]));
-        assert!(greeting.has_roots && rewrite(None, false, false).is_err());
+        assert_eq!(request.params.get(), expected);
+        assert_eq!(request.says_it_is.as_deref(), Some("claude 2"));
+        assert_eq!(request.takes, HashSet::from(["elicitation/create".to_owned()]));
+        assert!(request.has_roots && rewrite(None, false, false).is_err());
     }
 
     #[test]
-    fn sampling_stays_where_it_is_offered_and_the_client_has_it() {
+    fn sampling_is_kept_if_offered_and_supported() {
         let text = r#"{"capabilities":{"sampling":{"tools":{}},"roots":{"listChanged":true}}}"#;
         let raw = RawValue::from_string(text.to_owned()).unwrap();
-        let greeting = rewrite(Some(&raw), true, false).unwrap();
-        assert_eq!((greeting.params.get(), greeting.takes.contains(sampling::METHOD)), (text, true));
+        let request = rewrite(Some(&raw), true, false).unwrap();
+        assert_eq!((request.params.get(), request.takes.contains(sampling::METHOD)), (text, true));
         let without = RawValue::from_string(r#"{"capabilities":{}}"#.to_owned()).unwrap();
         assert!(!rewrite(Some(&without), true, false).unwrap().takes.contains(sampling::METHOD));
     }
 
     #[test]
-    fn a_remote_server_is_told_of_no_roots() {
+    fn a_remote_server_gets_no_roots() {
         let text = r#"{"capabilities":{"roots":{"listChanged":true},"elicitation":{}}}"#;
-        let greeting = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false, true).unwrap();
-        assert_eq!(greeting.params.get(), r#"{"capabilities":{"elicitation":{}}}"#);
+        let request = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false, true).unwrap();
+        assert_eq!(request.params.get(), r#"{"capabilities":{"elicitation":{}}}"#);
     }
 
     #[test]
-    fn tasks_that_a_client_keeps_are_passed_on_but_for_sampling() {
+    fn client_tasks_are_forwarded_except_sampling() {
         let text = r#"{"capabilities":{"tasks":{"list":{},"requests":{"sampling":{"createMessage":{}},"elicitation":{"create":{}}}}}}"#;
-        let greeting = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false, false).unwrap();
+        let request = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap()), false, false).unwrap();
         let expected = r#"{"capabilities":{"tasks":{"list":{},"requests":{"elicitation":{"create":{}}}},"roots":{"listChanged":true}}}"#;
-        assert_eq!(greeting.params.get(), expected);
-        assert!(greeting.takes.contains("tasks/get") && !greeting.takes.contains("elicitation/create"));
+        assert_eq!(request.params.get(), expected);
+        assert!(request.takes.contains("tasks/get") && !request.takes.contains("elicitation/create"));
     }
 
     #[test]
-    fn a_long_name_is_cut_where_people_see_it_and_not_passed_on() {
+    fn a_long_client_name_is_truncated_and_not_forwarded() {
         let text = format!(r#"{{"clientInfo":{{"name":"{}","version":"2"}}}}"#, "n".repeat(1000));
-        let greeting = rewrite(Some(&RawValue::from_string(text).unwrap()), false, false).unwrap();
+        let request = rewrite(Some(&RawValue::from_string(text).unwrap()), false, false).unwrap();
         let expected = format!("{} … (900 characters more) 2", "n".repeat(100));
-        assert_eq!(greeting.says_it_is, Some(expected));
-        assert!(!greeting.params.get().contains(&"n".repeat(100)));
+        assert_eq!(request.says_it_is, Some(expected));
+        assert!(!request.params.get().contains(&"n".repeat(100)));
     }
 }

@@ -1,7 +1,7 @@
-//! Requests that are not judged, because the client chooses none of their words; and what is refused before it is judged.
+//! Forwards requests that need no judging because the client controls none of their text, and rejects requests before judging.
 //!
-//! - Each is built anew from a cursor or task that the server gave, or from one of eight levels.
-//! - INVARIANT: it is on record before the server gets it; if it cannot be recorded, it is not sent.
+//! - Each request is rebuilt from a cursor or task that the server issued, or from one of the eight log levels.
+//! - INVARIANT: a request is on record before the server gets it; if it cannot be recorded, it is not sent.
 
 use super::Session;
 use super::in_flight::Ticket;
@@ -24,35 +24,35 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Requests for a list.
+/// Requests that list something.
 const LISTS: [&str; 5] =
     ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "tasks/list"];
 
-/// Requests about a task that the server made.
+/// Requests about a task of the server.
 const TASKS: [&str; 3] = ["tasks/get", "tasks/result", "tasks/cancel"];
 
-/// The request for the level of the server's log.
+/// Request that sets the server's log level.
 const SET_LEVEL: &str = "logging/setLevel";
 
-/// The request that ends a subscription.
+/// Request that ends a subscription.
 const UNSUBSCRIBE: &str = "resources/unsubscribe";
 
-/// The rule that passes a request without judging it.
+/// Rule that forwards a request without judging it.
 const PASSED_RULE: &str = "structural-passed";
 
-/// Why a request is turned away before it is judged.
+/// Reason why a request is rejected before it is judged.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Rejection {
-    /// It is not understood, or not taken.
+    /// The request is invalid or not supported.
     Malformed,
-    /// It names a resource that is, or could be, a file.
+    /// The request names a resource that is, or could be, a file.
     Resource,
     /// The agent is paused.
     Paused,
 }
 
 impl Rejection {
-    /// The name of the rule, on record.
+    /// Returns the rule name for the audit record.
     fn rule(self) -> &'static str {
         match self {
             Self::Malformed => "structural-malformed",
@@ -70,23 +70,24 @@ impl Rejection {
     }
 }
 
-/// The number of characters of a name or an address that are repeated in a sentence.
+/// Maximum number of characters of a name or URI that a message repeats.
 const LONGEST_NAME: usize = 200;
 
-/// The number of dropped messages that a session puts on record, so that a client cannot fill the disk with them.
+/// Maximum number of dropped messages recorded per session, so that a client cannot fill the disk.
 const MOST_ODDITIES: u64 = 100;
 
-/// Returns `true` if a request of this method is passed without being judged.
+/// Returns `true` if requests of this method are forwarded without being judged.
 pub(super) fn passes(method: &str) -> bool {
     LISTS.contains(&method) || TASKS.contains(&method) || [SET_LEVEL, UNSUBSCRIBE].contains(&method)
 }
 
-/// Returns `true` if a request of this method is passed while the agent is paused: it only lists, or says what is logged.
+/// Returns `true` if the method is forwarded even while the agent is paused: it only lists, reads task state or sets the log
+/// level.
 pub(super) fn passes_when_paused(method: &str) -> bool {
     LISTS.contains(&method) || [SET_LEVEL, "tasks/get"].contains(&method)
 }
 
-/// Passes a request on when it is on record.
+/// Forwards a request once it is on record.
 pub(super) async fn pass_on_record(
     session: &Arc<Session>,
     ticket: Ticket,
@@ -103,13 +104,13 @@ pub(super) async fn pass_on_record(
     }
 }
 
-/// Passes a request on and its answer back.
+/// Forwards a request, and its response back to the client.
 fn pass(session: &Arc<Session>, ticket: Ticket, request: ServerRequest, budget: MemoryShare) {
     session.server.keep(&request);
     if let Some(connection) = session.server.connection_now() {
         return session.pass_to(&connection, ticket, request, budget);
     }
-    // Waiting for the server to start must not keep other messages from being read.
+    // Other messages must still be read while the server starts.
     let waiting = session.clone();
     session.track(&ticket.clone(), async move {
         match waiting.server.connection().await {
@@ -120,7 +121,7 @@ fn pass(session: &Arc<Session>, ticket: Ticket, request: ServerRequest, budget: 
 }
 
 impl Session {
-    /// Builds the request that is passed on, from values that are known; with a sentence about what is not.
+    /// Rebuilds the request from validated values, and returns it with a sentence about what was dropped.
     fn rebuilt(
         &self,
         (method, params): (&str, Option<&RawValue>),
@@ -162,14 +163,14 @@ impl Session {
         Ok((request, meta.dropped()))
     }
 
-    /// Returns the address by which the server knows a resource that the client subscribed to.
+    /// Returns the URI under which the server knows a resource that the client subscribed to.
     fn followed(&self, uri: String) -> Result<String, ParamsError> {
         let is_followed = |uri: &String| self.server.follows(uri);
         let uri = match ResourceAddress::parse(&uri)? {
             ResourceAddress::Other => Some(uri.clone()).filter(is_followed),
             ResourceAddress::File(path) => {
                 let found = self.resolver.resolve(&path).ok().and_then(|found| file_address(&found.path));
-                // A link may lead elsewhere by now.
+                // A symlink may have changed since the subscription.
                 found.into_iter().chain([uri.clone()]).find(is_followed)
             }
         }
@@ -177,7 +178,7 @@ impl Session {
         Ok(uri)
     }
 
-    /// Records that a request is passed on without being judged.
+    /// Records that a request is forwarded without being judged.
     async fn record_passing(
         &self,
         ticket: &Ticket,
@@ -193,7 +194,7 @@ impl Session {
         self.services.audit.record(entry).await.map(drop)
     }
 
-    /// Records a client's response to a request of its server.
+    /// Records the client's response to a server request.
     pub(super) async fn record_client_answer(
         &self,
         id: &Id,
@@ -209,7 +210,7 @@ impl Session {
         self.services.audit.record(entry).await.map(drop)
     }
 
-    /// Refuses a request whose parameters are not taken: on record, and in an answer.
+    /// Rejects a request with invalid parameters: records it and answers with an error.
     pub(super) async fn reject_params(
         &self,
         ticket: &Ticket,
@@ -224,7 +225,7 @@ impl Session {
         self.reject(ticket, request, kind, (problem.code(), &text)).await;
     }
 
-    /// Turns a request away: on record, and in an answer.
+    /// Rejects a request: records it and answers with an error.
     pub(super) async fn reject(
         &self,
         ticket: &Ticket,
@@ -236,8 +237,8 @@ impl Session {
         self.fail(ticket, code, problem);
     }
 
-    /// Puts on record that a request was refused before it came here.
-    pub(super) async fn refused_at_the_edge(&self, refused: &RefusedRequest) {
+    /// Records that the protocol layer rejected a request.
+    pub(super) async fn record_refused(&self, refused: &RefusedRequest) {
         let request = (refused.method.as_str(), refused.params.as_deref());
         self.turned_away(&refused.id, request, Rejection::Malformed, &refused.why).await;
     }
@@ -257,14 +258,14 @@ impl Session {
         self.denied(entry).await;
     }
 
-    /// Puts on record that a message was dropped that is no request, as long as there were few.
+    /// Records that a message which is not a request was dropped, up to [`MOST_ODDITIES`] times.
     pub(super) async fn dropped(&self, problem: &str) {
         let before = self.counts.oddities.fetch_add(1, Ordering::Relaxed);
         if before >= MOST_ODDITIES {
             return;
         }
         let mut entry = self.entry(Event::Decision, "a message was dropped");
-        let more = if before + 1 == MOST_ODDITIES { "; more like it are not put on record" } else { "" };
+        let more = if before + 1 == MOST_ODDITIES { "; further ones are not recorded" } else { "" };
         let reason = format!("{problem}{more}");
         entry.policy_decision =
             Some(PolicyDecision::deny(DecidedBy::Malformed, Rejection::Malformed.rule(), &reason));
@@ -274,7 +275,7 @@ impl Session {
     async fn denied(&self, entry: Entry) {
         self.counts.denied.fetch_add(1, Ordering::Relaxed);
         if let Err(problem) = self.services.audit.record(entry).await {
-            tracing::error!(%problem, "what was turned away is not on record");
+            tracing::error!(%problem, "failed to record a rejected request");
         }
         self.services.changed();
     }
@@ -287,12 +288,12 @@ impl Session {
     }
 }
 
-/// The parameters, where they are understood.
+/// Parses the parameters, or returns an empty map if they are invalid.
 fn read(params: Option<&RawValue>) -> Map<String, Value> {
     params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default()
 }
 
-/// The method, and what it is asked of.
+/// Names a request by its method and its target.
 fn named(method: &str, params: &Map<String, Value>) -> String {
     let shown = |text: &str| visible::head(&visible::line(text), LONGEST_NAME);
     match ["uri", "name"].iter().find_map(|field| params.get(*field)?.as_str()) {
@@ -307,7 +308,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_request_is_named_with_what_it_is_asked_of() {
+    fn a_request_is_named_with_its_target() {
         let named = |method: &str, params: Value| named(method, params.as_object().unwrap());
         assert_eq!(named("resources/read", json!({ "uri": "memo://a" })), "`resources/read` of `memo://a`");
         assert_eq!(named("prompts/get", json!({ "name": "x\ny" })), "`prompts/get` of `x\\u{a}y`");
