@@ -282,7 +282,7 @@ async fn a_grant_that_cannot_be_kept_is_not_given_and_has_an_end_on_record() {
     drop(held);
     stored(&grants).await;
     assert_eq!(place.ends_on_record("a"), 1);
-    assert!(place.log().contains("a grant could not be kept, and does not hold"));
+    assert!(place.log().contains("a grant could not be stored, and is not in force"));
     give(&grants, &[grant("b", Lifetime::Always, None)]).await;
     assert_eq!(ids(&grants), ["b"]);
 }
