@@ -48,7 +48,7 @@ fn each_refusal_of_a_server_is_told_with_what_to_do() {
             r#"{"error":{"message":"no disk for abc123def"}}"#,
             "(500): `no disk for [secret]`",
         ),
-        ("200 OK", "Content-Type: text/html\r\n", "<html>", "a web page answered"),
+        ("200 OK", "Content-Type: text/html\r\n", "<html>", "received a web page"),
         ("200 OK", "Content-Type: text/plain\r\n", "hello", "answered with `text/plain`"),
         (
             "200 OK",
@@ -80,7 +80,7 @@ fn a_redirect_is_followed_nowhere() {
             }
             is_call(asked)
         });
-        client.say("x").refused(&format!("has moved (307) to `{shown}`, and no redirect is followed"));
+        client.say("x").refused(&format!("has moved (307) to `{shown}`, and redirects are not followed"));
     }
     assert_eq!(other.methods(), Vec::<String>::new());
     let hosts: Vec<_> = recorded(&world, "network").iter().map(|entry| entry["port"].clone()).collect();

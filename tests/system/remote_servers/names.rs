@@ -103,7 +103,7 @@ fn a_server_is_who_its_certificate_says_and_where_its_name_may_lead() {
             let posts = || far.asked().iter().filter(|asked| asked.verb == "POST").count();
             let before = posts();
             // A name that leads to this machine, as one that is bound anew does.
-            let hint = "leads to 127.0.0.1, which is this machine itself; if that is meant, write the address in `allowedAddresses`";
+            let hint = "leads to 127.0.0.1, which is this machine itself; if this is intended, add the address to `allowedAddresses`";
             told(json!({ "url": url("mcp.example.test") }), hint);
             told(json!({ "url": url("mcp.example.test"), "allowedAddresses": ["127.0.0.2"] }), hint);
             told(
@@ -116,7 +116,7 @@ fn a_server_is_who_its_certificate_says_and_where_its_name_may_lead() {
             );
             // Whoever answers there is not the one that was named.
             let sly = json!({ "url": url("sly.example.test"), "allowedAddresses": ["127.0.0.1"] });
-            told(sly, "does not prove that it is that host, so nothing was sent to it");
+            told(sly, "failed to prove its identity, so nothing was sent to it");
             assert_eq!(posts(), before, "nothing was sent");
             let refused = recorded(&world, "network");
             let refused: Vec<_> = refused
@@ -157,7 +157,7 @@ fn a_certificate_that_nobody_signed_is_not_trusted() {
         let answer = client.request("initialize", params);
         let told = answer["error"]["message"].as_str().unwrap();
         assert!(
-            told.contains("does not prove that it is that host") && told.contains("certificate"),
+            told.contains("failed to prove its identity") && told.contains("certificate"),
             "{told}"
         );
         assert_eq!(far.methods(), Vec::<String>::new());

@@ -197,7 +197,7 @@ fn more_requests_than_a_server_may_hold_are_refused_one_by_one() {
     for _ in 0..128 {
         client.begin_call("say", json!({ "text": "x" }));
     }
-    client.say("one more").refused("128 requests wait for the server already");
+    client.say("one more").refused("128 requests to the server are already pending");
     stop.store(true, Ordering::Relaxed);
     for _ in 0..128 {
         client.next_outcome().1.refused("before it was complete");
