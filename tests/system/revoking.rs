@@ -188,7 +188,7 @@ fn taken_back_while<T>(breaks: impl FnOnce(&Machine) -> T, mends: impl FnOnce(&M
     assert!(said(&machine, &["grants"]).contains("BEING TAKEN BACK: it is denied since"));
     let status = said(&machine, &["status"]);
     assert!(
-        status.contains(" is in trouble ") && status.contains("1 grant that ended is denied"),
+        status.contains(" is in trouble ") && status.contains("1 grant has ended, but that could not be stored"),
         "{status}"
     );
     let again = machine.command(&["grants", "revoke", &id]);

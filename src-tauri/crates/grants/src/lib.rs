@@ -107,7 +107,9 @@ pub struct TakenBack {
 impl TakenBack {
     /// Waits for the first attempt to store the end.
     pub async fn stored(self) -> Stored {
-        self.stored.await.unwrap_or_else(|_| Stored::Nowhere("the trusted process is shutting down".to_owned()))
+        self.stored
+            .await
+            .unwrap_or_else(|_| Stored::Nowhere("the trusted process is shutting down".to_owned()))
     }
 }
 

@@ -308,15 +308,13 @@ impl GrantsOwner {
         };
         let count = self.pending.len();
         let (subject, verb) =
-            if count == 1 { ("1 grant".to_owned(), "is") } else { (format!("{count} grants"), "are") };
+            if count == 1 { ("1 grant".to_owned(), "has") } else { (format!("{count} grants"), "have") };
         let then = if self.pending.iter().all(|pending| pending.noted) {
-            "IronCurtain retries until that succeeds, and a restart does not bring them back"
+            "IronCurtain retries until that succeeds, and a restart does not bring ended grants back"
         } else {
             "until that succeeds, a restart would bring back what was revoked"
         };
-        Some(format!(
-            "{subject} {verb} revoked or expired, but that could not be stored: {why}; {then}."
-        ))
+        Some(format!("{subject} {verb} ended, but that could not be stored: {why}; {then}."))
     }
 
     fn clear_journal(&mut self) {
