@@ -30,7 +30,7 @@ pub struct Home {
     pub socket: PathBuf,
     /// IronCurtain's programs, if known. No agent may change them.
     pub programs: Option<PathBuf>,
-    /// Whether the state of the audit log may be kept in the keyring, which belongs to the usual home only.
+    /// True if the state of the audit log may be kept in the keyring, which belongs to the usual home only.
     pub has_keyring: bool,
     /// Set if the environment chose a directory other than the account's.
     pub other: Option<OtherHome>,

@@ -31,7 +31,7 @@ pub struct Server {
     pub works_with: Vec<String>,
     /// Containment of the server.
     pub sandbox: Sandbox,
-    /// How it writes files.
+    /// Method by which it writes files.
     pub file_writes: FileWrites,
     /// Treatment of unannotated tools. `Ask` is refused for an unsandboxed local server.
     pub unannotated: Unannotated,

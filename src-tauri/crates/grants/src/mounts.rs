@@ -12,11 +12,11 @@ use ironcurtain_policy::{Access, FileWrites};
 pub struct Need {
     /// The path, which has the same name in the sandbox.
     pub path: CanonicalPath,
-    /// Whether the path is writable.
+    /// True if the path is writable.
     pub writable: bool,
-    /// Whether only a file may be mounted; a folder that replaces it later was not granted.
+    /// True if only a file may be mounted; a folder that replaces it later was not granted.
     pub file: bool,
-    /// Whether the user approved exactly this autostart file, which would otherwise be closed.
+    /// True if the user approved exactly this autostart file, which would otherwise be closed.
     pub named: bool,
 }
 

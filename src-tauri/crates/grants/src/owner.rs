@@ -76,7 +76,7 @@ pub(super) struct GrantsOwner {
     batch_at: Option<Instant>,
     /// Reason that the last grant or use could not be stored.
     unstored: Option<String>,
-    /// Whether the database is no longer the file that was opened.
+    /// True if the database is no longer the file that was opened.
     is_lost: bool,
 }
 

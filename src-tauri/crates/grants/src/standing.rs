@@ -17,9 +17,9 @@ pub struct StandingGrant {
     pub id: String,
     /// Client, server and session that may use it.
     pub subject: GrantSubject,
-    /// What it opens.
+    /// Opened files, host or tool.
     pub what: Granted,
-    /// How long it lasts.
+    /// Duration of the grant.
     pub lifetime: Lifetime,
     /// Expiry by the wall clock, in milliseconds since the Unix epoch.
     pub expires_ms: Option<u64>,
@@ -33,7 +33,7 @@ pub struct StandingGrant {
     pub provenance: String,
 }
 
-/// What a grant opens.
+/// Files, host or tool that a grant opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Granted {
     /// Files, by path.

@@ -22,7 +22,7 @@ pub enum SecretPlace {
     Keyring,
     /// The encrypted file.
     File {
-        /// Whether the passphrase has not been entered in this process.
+        /// True if the passphrase has not been entered in this process.
         is_locked: bool,
     },
     /// No place yet, for this reason.

@@ -87,7 +87,7 @@ pub enum StoreError {
     Lost {
         /// The file.
         path: PathBuf,
-        /// What happened to the file, in one word.
+        /// Fate of the file, in one word.
         what: &'static str,
     },
     /// A newer program wrote it.
