@@ -69,7 +69,7 @@ pub enum RequestBody<'a> {
     },
 }
 
-/// How long a server is to keep a task.
+/// Time for which a server is to keep a task.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct TaskOptions {
     /// In milliseconds.
@@ -90,7 +90,7 @@ pub struct Completion<'a> {
     pub context: Option<&'a Value>,
 }
 
-/// What a completion refers to.
+/// Target of a completion.
 #[derive(Debug, Clone, Copy)]
 pub enum CompletionOf<'a> {
     /// A prompt, by name.

@@ -28,7 +28,7 @@ pub(crate) struct SessionFacts {
     pub(crate) client: String,
     /// Server name.
     pub(crate) server: String,
-    /// Whether the server runs in a sandbox.
+    /// True if the server runs in a sandbox.
     pub(crate) sandboxed: bool,
     #[serde(default)]
     pub(crate) remote: bool,

@@ -33,7 +33,7 @@ pub struct MachineOptions {
     pub sandboxes: PathBuf,
     /// Private directory for testing `srt`.
     pub trial: PathBuf,
-    /// Whether uid 0 may create sandboxes.
+    /// True if uid 0 may create sandboxes.
     pub allow_root: bool,
 }
 

@@ -15,7 +15,7 @@ pub(crate) type RefusesProgram = dyn Fn(&Path) -> Result<(), ProgramError> + Sen
 pub struct ServerPrograms {
     /// Directory of `ironcurtain-sandbox` and `ironcurtain-filesystem`.
     pub dir: PathBuf,
-    /// Whether uid 0 may create sandboxes.
+    /// True if uid 0 may create sandboxes.
     pub allow_root: bool,
     /// Packages that servers run from.
     pub packages: Packages,

@@ -45,7 +45,7 @@ pub struct Profile {
     pub git_config: Option<GitConfigSettings>,
     /// Reachable hosts; `None` means no network.
     pub network: Option<NetworkSettings>,
-    /// Whether unix sockets are allowed.
+    /// True if unix sockets are allowed.
     pub unix_sockets: bool,
     /// Resource limits.
     pub limits: LimitSettings,

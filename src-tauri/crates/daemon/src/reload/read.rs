@@ -10,7 +10,7 @@ use ironcurtain_grants::GrantTable;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is in force, and the files it was read from.
+/// State in force, and the files that it was read from.
 #[derive(Debug, Clone)]
 pub(super) struct Current {
     pub(super) config: (Text, Config),

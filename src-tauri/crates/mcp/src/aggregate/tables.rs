@@ -16,9 +16,9 @@ const MOST_TASKS: usize = 10_000;
 pub struct RoutedRequest {
     /// Number of the server.
     pub upstream: u64,
-    /// Whether the request calls a tool.
+    /// True if the request calls a tool.
     pub calls_tool: bool,
-    /// Whether the request asks for a task.
+    /// True if the request asks for a task.
     pub makes_task: bool,
     token: Option<String>,
 }

@@ -33,7 +33,7 @@ const FORMS: HeaderValue = HeaderValue::from_static("application/json, text/even
 /// Timeout for the TLS handshake.
 const TLS_BOUND: Duration = Duration::from_secs(15);
 
-/// How long an idle connection is kept. Servers close theirs after five seconds or more.
+/// Lifetime of an idle connection. Servers close theirs after five seconds or more.
 const KEPT: Duration = Duration::from_secs(4);
 
 /// Maximum number of idle connections.

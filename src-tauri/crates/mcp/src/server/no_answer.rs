@@ -1,10 +1,10 @@
-//! How a server exited, and why a request has no response.
+//! The exit of a server, and the reasons why a request has no response.
 
 use crate::wire::MAX_LINE_BYTES;
 use std::fmt;
 use std::sync::Arc;
 
-/// How a server process exited.
+/// Exit of a server process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerExit {
     /// Exit status, or 128 plus the signal number.

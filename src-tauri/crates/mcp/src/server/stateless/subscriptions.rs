@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 /// Maximum number of followed resources.
 const MOST_RESOURCES: usize = 1000;
 
-/// What the subscription covers.
+/// Notifications and resources to subscribe to.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
     /// Filter names of the notifications that the server supports.
