@@ -220,7 +220,7 @@ fn decided_by_the_keyboard_alone() {
     says(screen, "The new program is blocked until you decide.");
     press("push button", "Keep everything: filesystem");
     // The way back has the focus, so that a second Enter decides nothing.
-    until("the way back", || scene.button("Leave it").filter(|button| button.is("focused")));
+    until("the way back", || scene.button("Cancel").filter(|button| button.is("focused")));
     screen.key("Return");
     until("the first button again", || {
         scene.button("Keep everything: filesystem").filter(|button| button.is("focused"))

@@ -185,7 +185,7 @@ fn full_disk_and_external_change_lose_no_secret() {
         full.args(["secrets", "set", "more"]).env("IRONCURTAIN_HOME", &ours);
         full.env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent");
         let said = with_input(full, &format!("another\n{PASSPHRASE}\n"));
-        assert!(!said.0 && said.1.contains("cannot be read or written, and is as it was"), "{said:?}");
+        assert!(!said.0 && said.1.contains("failed to read or write the encrypted file"), "{said:?}");
         assert_eq!(fs::read(&file).unwrap(), whole);
         let beside = fs::read_dir(file.parent().unwrap()).unwrap().flatten();
         assert!(

@@ -212,7 +212,7 @@ fn locked_keyring_is_reported() {
     on_a_bus("secrets::locked_keyring_is_reported", LOCKED, || {
         let listed = ironcurtain(&["list"], "");
         assert!(
-            !listed.status.success() && text(&listed).contains("unlock it, and try again"),
+            !listed.status.success() && text(&listed).contains("unlock it and try again"),
             "{}",
             text(&listed)
         );
@@ -221,7 +221,7 @@ fn locked_keyring_is_reported() {
         let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
         let id = client.begin("initialize", params);
         let told = client.answer(id)["error"]["message"].as_str().unwrap().to_owned();
-        assert!(told.contains("unlock it, and try again"), "{told}");
+        assert!(told.contains("unlock it and try again"), "{told}");
     });
 }
 

@@ -48,7 +48,7 @@ fn remote_http_errors_are_reported_with_advice() {
             r#"{"error":{"message":"no disk for abc123def"}}"#,
             "(500): `no disk for [secret]`",
         ),
-        ("200 OK", "Content-Type: text/html\r\n", "<html>", "a web page answered"),
+        ("200 OK", "Content-Type: text/html\r\n", "<html>", "received a web page"),
         ("200 OK", "Content-Type: text/plain\r\n", "hello", "answered with `text/plain`"),
         (
             "200 OK",
@@ -80,7 +80,7 @@ fn redirects_are_not_followed() {
             }
             is_call(asked)
         });
-        client.say("x").refused(&format!("has moved (307) to `{shown}`, and no redirect is followed"));
+        client.say("x").refused(&format!("has moved (307) to `{shown}`, and redirects are not followed"));
     }
     assert_eq!(other.methods(), Vec::<String>::new());
     let hosts: Vec<_> = audit_entries(&world, "network").iter().map(|entry| entry["port"].clone()).collect();

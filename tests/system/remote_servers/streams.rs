@@ -197,7 +197,7 @@ fn requests_over_per_server_limit_are_refused() {
     for _ in 0..128 {
         client.begin_call("say", json!({ "text": "x" }));
     }
-    client.say("one more").refused("128 requests wait for the server already");
+    client.say("one more").refused("128 requests to the server are already pending");
     stop.store(true, Ordering::Relaxed);
     for _ in 0..128 {
         client.next_outcome().1.refused("before it was complete");

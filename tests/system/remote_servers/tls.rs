@@ -101,7 +101,7 @@ fn remote_server_needs_valid_certificate_and_permitted_address() {
         let posts = || far.asked().iter().filter(|asked| asked.verb == "POST").count();
         let before = posts();
         // A name that resolves to this machine, as after DNS rebinding.
-        let hint = "resolves to 127.0.0.1, which is this machine itself; if that is meant, write the address in `allowedAddresses`";
+        let hint = "resolves to 127.0.0.1, which is this machine itself; if this is intended, add the address to `allowedAddresses`";
         told(json!({ "url": url("mcp.example.test") }), hint);
         told(json!({ "url": url("mcp.example.test"), "allowedAddresses": ["127.0.0.2"] }), hint);
         told(
@@ -114,7 +114,7 @@ fn remote_server_needs_valid_certificate_and_permitted_address() {
         );
         // The peer's certificate is for another name.
         let sly = json!({ "url": url("sly.example.test"), "allowedAddresses": ["127.0.0.1"] });
-        told(sly, "does not prove that it is that host, so nothing was sent to it");
+        told(sly, "failed to prove its identity, so nothing was sent to it");
         assert_eq!(posts(), before, "nothing was sent");
         let refused = audit_entries(&world, "network");
         let refused: Vec<_> = refused
@@ -153,10 +153,7 @@ fn self_signed_certificate_is_not_trusted() {
         let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
         let answer = client.request("initialize", params);
         let told = answer["error"]["message"].as_str().unwrap();
-        assert!(
-            told.contains("does not prove that it is that host") && told.contains("certificate"),
-            "{told}"
-        );
+        assert!(told.contains("failed to prove its identity") && told.contains("certificate"), "{told}");
         assert_eq!(far.methods(), Vec::<String>::new());
     });
 }

@@ -1,45 +1,45 @@
-//! Why the entry of a server is not taken.
+//! Reasons that a server's entry is invalid.
 
 use ironcurtain_egress::RuleError;
 use ironcurtain_secrets::SecretNameError;
 
-/// Why the entry of a server is not taken.
+/// Reason that a server's entry is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EntryError {
-    /// Its name has characters that no name has.
+    /// The name has an invalid character.
     #[error("its name may have letters, digits, `-`, `_` and `.` only")]
     Name,
-    /// It names no program.
+    /// The program is missing.
     #[error("`command` is empty")]
     NoCommand,
-    /// Its program and its arguments are one list.
+    /// The program and its arguments are in one list.
     #[error("`command` is a list; write the program as `command` and the rest as `args`")]
     CommandList,
-    /// It is reached in a way that is no more.
+    /// The transport is no longer supported.
     #[error(
         "`type`: `sse` is the transport of old servers, which IronCurtain does not speak; write the address of the server's streamable HTTP, which often ends in `/mcp`, as `url`, with `\"type\": \"http\"`"
     )]
     Sse,
-    /// It runs elsewhere, and is to run here.
+    /// A remote server has a key for local servers.
     #[error(
         "`{0}` is for a server that runs here; a remote one has `url` and `headers`: take one of them out"
     )]
     HereAndThere(&'static str),
-    /// It runs elsewhere, and is to have a sandbox.
-    #[error("`sandbox`: a remote server cannot be sandboxed, because it runs elsewhere; take it out")]
+    /// A remote server has a `sandbox` key.
+    #[error("`sandbox`: a remote server cannot be sandboxed, because it runs elsewhere; remove it")]
     RemoteSandbox,
-    /// Its address, or what it is sent, is not taken.
+    /// The address or a header of a remote server is invalid.
     #[error(transparent)]
     Remote(#[from] RemoteEntryError),
-    /// Two entries have its name.
-    #[error("it stands in `mcpServers` and beside it; take one out")]
+    /// Two entries have the same name.
+    #[error("it is defined both in `mcpServers` and beside it; remove one")]
     Twice,
-    /// It would be asked about tools whose calls nothing holds back.
+    /// An unsandboxed server would be asked about unannotated tools, whose calls nothing limits.
     #[error(
         "`unannotated` is `ask` and `sandbox` is `false`: nobody knows what a tool does that nobody has annotated, and nothing would hold it back; give it a sandbox, or annotate its tools"
     )]
     AsksUncontained,
-    /// A variable names a secret that can have no such name.
+    /// A variable names a secret with an invalid name.
     #[error("`env.{variable}`: {source}")]
     Secret {
         /// The variable.
@@ -47,13 +47,13 @@ pub(super) enum EntryError {
         /// Why not.
         source: SecretNameError,
     },
-    /// The path of its program is not taken.
+    /// The path of the program is invalid.
     #[error(transparent)]
     Command(#[from] EntryPathError),
-    /// A path that it is to work with is not taken.
+    /// A path in `worksWith` is invalid.
     #[error("`worksWith`: {0}")]
     WorksWith(EntryPathError),
-    /// A path of a list is not taken.
+    /// A path in a list is invalid.
     #[error("`sandbox.filesystem.{list}`: {source}")]
     Path {
         /// The list.
@@ -61,7 +61,7 @@ pub(super) enum EntryError {
         /// Why not.
         source: EntryPathError,
     },
-    /// A host of a list is not taken.
+    /// A host in a list is invalid.
     #[error("`sandbox.network.{list}`: {source}")]
     Host {
         /// The list.
@@ -71,53 +71,53 @@ pub(super) enum EntryError {
     },
 }
 
-/// Why a path in an entry is not taken.
+/// Reason that a path in an entry is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EntryPathError {
-    /// It is none.
+    /// It is not a path.
     #[error("`{path}` is not a path", path = .0.escape_default())]
     NotAPath(String),
-    /// It begins in the home of somebody else.
+    /// It begins with `~name`.
     #[error("`{0}`: `~name` is not expanded; write the whole path")]
     NamedHome(String),
-    /// It begins nowhere.
+    /// It is relative.
     #[error("`{0}` is a relative path; write the whole path")]
     Relative(String),
-    /// `~` cannot be expanded.
+    /// The home directory is not UTF-8.
     #[error("the home directory is not UTF-8")]
     Home,
 }
 
-/// Why the address of a remote server, or what it is sent, is not taken.
+/// Reason that the address or a header of a remote server is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteEntryError {
-    /// It is none.
+    /// The URL is invalid.
     #[error("`url`: `{0}` is not the address of a server; write it as `https://host/path`")]
     NoUrl(String),
-    /// It has a login in it, before the host that it leads to.
+    /// The URL contains a login, which can disguise the host.
     #[error(
         "`url` has a login before `@`, in an address that leads to `{0}`; remove it, and write a login as a header, in `headers`"
     )]
     Login(String),
-    /// Everybody on the way could read along.
+    /// The connection is not encrypted.
     #[error("`url`: what is sent to `{0}` by `http` can be read on the way; write it with `https://`")]
     Unencrypted(String),
-    /// Its host is not taken.
+    /// The host is invalid.
     #[error("`url`: {0}")]
     Host(#[from] RuleError),
-    /// A list of addresses has something else.
+    /// An entry of `allowedAddresses` is not an IP address.
     #[error("`allowedAddresses`: `{0}` is not an address; write one as in `10.1.2.3` or `[fd00::1]`")]
     Address(String),
-    /// A header has a name that no header has.
+    /// The name of a header is invalid.
     #[error("`headers`: `{}` cannot be the name of a header", .0.escape_default())]
     HeaderName(String),
-    /// A header is ours.
-    #[error("`headers.{0}` is set by IronCurtain; take it out")]
+    /// The header is reserved for IronCurtain.
+    #[error("`headers.{0}` is set by IronCurtain; remove it")]
     OurHeader(String),
-    /// A header has a value that no header has.
+    /// The value of a header has an invalid character.
     #[error("`headers.{0}` has a character that no header has")]
     HeaderValue(String),
-    /// A header names a secret that can have no such name.
+    /// A header names a secret with an invalid name.
     #[error("`headers.{header}`: {source}")]
     Secret {
         /// The header.

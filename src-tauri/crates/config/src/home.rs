@@ -1,4 +1,4 @@
-//! The folders that our files are in. Every directory is this user's alone (mode 0700).
+//! Folders for IronCurtain's files. Every directory is private to this user (mode 0700).
 
 mod account;
 
@@ -15,37 +15,37 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Our directories, and the person's home that `~` stands for.
+/// IronCurtain's directories, and the user's home directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
-    /// The person's home directory.
+    /// The user's home directory, which `~` stands for.
     pub person: PathBuf,
     /// `config.json`, `mcp-servers.json`, `policy/`.
     pub config: PathBuf,
     /// `audit/`, `state.db`, `sessions/`, `sandboxes/`.
     pub state: PathBuf,
-    /// The files that servers keep between sessions: the person's, not ours.
+    /// Files that servers keep between sessions; these belong to the user.
     pub data: PathBuf,
-    /// The socket.
+    /// Socket of the trusted process.
     pub socket: PathBuf,
-    /// Our programs, where it is known: no agent changes what is there.
+    /// IronCurtain's programs, if known. No agent may change them.
     pub programs: Option<PathBuf>,
-    /// The keyring is for this home: what is known of its record may be kept there. One that is not in the usual place has none.
+    /// True if the state of the audit log may be kept in the keyring, which belongs to the usual home only.
     pub has_keyring: bool,
-    /// The environment chose another directory than the account's.
+    /// Set if the environment chose a directory other than the account's.
     pub other: Option<OtherHome>,
 }
 
-/// Why our directories cannot be used.
+/// Reason that IronCurtain's directories cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
-    /// The environment does not say where they are.
+    /// The environment does not name them.
     #[error(transparent)]
     Place(#[from] SocketPathError),
-    /// No home directory is known.
+    /// The home directory is unknown.
     #[error("this user's home directory is unknown; set `HOME`")]
     NoHome,
-    /// A directory cannot be made or read.
+    /// A directory cannot be created or read.
     #[error("`{path}` cannot be used: {source}")]
     Io {
         /// The directory.
@@ -53,7 +53,7 @@ pub enum HomeError {
         /// The operating system's answer.
         source: io::Error,
     },
-    /// Another user owns it.
+    /// Another user owns the directory.
     #[error("`{path}` belongs to user {owner}, not to you; move it away")]
     OtherOwner {
         /// The directory.
@@ -61,7 +61,7 @@ pub enum HomeError {
         /// Its owner.
         owner: u32,
     },
-    /// Others can write it, or a directory above it.
+    /// Other users can write to the directory or one above it.
     #[error(
         "other users can write `{path}`: close it with `chmod go-w`, or move IronCurtain's files elsewhere"
     )]
@@ -72,10 +72,10 @@ pub enum HomeError {
 }
 
 impl Home {
-    /// From this process's environment.
+    /// Returns the directories that this process's environment names.
     ///
     /// # Errors
-    /// [`HomeError`], when the environment names no usable directory.
+    /// Returns a [`HomeError`] if the environment names no usable directory.
     pub fn from_env() -> Result<Self, HomeError> {
         let socket = Sockets::of_user()?.first().to_path_buf();
         let person = BaseDirs::new().ok_or(HomeError::NoHome)?.home_dir().to_path_buf();
@@ -91,7 +91,7 @@ impl Home {
         Ok(Self { person, config, state, data, socket, programs, has_keyring: true, other })
     }
 
-    /// Everything under one directory, as [`HOME_VARIABLE`] has it.
+    /// Returns directories below one folder, as for [`HOME_VARIABLE`].
     #[must_use]
     pub fn under(all: &Path, person: &Path) -> Self {
         Self {
@@ -106,7 +106,7 @@ impl Home {
         }
     }
 
-    /// Makes the directories that are missing, and closes them to other users.
+    /// Creates missing directories and closes them to other users.
     ///
     /// # Errors
     /// [`HomeError`], naming the directory.
@@ -125,79 +125,79 @@ impl Home {
         [&self.config, &self.state, &self.runtime()].into_iter().try_for_each(|dir| safe_above(dir))
     }
 
-    /// Our own directories: protected from every tool and every server.
+    /// Returns IronCurtain's own directories, which are protected from every tool and server.
     #[must_use]
     pub fn own(&self) -> [PathBuf; 3] {
         [self.config.clone(), self.state.clone(), self.runtime()]
     }
 
-    /// Policy files.
+    /// Returns the directory of the policy files.
     #[must_use]
     pub fn policy(&self) -> PathBuf {
         self.config.join("policy")
     }
 
-    /// The audit log's directory.
+    /// Returns the directory of the audit log.
     #[must_use]
     pub fn audit(&self) -> PathBuf {
         self.state.join("audit")
     }
 
-    /// The newest entry of the audit log as it is known outside of its directory.
+    /// Returns the file that holds the newest audit entry's hash, outside of the log's directory.
     #[must_use]
     pub fn audit_head(&self) -> PathBuf {
         self.state.join("audit-head.json")
     }
 
-    /// Session directories.
+    /// Returns the parent of the session directories.
     #[must_use]
     pub fn sessions(&self) -> PathBuf {
         self.state.join("sessions")
     }
 
-    /// The database.
+    /// Returns the path of the database.
     #[must_use]
     pub fn database(&self) -> PathBuf {
         self.state.join("state.db")
     }
 
-    /// The file that says that everything is locked down.
+    /// Returns the file that exists during lockdown.
     #[must_use]
     pub fn lockdown(&self) -> PathBuf {
         self.state.join("lockdown")
     }
 
-    /// Settings of the sandboxes that `srt` makes, a directory for each session.
+    /// Returns the folder for settings of `srt` sandboxes, with a subfolder for each session.
     #[must_use]
     pub fn srt(&self) -> PathBuf {
         self.runtime().join("srt")
     }
 
-    /// The folder that all sandboxes share: journals, and what was moved away.
+    /// Returns the folder that all sandboxes share, with journals and quarantined files.
     #[must_use]
     pub fn sandboxes(&self) -> PathBuf {
         self.state.join("sandboxes")
     }
 
-    /// The folder in which the server of this name keeps what outlives its sessions.
+    /// Returns the folder in which this server keeps data across sessions.
     #[must_use]
     pub fn server_data(&self, server: &str) -> PathBuf {
         self.data.join("servers").join(server)
     }
 
-    /// The folders with the data of all servers: those in use, and those that were put aside.
+    /// Returns the folders with the data of all servers: those in use and those put aside.
     #[must_use]
     pub fn all_server_data(&self) -> [PathBuf; 2] {
         [self.data.join("servers"), self.put_aside()]
     }
 
-    /// The folder of data that a user who started afresh has put aside.
+    /// Returns the folder for data that the user has put aside.
     #[must_use]
     pub fn put_aside(&self) -> PathBuf {
         self.data.join("put-aside")
     }
 
-    /// The packages that servers are started from.
+    /// Returns the folder of installed server packages.
     #[must_use]
     pub fn installs(&self) -> PathBuf {
         self.data.join("installs")
@@ -208,12 +208,12 @@ impl Home {
     }
 }
 
-/// They lie beside the one that runs.
+/// Returns the folder of the running program.
 fn own_programs() -> Option<PathBuf> {
     std::env::current_exe().ok()?.parent().map(Path::to_path_buf)
 }
 
-/// A path of ours, or the home directory, that cannot be resolved.
+/// Error for a path that cannot be resolved.
 #[derive(Debug, thiserror::Error)]
 #[error("`{path}` cannot be resolved: {problem}")]
 pub struct UnresolvedPath {
@@ -223,10 +223,10 @@ pub struct UnresolvedPath {
     pub problem: String,
 }
 
-/// The person's home without symlinks.
+/// Returns the user's home directory without symlinks.
 ///
 /// # Errors
-/// When it cannot be resolved.
+/// Returns an [`UnresolvedPath`] if it cannot be resolved.
 pub fn canonical_home(home: &Home) -> Result<CanonicalPath, UnresolvedPath> {
     let text = home.person.to_string_lossy().into_owned();
     let problem = |problem: String| UnresolvedPath { path: text.clone(), problem };
@@ -235,7 +235,7 @@ pub fn canonical_home(home: &Home) -> Result<CanonicalPath, UnresolvedPath> {
     Ok(found.path)
 }
 
-/// Makes a directory only this user can enter, or checks and closes one that exists. It is no link.
+/// Creates a directory that only this user can enter, or checks and closes an existing one. Links are refused.
 ///
 /// # Errors
 /// [`HomeError`], naming the directory.
@@ -253,7 +253,7 @@ pub fn private_dir(path: &Path) -> Result<(), HomeError> {
     if found.st_uid != geteuid().as_raw() {
         return Err(HomeError::OtherOwner { path: path.to_path_buf(), owner: found.st_uid });
     }
-    // Something of theirs may be in it already.
+    // Others may have put files into it already.
     if is_written_by_others(found.st_mode, found.st_gid) {
         return Err(HomeError::OthersWrite { path: path.to_path_buf() });
     }
@@ -263,8 +263,8 @@ pub fn private_dir(path: &Path) -> Result<(), HomeError> {
     Ok(())
 }
 
-/// Checks that nobody else can put another directory in the place of one that is ours: those above it are root's or this
-/// user's, and others write at most what sticks to its owner.
+/// Checks that no other user can replace one of our directories: those above it belong to root or this user, and any
+/// that others can write to are sticky.
 fn safe_above(path: &Path) -> Result<(), HomeError> {
     let io = |source| HomeError::Io { path: path.to_path_buf(), source };
     for above in path.canonicalize().map_err(io)?.ancestors().skip(1) {

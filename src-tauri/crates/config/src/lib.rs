@@ -1,8 +1,8 @@
-//! The person's configuration: `config.json` and `mcp-servers.json`. A file that is not there means the defaults;
-//! one that is not understood is an error that names the file and the place, never a guess.
+//! The user's configuration: `config.json` and `mcp-servers.json`.
 //!
-//! - Never decides what a server may do: it says what the user wrote.
-//! - Values of secrets are not in it, only their names.
+//! - A missing file means the defaults. An invalid one is an error that names the file and the place.
+//! - Never decides what a server may do; it returns what the user wrote.
+//! - Contains names of secrets, never their values.
 //!
 //! ```no_run
 //! use ironcurtain_config::Servers;
@@ -42,10 +42,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Why a configuration file is refused.
+/// Reason that a configuration file is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("`{path}` cannot be read: {source}")]
     Io {
         /// The file.
@@ -53,7 +53,7 @@ pub enum ConfigError {
         /// The operating system's answer.
         source: io::Error,
     },
-    /// It is not understood.
+    /// The file is invalid.
     #[error("{place}: {problem}")]
     Invalid {
         /// The file and the line.
@@ -64,7 +64,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// An error in the text of this file.
+    /// Creates an error about a place in this file.
     fn invalid(path: &Path, line: Option<usize>, problem: impl Into<String>) -> Self {
         let place = SourceLocation { file: path.display().to_string(), line };
         Self::Invalid { place, problem: problem.into() }
@@ -160,12 +160,12 @@ impl Config {
     /// Reads the file.
     ///
     /// # Errors
-    /// [`ConfigError`].
+    /// Returns a [`ConfigError`] if it cannot be read or is invalid.
     pub fn load(home: &Home) -> Result<Self, ConfigError> {
         Self::of(&Self::text(home)?)
     }
 
-    /// Reads settings from a text that is or may become this file's.
+    /// Parses settings, naming this file in errors.
     ///
     /// # Errors
     /// [`ConfigError`].
@@ -181,7 +181,7 @@ impl Config {
         Text::read(home.config.join("config.json"))
     }
 
-    /// Reads the settings from the file's text.
+    /// Parses the file's text.
     pub fn of(text: &Text) -> Result<Self, ConfigError> {
         let Some(content) = text.content.as_deref() else { return Ok(Self::default()) };
         let config: Self = strict::read(content)
@@ -215,14 +215,14 @@ impl Config {
         Ok(config)
     }
 
-    /// The time that a question waits.
+    /// Returns how long a question stays open.
     #[must_use]
     pub fn question_deadline(&self) -> Duration {
         Duration::from_secs(self.question_deadline_seconds)
     }
 }
 
-/// The text of a file; nothing when there is no file.
+/// Reads a file. Returns `None` if it does not exist.
 ///
 /// # Errors
 /// [`ConfigError::Io`].
@@ -230,7 +230,7 @@ pub fn read(path: &Path) -> Result<Option<String>, ConfigError> {
     bounded_read::text(path).map_err(|source| ConfigError::Io { path: path.to_path_buf(), source })
 }
 
-/// A file as it stood at one moment. Without content there was none.
+/// Content of a file at one moment, or `None` if it did not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
     /// Its path.

@@ -1,11 +1,11 @@
-//! Values that may be of two kinds, read so that the error says what was expected.
+//! Deserializes values of two types, with errors that name both.
 
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserialize, Deserializer, Unexpected, Visitor};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// `false`, which is nothing, or an object.
+/// Deserializes `false` as `None`, or an object.
 pub(super) fn false_or<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Option<T>, D::Error> {

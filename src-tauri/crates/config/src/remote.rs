@@ -1,7 +1,7 @@
-//! The address of a server that runs elsewhere, and what it is sent with every message.
+//! Address and headers of a remote server.
 //!
-//! - Without encryption nothing leaves this machine or its network.
-//! - An address is shown without its query, where makers of servers have people write their keys.
+//! - Unencrypted traffic stays on this machine or its network.
+//! - A displayed address has no query, because some providers put keys there.
 
 use super::entry_error::RemoteEntryError;
 use hyper::header::{self, HeaderName, HeaderValue};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use url::Url;
 
-/// Headers that belong to the transport, and are not written in an entry.
+/// Transport headers, which an entry cannot set.
 const OURS: [HeaderName; 7] = [
     header::ACCEPT,
     header::CONNECTION,
@@ -22,10 +22,10 @@ const OURS: [HeaderName; 7] = [
     HeaderName::from_static("last-event-id"),
 ];
 
-/// The headers of the protocol begin so.
+/// Prefix of the protocol's headers.
 const OF_THE_PROTOCOL: &str = "mcp-";
 
-/// A server that is reached by streamable HTTP.
+/// A server reached by streamable HTTP.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RemoteServer {
     url: Url,
@@ -35,7 +35,7 @@ pub struct RemoteServer {
 }
 
 impl RemoteServer {
-    /// Takes what an entry says.
+    /// Validates an entry's values.
     pub(super) fn new(
         url: &str,
         headers: BTreeMap<String, String>,
@@ -65,19 +65,19 @@ impl RemoteServer {
         Ok(server)
     }
 
-    /// The address, whole.
+    /// Returns the full address.
     #[must_use]
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// The host and port that it leads to.
+    /// Returns the host and port of the address.
     #[must_use]
     pub fn target(&self) -> &HostPort {
         &self.target
     }
 
-    /// The headers of every request, as they are written: a value may name a secret.
+    /// Returns the headers of every request as written; a value may name a secret.
     #[must_use]
     pub fn headers(&self) -> &BTreeMap<String, String> {
         &self.headers
@@ -89,10 +89,10 @@ impl RemoteServer {
         self
     }
 
-    /// The rules of the only host that is connected to, with the addresses that it may have although they are not public.
+    /// Returns rules that allow only this host, with the private addresses that the entry permits.
     ///
     /// # Errors
-    /// When the host or an address is not taken.
+    /// Returns an error if the host or an address is invalid.
     pub fn rules(&self) -> Result<HostRules, RemoteEntryError> {
         let port = self.target.port;
         let addresses = self.allowed_addresses.iter();
@@ -106,14 +106,14 @@ impl RemoteServer {
     }
 }
 
-/// As it is shown: without a query.
+/// Formats the address without its query.
 impl fmt::Display for RemoteServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&shown(self.url.as_str()))
     }
 }
 
-/// Never says a header's value.
+/// Omits the values of headers.
 impl fmt::Debug for RemoteServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&String> = self.headers.keys().collect();
@@ -121,7 +121,7 @@ impl fmt::Debug for RemoteServer {
     }
 }
 
-/// Returns `true` if what is sent there stays on this machine or in its network, by the address that is written.
+/// Returns whether the address, as written, is on this machine or its network.
 fn stays_here(host: &Host) -> bool {
     match host {
         Host::Address(address) => address::scope(*address).is_some(),

@@ -1,17 +1,17 @@
-//! The `sandbox` entry of a server, as it is written: what is to be different from the defaults.
+//! The `sandbox` entry of a server: its differences from the defaults.
 //!
-//! - Plain data: what it comes to on this machine, in this session, is worked out by the trusted process.
-//! - Every key is named here; any other is an error that names it, so no server runs with less than was asked.
+//! - Plain data; the trusted process derives the effective sandbox for this machine and session.
+//! - Any unknown key is an error that names it, so that a typo never weakens a sandbox.
 
 use super::reading::{NamesOrAll, false_or};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The containment that a server's entry asks for.
+/// Containment of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sandbox {
-    /// With all rights of the person, by the person's explicit choice: `"sandbox": false`.
+    /// Runs with all the user's rights, by explicit choice: `"sandbox": false`.
     OptedOut,
-    /// In a sandbox; without an entry, with nothing but the defaults.
+    /// Runs in a sandbox; without an entry, with the defaults.
     Sandboxed(Box<SandboxSettings>),
 }
 
@@ -119,7 +119,7 @@ pub struct NetworkSettings {
 }
 
 impl NetworkSettings {
-    /// Returns `true` if it opens no host, and nobody is asked about any.
+    /// Returns whether it allows no host, and the user is not asked about any.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.allowed_domains.is_empty() && !self.ask_unknown
@@ -151,12 +151,12 @@ pub struct LimitSettings {
     pub tmp_size_mib: Option<u64>,
 }
 
-/// Variables of ours that a server is given.
+/// Variables of IronCurtain's environment that a server gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PassEnv {
-    /// These, where we have them.
+    /// These, if set.
     Named(Vec<String>),
-    /// All of ours.
+    /// All of them.
     All,
 }
 
@@ -167,7 +167,7 @@ impl Default for PassEnv {
 }
 
 impl Sandbox {
-    /// Its settings, unless it opted out.
+    /// Returns its settings, or `None` if it opted out.
     #[must_use]
     pub fn settings(&self) -> Option<&SandboxSettings> {
         match self {

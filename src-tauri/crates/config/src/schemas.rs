@@ -76,7 +76,7 @@ fn the_shipped_schemas_are_those_of_the_types() {
         let shipped = std::fs::read_to_string(place(name)).unwrap_or_default();
         assert!(
             shipped == text,
-            "docs/schemas/{name}.schema.json is out of date: run `IRONCURTAIN_WRITE_SCHEMAS=1 cargo test -p ironcurtain-daemon schemas`"
+            "docs/schemas/{name}.schema.json is out of date: run `IRONCURTAIN_WRITE_SCHEMAS=1 cargo test -p ironcurtain-config schemas`"
         );
     }
 }

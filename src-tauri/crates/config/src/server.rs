@@ -10,32 +10,32 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// One configured server.
+/// A configured server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
-    /// Its name.
+    /// Unique name.
     pub name: String,
-    /// Its description, in the person's words.
+    /// Description, in the user's words.
     pub description: Option<String>,
-    /// The place that it runs in, if that is elsewhere: then it has no program, no variables and no sandbox here.
+    /// Address, if it is remote; then it has no program, variables or sandbox here.
     pub remote: Option<RemoteServer>,
-    /// Its program: a name found on the path, or an absolute path.
+    /// Program: a name found on the path, or an absolute path.
     pub command: String,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
-    /// Variables it is given.
+    /// Environment variables that it gets.
     pub env: BTreeMap<String, String>,
-    /// Variables of ours that it is given.
+    /// Variables of IronCurtain's environment that it gets.
     pub pass_env: PassEnv,
-    /// Files and folders that it works with, each proposed to the person for each agent.
+    /// Files and folders to work with; the user is asked about each, for each agent.
     pub works_with: Vec<String>,
-    /// Its containment.
+    /// Containment of the server.
     pub sandbox: Sandbox,
-    /// The way it writes files.
+    /// Method by which it writes files.
     pub file_writes: FileWrites,
-    /// The answer to its tools that nobody has annotated. Never to ask for a program that runs here without a sandbox.
+    /// Treatment of unannotated tools. `Ask` is refused for an unsandboxed local server.
     pub unannotated: Unannotated,
-    /// Its requests for the client's model.
+    /// Treatment of its requests for the client's model.
     pub sampling: Sampling,
 }
 
@@ -53,14 +53,14 @@ pub enum Sampling {
     Deny,
 }
 
-/// The value of a variable whose secret is withheld: some servers only look whether there is one.
+/// Placeholder for a withheld secret, because some servers check only that the variable is set.
 const WITHHELD: &str = "withheld";
 
 impl Server {
-    /// The program of the embedded filesystem server, which is part of IronCurtain.
+    /// Program of the embedded filesystem server, which is part of IronCurtain.
     pub const EMBEDDED: &str = "ironcurtain-filesystem";
 
-    /// The secrets that its entry names, each once.
+    /// Returns the names of the secrets that the entry refers to.
     #[must_use]
     pub fn secret_names(&self) -> BTreeSet<SecretName> {
         let headers = self.remote.iter().flat_map(|remote| remote.headers().values());
@@ -69,8 +69,8 @@ impl Server {
         of_env.chain(of_headers).collect()
     }
 
-    /// Returns the server with a placeholder in each variable that names a secret, and without each header that does: what is
-    /// tried before the user has said that it may have them.
+    /// Returns the server with placeholders in variables that name a secret and without such headers, for a trial
+    /// before the user has allowed the secrets.
     #[must_use]
     pub fn without_secrets(&self) -> Self {
         let mut server = self.clone();
@@ -81,7 +81,7 @@ impl Server {
         server
     }
 
-    /// Returns the server without this folder among those that its sandbox opens for good.
+    /// Returns the server without this folder among those that its sandbox always opens.
     #[must_use]
     pub fn without_folder(&self, folder: &Path) -> Self {
         let mut server = self.clone();
@@ -93,7 +93,7 @@ impl Server {
         server
     }
 
-    /// The identity of what is started: another program, other arguments or another address are another server.
+    /// Returns the identity of the server, which changes with its program, arguments or address.
     #[must_use]
     pub fn identity(&self) -> String {
         let what = serde_json::json!([
@@ -105,21 +105,21 @@ impl Server {
         Sha256::digest(what.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The patterns of hosts it may reach; none when it has no network. One that opted out has no such list.
+    /// Returns the patterns of hosts that it may reach, or `None` without a network or sandbox.
     #[must_use]
     pub fn allowed_domains(&self) -> Option<&[String]> {
         let network = self.sandbox.settings()?.network.as_ref();
         Some(network.map_or(&[], |network| &network.allowed_domains))
     }
 
-    /// Returns `true` if its sandbox has no way to any host.
+    /// Returns whether its sandbox cannot reach any host.
     #[must_use]
     pub fn has_no_network(&self) -> bool {
         let network = self.sandbox.settings().map(|settings| settings.network.as_ref());
         network.is_some_and(|network| network.is_none_or(NetworkSettings::is_closed))
     }
 
-    /// Its command line, or its address, for people.
+    /// Returns its command line or address for display.
     #[must_use]
     pub fn command_line(&self) -> String {
         if let Some(remote) = &self.remote {

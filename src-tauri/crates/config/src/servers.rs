@@ -1,8 +1,8 @@
-//! `mcp-servers.json`: which servers there are, and how each is contained.
+//! Reads `mcp-servers.json`: the servers and their containment.
 //!
 //! - A server without a `sandbox` entry is sandboxed; only `false` opts out.
-//! - A key that is not known is an error that names it: a server never runs with less than was asked.
-//! - An entry may be as its makers print it for agent clients, in its wrapper too (see [`super::stored`]).
+//! - An unknown key is an error that names it, so that a typo never weakens a sandbox.
+//! - Accepts entries in the form that agent clients use, with or without their wrapper (see [`super::stored`]).
 
 use super::entry_error::EntryError;
 use super::server::Server;
@@ -20,20 +20,20 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Servers {
     by_name: BTreeMap<String, Server>,
-    /// The names of those that are there and not to run.
+    /// Names of disabled servers.
     disabled: BTreeSet<String>,
-    /// Keys of entries that agent clients act on and IronCurtain does not.
+    /// Keys in entries that agent clients use and IronCurtain ignores.
     ignored: BTreeSet<(String, &'static str)>,
 }
 
 impl Servers {
-    /// The embedded filesystem server, there without any configuration.
+    /// Configuration used without a file: the embedded filesystem server.
     pub const DEFAULT: &str = r#"{ "filesystem": { "command": "ironcurtain-filesystem", "args": [] } }"#;
 
-    /// Reads the file; without one, there is the embedded filesystem server.
+    /// Reads the file, or returns the embedded filesystem server if there is none.
     ///
     /// # Errors
-    /// [`ConfigError`], naming the file, the server and the key.
+    /// Returns a [`ConfigError`] that names the file, the server and the key.
     pub fn load(home: &Home) -> Result<Self, ConfigError> {
         Self::of(&Self::text(home)?, &home.person)
     }
@@ -46,12 +46,12 @@ impl Servers {
         Text::read(home.config.join("mcp-servers.json"))
     }
 
-    /// Reads the servers from the file's text; without a file, there is the embedded filesystem server.
+    /// Parses the file's text, or returns the embedded filesystem server if there is no file.
     pub fn of(text: &Text, person: &Path) -> Result<Self, ConfigError> {
         Self::parse(text.content.as_deref().unwrap_or(Self::DEFAULT), &text.path, person)
     }
 
-    /// The server of this name; without one, the only server there is.
+    /// Returns the server with this name; without a name, the only server, if there is just one.
     #[must_use]
     pub fn find(&self, name: Option<&str>) -> Option<&Server> {
         match name {
@@ -61,31 +61,31 @@ impl Servers {
         }
     }
 
-    /// All of them, by name.
+    /// Iterates over the servers, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Server> {
         self.by_name.values()
     }
 
-    /// Their names.
+    /// Iterates over their names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.iter().map(|server| server.name.as_str())
     }
 
-    /// Returns `true` if there is an entry of this name, which says that it is not to run.
+    /// Returns whether the server with this name is disabled.
     #[must_use]
     pub fn is_disabled(&self, name: &str) -> bool {
         self.disabled.contains(name)
     }
 
-    /// The keys of a server's entry that agent clients act on and IronCurtain does not.
+    /// Returns the keys of a server's entry that agent clients use and IronCurtain ignores.
     pub fn ignored(&self, name: &str) -> impl Iterator<Item = &'static str> {
         self.ignored.iter().filter(move |(server, _)| server == name).map(|(_, key)| *key)
     }
 
-    /// The servers of a file of this text.
+    /// Parses the servers in a text, naming this file in errors.
     ///
     /// # Errors
-    /// [`ConfigError`], naming the file, the server and the key.
+    /// Returns a [`ConfigError`] that names the file, the server and the key.
     pub fn parse(text: &str, path: &Path, home: &Path) -> Result<Self, ConfigError> {
         let invalid = |line: Option<usize>, problem: String| ConfigError::invalid(path, line, problem);
         let entries: Map<String, Value> =
@@ -207,7 +207,7 @@ mod tests {
             ),
             (
                 r#"{ "url": "https://a.example/", "sandbox": {} }"#,
-                "`sandbox`: a remote server cannot be sandboxed, because it runs elsewhere; take it out",
+                "`sandbox`: a remote server cannot be sandboxed, because it runs elsewhere; remove it",
             ),
             (r#"{ "url": "https://a.example/", "env": {} }"#, "`env` is for a server that runs here"),
             (
@@ -234,7 +234,9 @@ mod tests {
         }
         let twice = parse(r#"{ "mcpServers": { "x": { "command": "c" } }, "x": { "command": "d" } }"#);
         assert!(
-            twice.unwrap_err().contains("server `x`: it stands in `mcpServers` and beside it; take one out")
+            twice
+                .unwrap_err()
+                .contains("server `x`: it is defined both in `mcpServers` and beside it; remove one")
         );
         assert!(parse(r#"{ "mcpServers": 7 }"#).unwrap_err().contains("server `mcpServers`: "));
     }

@@ -1,4 +1,4 @@
-//! An entry of `mcp-servers.json` as it is written: in our words, or as makers of servers print it for agent clients.
+//! Stored form of an entry in `mcp-servers.json`, in IronCurtain's format or that of agent clients.
 
 use super::entry_error::{EntryError, EntryPathError};
 use super::sandbox::{PassEnv, Sandbox, SandboxSettings};
@@ -12,18 +12,18 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The wrapper that agent clients have around their servers.
+/// Key around the servers in the settings of agent clients.
 const WRAPPER: &str = "mcpServers";
 
-/// An entry that is not read yet.
+/// An entry that is not parsed yet.
 pub(super) struct Entry {
     pub(super) name: String,
-    /// The names of the fields that lead to it.
+    /// Names of the fields that lead to it.
     pub(super) way: Vec<String>,
     pub(super) value: Value,
 }
 
-/// All entries of the file, in the wrapper and beside it.
+/// Returns all entries of the file, inside the wrapper and beside it.
 pub(super) fn entries(top: Map<String, Value>) -> Vec<Entry> {
     let mut all = Vec::new();
     for (name, value) in without_comments(top) {
@@ -46,12 +46,12 @@ fn without_comments(entries: Map<String, Value>) -> impl Iterator<Item = (String
     entries.into_iter().filter(|(name, _)| !name.starts_with("_comment"))
 }
 
-/// Returns `true` if an entry says that it is not to run; what else it says is of no matter then.
+/// Returns whether an entry is disabled; its other keys are not checked then.
 pub(super) fn is_disabled(entry: &Value) -> bool {
     entry.get("disabled") == Some(&Value::Bool(true))
 }
 
-/// Refuses forms of entries that other programs know, with what to write; tells if the server runs elsewhere.
+/// Refuses unsupported forms with advice on what to write, and returns whether the server is remote.
 pub(super) fn is_remote(entry: &Value) -> Result<bool, EntryError> {
     let is_there = |key: &&str| entry.get(key).is_some();
     if entry.get("type").and_then(Value::as_str) == Some("sse") {
@@ -131,12 +131,12 @@ pub(super) struct StoredServer {
 }
 
 impl StoredServer {
-    /// The keys that agent clients act on and IronCurtain does not.
+    /// Returns the keys that agent clients use and IronCurtain ignores.
     pub(super) fn ignored(&self) -> impl Iterator<Item = &'static str> + use<> {
         ignored(self.always_allow.is_some(), self.auto_approve.is_some())
     }
 
-    /// The server that it describes.
+    /// Converts the entry to a server.
     pub(super) fn named(self, name: &str, home: &Path) -> Result<Server, EntryError> {
         checked_name(name)?;
         if self.command.is_empty() {
@@ -210,19 +210,19 @@ impl From<StoredUnannotated> for Unannotated {
     }
 }
 
-/// The keys of an entry that agent clients act on and IronCurtain does not.
+/// Returns the keys of an entry that agent clients use and IronCurtain ignores.
 pub(super) fn ignored(always_allow: bool, auto_approve: bool) -> impl Iterator<Item = &'static str> {
     let keys = [("alwaysAllow", always_allow), ("autoApprove", auto_approve)];
     keys.into_iter().filter(|(_, is_there)| *is_there).map(|(key, _)| key)
 }
 
-/// Refuses a name of a server that no server has.
+/// Refuses an invalid server name.
 pub(super) fn checked_name(name: &str) -> Result<(), EntryError> {
     let is_taken = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || !name.chars().all(is_taken) { Err(EntryError::Name) } else { Ok(()) }
 }
 
-/// Refuses what could only be a mistake.
+/// Refuses invalid paths and hosts.
 fn checked(settings: &SandboxSettings) -> Result<(), EntryError> {
     let files = &settings.filesystem;
     let lists = [
@@ -265,7 +265,7 @@ fn checked_path(path: &str, may_be_relative: bool) -> Result<(), EntryPathError>
     Ok(())
 }
 
-/// `~` is the person's home; `~name` is nobody's business.
+/// Expands `~` to the user's home directory; `~name` is not supported.
 fn expanded(path: &str, home: &Path) -> Result<String, EntryPathError> {
     let home = home.to_str().ok_or(EntryPathError::Home)?;
     match path.strip_prefix('~') {

@@ -1,4 +1,4 @@
-//! An entry of `mcp-servers.json` for a server that runs elsewhere, as it is written.
+//! Stored form of a remote server's entry in `mcp-servers.json`.
 
 use super::entry_error::EntryError;
 use super::remote::RemoteServer;
@@ -54,12 +54,12 @@ pub(super) struct StoredRemote {
 }
 
 impl StoredRemote {
-    /// The keys that agent clients act on and IronCurtain does not.
+    /// Returns the keys that agent clients use and IronCurtain ignores.
     pub(super) fn ignored(&self) -> impl Iterator<Item = &'static str> + use<> {
         ignored(self.always_allow.is_some(), self.auto_approve.is_some())
     }
 
-    /// The server that it describes.
+    /// Converts the entry to a server.
     pub(super) fn named(self, name: &str) -> Result<Server, EntryError> {
         checked_name(name)?;
         Ok(Server {

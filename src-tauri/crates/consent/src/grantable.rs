@@ -1,4 +1,4 @@
-//! What a question can grant beyond its call.
+//! Access that a question can grant beyond its call.
 //!
 //! - The offer and the grants are made from the same value, so that no grant exceeds its offer.
 
@@ -22,7 +22,7 @@ pub struct RequestedAccess {
     pub need: Option<Need>,
 }
 
-/// What needs approval in a call, as far as it can be allowed for longer than the call.
+/// Parts of a call that need approval, as far as it can be allowed for longer than the call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grantable {
     /// Paths that need approval.

@@ -198,9 +198,9 @@ pub struct Question {
     pub server: String,
     /// Its command line, for the details.
     pub server_command: String,
-    /// Whether the server runs in an OS sandbox.
+    /// True if the server runs in an OS sandbox.
     pub sandboxed: bool,
-    /// Whether the server is remote: it has no sandbox, and sees what it is sent.
+    /// True if the server is remote: it has no sandbox, and sees what it is sent.
     pub remote: bool,
     /// The tool, or `None` if the server asks on its own.
     pub tool: Option<String>,
@@ -222,7 +222,7 @@ pub struct Question {
     pub offers: Vec<Offer>,
     /// Calls that a denial for the rest of the session covers: "read_file in ~/docs".
     pub denial: String,
-    /// Whether allowing once may be combined with other questions: the call is sandboxed, only reads or changes
+    /// True if allowing once may be combined with other questions: the call is sandboxed, only reads or changes
     /// existing files, and opens nothing else.
     pub fits_a_batch: bool,
     /// Time until the question is denied; restarts while the user works in it.
@@ -263,13 +263,13 @@ pub struct Consequence {
     pub verb: Verb,
     /// Object of the verb. A renderer never cuts it.
     pub object: Vec<Piece>,
-    /// What exists there, or would: "new file", "replaces 12 kB".
+    /// Description of the target now or afterwards: "new file", "replaces 12 kB".
     pub note: Option<String>,
     /// The agent's own spelling, if a link or a remote's name led to the object.
     pub asked_for: Option<String>,
     /// Folder that a link on the way leaves.
     pub out_of: Option<String>,
-    /// Whether the call may do this without the user's approval.
+    /// True if the call may do this without the user's approval.
     pub allowed: bool,
 }
 
@@ -306,7 +306,7 @@ pub enum Preview {
 /// One choice that the user can allow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Offer {
-    /// What the offer covers.
+    /// Extent of the offer.
     pub reach: Reach,
     /// Label of the choice ("this file", "~/Documents/tax and below").
     pub label: String,
@@ -316,7 +316,7 @@ pub struct Offer {
     pub lifetimes: Vec<Lifetime>,
 }
 
-/// What an offer covers.
+/// Extent of an offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {

@@ -12,7 +12,7 @@ use ironcurtain_policy::{Access, ApprovalSubject, Denial, PendingApproval, Prote
 pub struct LocatedCall {
     /// The call that is judged and sent.
     pub call: ResolvedCall,
-    /// What was found at each of its paths.
+    /// Targets found at each of its paths.
     pub paths: FoundPaths,
 }
 

@@ -20,11 +20,11 @@ pub struct Principal {
     pub server: String,
     /// The server's command line.
     pub server_command: String,
-    /// Whether the server runs in a sandbox.
+    /// True if the server runs in a sandbox.
     pub sandboxed: bool,
-    /// Whether the server is remote.
+    /// True if the server is remote.
     pub remote: bool,
-    /// Whether the server had not answered any call when the session began; nothing of it is offered for always then.
+    /// True if the server had not answered any call when the session began; nothing of it is offered for always then.
     pub is_new: bool,
 }
 

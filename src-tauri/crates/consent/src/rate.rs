@@ -43,7 +43,7 @@ pub(super) struct QuestionRate(Mutex<HashMap<String, ClientRate>>);
 #[derive(Debug, Default)]
 struct ClientRate {
     put: VecDeque<PutAt>,
-    /// Whether the user was told that the client asks too much.
+    /// True if the user was told that the client asks too much.
     told: bool,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct TooMany {
     pub(super) most: usize,
     /// Time until the client may ask again.
     pub(super) wait: Duration,
-    /// Whether this is the first refusal since the limit was reached.
+    /// True if this is the first refusal since the limit was reached.
     pub(super) is_first: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the user has stopped for now: lockdown, paused sessions, and denials for the rest of a session.
+//! Stops by the user for now: lockdown, paused sessions, and denials for the rest of a session.
 //!
 //! - A stop only takes away. When it ends, the same calls require approval as before.
 //! - Readers use the published state without waiting; a stop holds from the moment it is published.
@@ -64,7 +64,7 @@ pub struct SessionDenial {
 /// All stops in force.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StopState {
-    /// Whether lockdown is on.
+    /// True if lockdown is on.
     pub lockdown: bool,
     /// Ids of paused sessions.
     pub paused: BTreeSet<String>,

@@ -1,9 +1,8 @@
-//! Files that run later: who watches for them, where what is found goes, and what the person says to it.
+//! Autostart files: watches for them, records what is found, and applies the user's decisions.
 //!
-//! - Each sandbox that can write has a [`SandboxWatch`] from before its first root is writable until nothing runs in it any more.
-//! - What was found outlives the trusted process: in the record of the session, in the audit log, and in the watcher's journal
-//!   for what was not yet looked at.
-//! - Only the person's own programs keep a file or move it; no agent has a way to ask for that.
+//! - Each sandbox with write access has a [`SandboxWatch`] from before its first root is writable until all its processes have exited.
+//! - Findings survive the trusted process: in the session record, in the audit log, and for unchecked files in the watcher's journal.
+//! - Only the user's own programs can keep a file or move it; agents have no way to request it.
 
 mod alone;
 mod last_looks;
@@ -34,10 +33,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 use watching::Watching;
 
-/// The most sessions that are shown at once for what they left.
+/// Maximum number of sessions listed with the files they left.
 const MOST_SESSIONS: usize = 100;
 
-/// A handle to all of it.
+/// A handle to the watcher and the recorder.
 #[derive(Debug, Clone)]
 pub struct Autostart {
     watching: Result<Watching, WatchError>,
@@ -47,7 +46,7 @@ pub struct Autostart {
     sessions: PathBuf,
 }
 
-/// The parts that [`Autostart::start`] is given.
+/// Arguments of [`Autostart::start`].
 pub(crate) struct AutostartParts<'a> {
     pub(crate) home: &'a Home,
     pub(crate) audit: Audit,
@@ -60,12 +59,12 @@ pub(crate) struct AutostartParts<'a> {
 pub(crate) struct WatchedServer<'a> {
     pub(crate) session: &'a str,
     pub(crate) server: &'a str,
-    /// The number of processes of it there were before.
+    /// Number of earlier processes of the server.
     pub(crate) before: u64,
 }
 
 impl Autostart {
-    /// Starts the watch and the recorder, and looks at what a process that was killed has left behind.
+    /// Starts the watcher and the recorder, and checks what a killed process left behind.
     pub(crate) fn start(parts: AutostartParts<'_>) -> Self {
         let AutostartParts { home, audit, changes, sandboxes } = parts;
         let (found, inbox) = mpsc::unbounded_channel();
@@ -80,10 +79,10 @@ impl Autostart {
         all
     }
 
-    /// Begins to watch the sandbox of a server.
+    /// Starts watching a server's sandbox.
     ///
     /// # Errors
-    /// [`WatchError`]: the server must not be started.
+    /// Returns a [`WatchError`]; the server must not be started then.
     pub(crate) async fn watch(
         &self,
         watched: WatchedServer<'_>,
@@ -94,30 +93,30 @@ impl Autostart {
         self.watching.as_ref().map_err(Clone::clone)?.begin(name_of(session, before), rules, last).await
     }
 
-    /// A session begins.
+    /// Records the start of a session.
     pub(crate) fn began(&self, session: &str, facts: SessionFacts) {
         self.tell(RecorderMessage::Began { session: session.to_owned(), facts });
     }
 
-    /// A session has ended.
+    /// Records the end of a session.
     pub(crate) fn ended(&self, session: &str) {
         self.tell(RecorderMessage::Ended { session: session.to_owned() });
     }
 
-    /// The number of files of a session that wait for the person's word.
+    /// Returns the number of files of a session that need a decision.
     pub(crate) fn undecided(&self, session: &str) -> usize {
         self.undecided.borrow().get(session).copied().unwrap_or_default().undecided
     }
 
-    /// The last looks that are under way.
+    /// Returns the final checks in progress.
     pub(crate) fn last_looks(&self) -> &LastLooks {
         &self.last_looks
     }
 
-    /// One session, for people.
+    /// Returns one session for display.
     ///
     /// # Errors
-    /// [`DecideError`], when it has no record.
+    /// Returns a [`DecideError`] if it has no record.
     pub(crate) async fn session(&self, session: &str) -> Result<SessionRecordView, DecideError> {
         checked(session)?;
         let failed = |problem: String| DecideError::Record { session: session.to_owned(), problem };
@@ -131,7 +130,7 @@ impl Autostart {
         found.ok_or_else(|| DecideError::NoSession(session.to_owned()))
     }
 
-    /// The sessions that left files which wait for the person's word, but for those that are live; the newest first.
+    /// Returns the closed sessions with files that need a decision, newest first.
     pub(crate) async fn left_behind(&self, live: &[String]) -> Vec<SessionRecordView> {
         let mut found = self.records(|id, count| count.undecided > 0 && !live.contains(id)).await;
         found.retain(|one| one.files.iter().any(|file| file.state == LeftState::Left));
@@ -139,8 +138,8 @@ impl Autostart {
         found
     }
 
-    /// The sessions of which files are in quarantine, with just those files; the newest first. Of several of one path it is the
-    /// newest, which is the one that a decision is about.
+    /// Returns the sessions with files in quarantine, limited to those files, newest first. For several files of one path, only the
+    /// newest is returned, which a decision applies to.
     pub(crate) async fn in_quarantine(&self) -> Vec<SessionRecordView> {
         let mut found = self.records(|_, count| count.in_quarantine > 0).await;
         for one in &mut found {
@@ -152,23 +151,22 @@ impl Autostart {
         found
     }
 
-    /// The records of the sessions for which something holds, the newest first.
+    /// Returns the records of the matching sessions, newest first.
     async fn records(&self, is_meant: impl Fn(&String, &FileCounts) -> bool) -> Vec<SessionRecordView> {
         let counts = self.undecided.borrow().clone();
         let mut found = Vec::new();
         for (id, _) in counts.iter().filter(|(id, count)| is_meant(id, count)) {
-            // One whose record cannot be read is in the log, and is shown when it is asked for by name.
+            // An unreadable record is logged, and reported when it is requested by name.
             found.extend(self.session(id).await.ok());
         }
         found.sort_by_key(|session| std::cmp::Reverse(session.started_ms));
         found
     }
 
-    /// Keeps a file that a session left, moves it to quarantine, puts it back from there, or deletes it. Of a session that is not
-    /// over nothing is put back.
+    /// Keeps a session's file, quarantines it, restores it or deletes it. A file is restored only after its session has closed.
     ///
     /// # Errors
-    /// [`DecideError`].
+    /// Returns a [`DecideError`].
     pub(crate) async fn decide(
         &self,
         session: &str,
@@ -189,11 +187,11 @@ impl Autostart {
     }
 
     fn tell(&self, found: RecorderMessage) {
-        // The recorder is there for as long as the trusted process.
+        // The recorder lives as long as the trusted process.
         let _ = self.found.send(found);
     }
 
-    /// Does the last looks that a process before this one did not come to, in the background.
+    /// Runs the final checks that an earlier process missed, in the background.
     fn look_after_predecessor(self, state: PathBuf) {
         let looks: Vec<LastLook> =
             self.sessions_before(&state).iter().map(|session| self.last_look_of(session)).collect();
@@ -215,7 +213,7 @@ impl Autostart {
         });
     }
 
-    /// The sessions whose sandboxes still have a journal.
+    /// Returns the sessions whose sandboxes still have a journal.
     fn sessions_before(&self, state: &Path) -> BTreeSet<String> {
         let journals = std::fs::read_dir(state.join("autostart")).into_iter().flatten().flatten();
         let names = journals.filter_map(|journal| journal.file_name().into_string().ok());
@@ -231,7 +229,7 @@ impl Autostart {
     }
 }
 
-/// The rules of a sandbox.
+/// Returns the rules for a sandbox.
 pub(crate) fn rules(profile: &Profile, around: &Surroundings) -> AutostartRules {
     AutostartRules {
         mode: match profile.autostart {
@@ -248,12 +246,12 @@ pub(crate) fn rules(profile: &Profile, around: &Surroundings) -> AutostartRules 
     }
 }
 
-/// True if programs of the person run what is in this file.
+/// Returns whether the user's programs run the contents of this file.
 pub(crate) fn runs_later(path: &CanonicalPath, home: &CanonicalPath) -> bool {
     ironcurtain_sandbox::autostart::runs_later(path.as_str(), Some(home.as_str())).is_some()
 }
 
-/// The name by which the watcher knows the sandbox of a session's server: each process has its own.
+/// Returns the watcher's name for a server's sandbox, unique per process.
 fn name_of(session: &str, before: u64) -> String {
     format!("{session}.{before}")
 }
@@ -262,7 +260,7 @@ fn session_of(name: &str) -> &str {
     name.split_once('.').map_or(name, |(session, _)| session)
 }
 
-/// Refuses what cannot be the id of a session, and so the name of its folder.
+/// Rejects an invalid session id, which names a folder.
 fn checked(session: &str) -> Result<(), DecideError> {
     let is_plain =
         !session.is_empty() && session.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
@@ -273,7 +271,7 @@ fn checked(session: &str) -> Result<(), DecideError> {
     }
 }
 
-/// A look for tests of others; what is found is thrown away.
+/// Returns a final check that discards its findings, for tests.
 #[cfg(test)]
 pub(crate) async fn look_in(state: &Path, sandboxes: &TaskTracker) -> SandboxWatch {
     let (found, mut inbox) = mpsc::unbounded_channel();
@@ -296,11 +294,11 @@ mod tests {
         for dir in [&journals, &home.sessions().join("abc2")] {
             std::fs::create_dir_all(dir).unwrap();
         }
-        // Of another one nothing is left but its journal.
+        // Only the journal of the other one is left.
         for name in ["abc2.0", "gone3.0"] {
             std::fs::write(journals.join(name), "").unwrap();
         }
-        // One thread for what blocks, which is taken: the look has to wait for it.
+        // A single blocking thread, which is busy, so that the check has to wait.
         let runtime =
             tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build();
         runtime.unwrap().block_on(async {

@@ -1,8 +1,8 @@
-//! The containment of a server on this machine: the outcome of its `sandbox` entry, the settings and the command line of
-//! `srt` where that makes the sandboxes, and what the agent is told when a sandbox held something back.
+//! Containment of a server on this machine: its resolved `sandbox` entry, the settings and command line of `srt` where that is the
+//! backend, and what the agent is told when a sandbox blocked something.
 //!
-//! - A server runs in the sandbox it was resolved to, or it does not run: there is no partial state.
-//! - What no server may read is one list, of the policy's defaults and our own folders; entries of a server add to it.
+//! - A server runs in its resolved sandbox, or not at all.
+//! - One list of unreadable paths applies to all servers, from the policy's defaults and our own folders; entries add to it.
 
 mod blocked;
 mod command;

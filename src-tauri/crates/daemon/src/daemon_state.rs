@@ -1,4 +1,4 @@
-//! The state of the running trusted process, which its socket, its control requests and its handle share.
+//! State of the running trusted process, shared by its socket, its control requests and its handle.
 
 use crate::descriptors;
 use crate::reload::Reloader;
@@ -7,17 +7,17 @@ use crate::session::Session;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The state of the running trusted process.
+/// State of the running trusted process.
 pub(crate) struct DaemonState {
     pub(crate) services: Services,
     pub(crate) reloader: Reloader,
     pub(crate) started_ms: u64,
     sessions: Mutex<Vec<Arc<Session>>>,
-    /// The number of sessions that have a place, those that are being opened among them.
+    /// Number of slots in use, including sessions being opened.
     places: Arc<AtomicUsize>,
 }
 
-/// The place of a session, among as many as there may be. Given back on drop.
+/// A session slot, released on drop.
 #[derive(Debug)]
 pub(crate) struct Place(Arc<AtomicUsize>);
 
@@ -27,15 +27,15 @@ impl Drop for Place {
     }
 }
 
-/// No place is left.
+/// Why no slot is available.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoPlace {
-    /// By the person's setting.
+    /// The limit in the user's settings is reached.
     #[error(
         "{0} sessions are open, which is all that `maxSessions` in `config.json` allows; end one, or write a larger number there"
     )]
     Setting(usize),
-    /// By the system's.
+    /// The system's descriptor limit is reached.
     #[error(
         "{0} sessions are open, and the system lets IronCurtain have no open files for another; raise the hard limit of open files (`ulimit -Hn`, `LimitNOFILE=`) and start IronCurtain again"
     )]
@@ -43,7 +43,7 @@ pub(crate) enum NoPlace {
 }
 
 impl DaemonState {
-    /// The state before the first session.
+    /// Creates the state without sessions.
     pub(crate) fn new(services: Services, reloader: Reloader) -> Self {
         Self {
             services,
@@ -54,7 +54,7 @@ impl DaemonState {
         }
     }
 
-    /// A place for another session.
+    /// Reserves a slot for another session.
     pub(crate) fn place(&self, most: usize) -> Result<Place, NoPlace> {
         let before = self.places.fetch_add(1, Ordering::Relaxed);
         let place = Place(self.places.clone());
@@ -67,12 +67,12 @@ impl DaemonState {
         Ok(place)
     }
 
-    /// The sessions that are live.
+    /// Returns the active sessions.
     pub(crate) fn live(&self) -> Vec<Arc<Session>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A session is live from now on; it is ended at once where it came too late to be ended with the others.
+    /// Adds a session. Closes it at once if the shutdown has already closed the others.
     pub(crate) fn began(&self, session: Arc<Session>) {
         self.services.metrics.session_began();
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).push(session.clone());
@@ -81,7 +81,7 @@ impl DaemonState {
         }
     }
 
-    /// A session is live no longer.
+    /// Removes a session.
     pub(crate) fn ended(&self, id: &str) {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).retain(|session| session.id != id);
         self.services.changed();

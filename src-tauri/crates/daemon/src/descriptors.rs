@@ -1,22 +1,22 @@
-//! The number of descriptors that this process may have.
+//! The limit on this process's file descriptors.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Takes all that the system lets this process have. What it is started with is often 1,024, which the connections of a
-/// few servers fill; and a message with descriptors is refused while those on their way, of any program of the user, are
-/// more than that (`unix(7)`, `ETOOMANYREFS`). What it starts inherits it; a server has a limit of its own.
+/// Raises the soft limit to the hard limit. The usual default of 1,024 is used up by the connections of a few servers; and the kernel
+/// refuses messages with descriptors while the user's programs have more than that in transit (`unix(7)`, `ETOOMANYREFS`).
+/// Child processes inherit the limit; servers get one of their own.
 pub(crate) fn take_all() -> rustix::io::Result<()> {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })
 }
 
-/// The number of descriptors that one session may come to have, with the connections of its server.
+/// Maximum number of descriptors per session, including its server's connections.
 const OF_SESSION: u64 = 16;
 
-/// The number that everything else may come to have.
+/// Number of descriptors reserved for everything else.
 const OF_OTHERS: u64 = 128;
 
-/// The number of sessions that this process has descriptors for.
+/// Returns the number of sessions that the limit allows.
 pub(crate) fn sessions() -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     usize::try_from(limit.saturating_sub(OF_OTHERS) / OF_SESSION).unwrap_or(usize::MAX)

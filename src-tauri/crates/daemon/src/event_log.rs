@@ -1,6 +1,6 @@
-//! The log of events, a line for each: much of what is in one comes from agents and servers.
+//! The event log, one line per event. Most of its text comes from agents and servers.
 //!
-//! - On a terminal, where questions may be drawn too, the terminal breaks no line: what goes on in the next has a mark.
+//! - On a terminal, which may also show prompts, lines are wrapped here, and continuation lines are marked.
 
 use ironcurtain_consent::pieces;
 use ironcurtain_visible as visible;
@@ -8,22 +8,22 @@ use rustix::termios::tcgetwinsize;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 
-/// The margin of a line that continues the one above.
+/// Prefix of a continuation line.
 const GOES_ON: &str = "           | ";
 
-/// The narrowest terminal that is gone by.
+/// Minimum terminal width considered.
 const NARROWEST: usize = 36;
 
-/// Writes each event as one line in which nothing hides. Colours of our own would be written out too: tell it none.
+/// Writes each event as one escaped line. Disable the subscriber's colours, which would be escaped too.
 #[derive(Debug)]
 pub struct EventLog<W> {
     to: W,
-    /// The width of the terminal that it is.
+    /// Terminal width, if it is a terminal.
     columns: Option<usize>,
 }
 
 impl<W: Write + AsFd> EventLog<W> {
-    /// Writes there.
+    /// Creates a log that writes to `to`.
     pub fn new(to: W) -> Self {
         let columns = tcgetwinsize(&to).ok().map(|size| usize::from(size.ws_col)).filter(|width| *width > 0);
         Self { to, columns }

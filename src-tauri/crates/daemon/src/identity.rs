@@ -1,28 +1,28 @@
-//! Who is calling, by the kernel's word: the peer's process, its executable and the chain that started it.
+//! Identifies the calling process from the kernel: the peer, its executable and its ancestors.
 //!
-//! The name that a client gives itself is kept apart and never decides anything.
+//! The name that a client claims is kept separately and never affects a decision.
 
 use ironcurtain_grants::{Client, UNKNOWN};
 use ironcurtain_protocol::{ClientView, ProcessView};
 use std::path::{Path, PathBuf};
 
-/// The number of processes to which the chain is followed up.
+/// Maximum number of ancestors followed.
 const LONGEST_CHAIN: usize = 12;
 
-/// Programs that only start others: the client is whoever stands behind them.
+/// Programs that only launch others; the client is one of their ancestors.
 const LAUNCHERS: [&str; 9] =
     ["sh", "bash", "dash", "zsh", "fish", "env", "busybox", "ironcurtain-shim", "sudo"];
 
-/// The name of such a client. The one that it gives its process is its own word, and stands in the chain alone.
+/// Name of a client whose executable is hidden. Its claimed process name appears only in the chain.
 const HIDDEN: &str = "A program that hides what it is";
 
-/// The client behind the shim of this process id.
+/// Returns the client that started the shim with this process id.
 #[must_use]
 pub fn of_shim(pid: u32, label: Option<String>) -> Client {
     from_processes(&chain(pid), std::fs::read_link(format!("/proc/{pid}/cwd")).ok(), label)
 }
 
-/// The shim and its ancestors, as far as they can be seen.
+/// Returns the shim and its visible ancestors.
 fn chain(pid: u32) -> Vec<ProcessView> {
     let mut found = Vec::new();
     let mut next = Some(pid);
@@ -35,7 +35,7 @@ fn chain(pid: u32) -> Vec<ProcessView> {
     found
 }
 
-/// Short name and parent of a process. The name stands in parentheses and may itself hold some, see `proc(5)`.
+/// Returns the short name and parent of a process. The name is in parentheses and may contain some, see `proc(5)`.
 fn stat(pid: u32) -> Option<(String, u32)> {
     let text = String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/stat")).ok()?).into_owned();
     let (name, rest) = text.split_once('(')?.1.rsplit_once(')')?;
@@ -45,7 +45,7 @@ fn stat(pid: u32) -> Option<(String, u32)> {
 
 fn from_processes(processes: &[ProcessView], cwd: Option<PathBuf>, label: Option<String>) -> Client {
     let ancestors = processes.get(1..).unwrap_or_default();
-    // One that hides its executable is no launcher, whatever it calls itself.
+    // A process with a hidden executable is not a launcher, whatever name it claims.
     let is_launcher =
         |p: &ProcessView| program_name(p).is_some_and(|name| LAUNCHERS.contains(&name.as_str()));
     let at = ancestors.iter().position(|p| !is_launcher(p));
@@ -65,7 +65,7 @@ fn from_processes(processes: &[ProcessView], cwd: Option<PathBuf>, label: Option
     }
 }
 
-/// The file name of a process's executable; nothing where the kernel does not show it.
+/// Returns the file name of a process's executable, or `None` if the kernel does not show it.
 fn program_name(process: &ProcessView) -> Option<String> {
     let file = Path::new(process.exe.as_deref()?).file_name()?.to_string_lossy();
     Some(file.trim_end_matches(" (deleted)").to_owned())

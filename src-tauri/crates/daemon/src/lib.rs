@@ -1,8 +1,8 @@
 //! The trusted process: sessions, MCP mediation, consent, grants, roots and the audit log, on tokio.
 //!
-//! - Nothing here knows a toolkit: whoever can ask a person implements `ironcurtain_consent::Consent`.
-//! - Every mutable thing has one owner; no lock is held across an await.
-//! - Whatever fails, fails closed: the call is denied with a reason, and the session lives on.
+//! - Independent of any UI toolkit: a user interface implements `ironcurtain_consent::Consent`.
+//! - Every piece of mutable state has one owner; no lock is held across an await.
+//! - Errors fail closed: the call is denied with a reason, and the session continues.
 
 mod aggregate;
 mod autostart;

@@ -1,7 +1,7 @@
-//! Figures of what happens, as Prometheus reads them.
+//! Prometheus metrics.
 //!
-//! - Counted where it happens, in memory alone, from the start of the trusted process on. Nothing waits for a figure.
-//! - No label holds what an agent or a server wrote.
+//! - Counted in memory since the trusted process started; recording never blocks.
+//! - No label contains text from an agent or a server.
 
 use ironcurtain_audit::EscalationResult;
 use ironcurtain_consent::QuestionMetrics;
@@ -16,16 +16,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// The upper ends of how long calls take, in seconds.
+/// Histogram buckets for call durations, in seconds.
 const CALLS: [f64; 12] = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.01, 0.05, 0.25, 1.0, 5.0, 30.0, 120.0];
 
-/// The upper ends of how long people take, in seconds.
+/// Histogram buckets for the user's response times, in seconds.
 const PEOPLE: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 45.0, 120.0, 600.0];
 
-/// One label, of a closed list of values.
+/// A label with a fixed set of values.
 type Label = [(&'static str, &'static str); 1];
 
-/// The counters. Clones count together.
+/// The counters, shared by all clones.
 #[derive(Debug, Clone)]
 pub struct Metrics(Arc<Figures>);
 
@@ -45,16 +45,16 @@ struct Figures {
     restarts: Counter,
 }
 
-/// The figures that are read when they are asked for.
+/// Values read when the metrics are requested.
 #[derive(Debug, Clone, Copy)]
 pub struct Gauges {
-    /// Live sessions.
+    /// Number of active sessions.
     pub sessions: usize,
-    /// Questions that wait.
+    /// Number of pending questions.
     pub questions: usize,
-    /// The number of the newest entry of the log.
+    /// Sequence number of the newest audit entry.
     pub entries: u64,
-    /// The bytes that messages on their way hold of the pool for them, and those of the pool.
+    /// Bytes of the message pool in use, and its size.
     pub memory: (u64, u64),
 }
 
@@ -78,45 +78,45 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// A path was refused that lies outside of what its server was told of.
+    /// Counts a refused path outside the server's roots.
     pub fn violation(&self) {
         self.0.violations.inc();
     }
 
-    /// A server was told that its roots have changed.
+    /// Counts a roots change sent to a server.
     pub fn roots_changed(&self) {
         self.0.root_changes.inc();
     }
 
-    /// A call was decided: `allow`, `deny` or `escalate`.
+    /// Counts a decision: `allow`, `deny` or `escalate`.
     pub fn decided(&self, decision: &'static str) {
         self.0.calls.get_or_create(&[("decision", decision)]).inc();
     }
 
-    /// A call was forwarded that nobody was asked about: so long after it came.
+    /// Records the time from arrival to forwarding of a call that required no approval.
     pub fn forwarded(&self, after: Duration) {
         self.0.forwarding.observe(after.as_secs_f64());
     }
 
-    /// A call was answered: so long after it came, with all that it waited for.
+    /// Records the time from arrival to response of a call, including all waiting.
     pub fn served(&self, after: Duration) {
         self.0.calling.observe(after.as_secs_f64());
     }
 
-    /// A session began.
+    /// Counts a new session.
     pub fn session_began(&self) {
         self.0.sessions.inc();
     }
 
-    /// A server was started again.
+    /// Counts a server restart.
     pub fn restarted(&self) {
         self.0.restarts.inc();
     }
 
-    /// All of them, in the text format of Prometheus.
+    /// Returns all metrics in Prometheus text format.
     ///
     /// # Errors
-    /// When they cannot be written as text.
+    /// Fails if formatting fails.
     pub fn text(&self, gauges: Gauges) -> Result<String, fmt::Error> {
         let (f, mut all) = (&*self.0, Registry::default());
         let gauge = |number: u64| -> Gauge {

@@ -1,9 +1,8 @@
-//! The newest entry of the record as the keyring knows it, so that a log that was cut shows although the file that knows it was cut
-//! too.
+//! Stores the newest audit entry in the keyring, so that a truncated log is detected even if its head file was changed too.
 //!
-//! - Off the path of calls: it is written now and then, and at the end, after the entry is on the disk.
-//! - Nobody is asked to unlock a keyring for it. What it knows may be older than the log, never newer.
-//! - INVARIANT: what the keyring knows is replaced only after the log that was opened has been compared with it.
+//! - Runs outside the path of calls: periodically and at shutdown, after the entry is on disk.
+//! - Never prompts to unlock the keyring. The stored entry may be older than the log, never newer.
+//! - INVARIANT: the stored entry is replaced only after the opened log has been compared with it.
 
 use crate::health::{Concern, Health};
 use ironcurtain_audit::{Audit, Entry, Event, KnownHead, Written, check_written};
@@ -15,10 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The time between two looks at what is new.
+/// Interval between updates.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// The time that the keyring may take where IronCurtain waits for it, at its start and its end.
+/// Maximum wait for the keyring at startup and shutdown.
 const BOUND: Duration = Duration::from_secs(2);
 
 #[derive(Serialize, Deserialize)]
@@ -27,16 +26,16 @@ struct Known {
     head: String,
 }
 
-/// The newest entry that the keyring knows; nothing where it knows none, or does not say. Waits for the keyring.
+/// Returns the newest entry stored in the keyring, if any. Blocks on the keyring.
 ///
 /// # Errors
-/// [`SecretError`], when it cannot be asked.
+/// Returns a [`SecretError`] if the keyring is unavailable.
 pub fn known(home: &Home) -> Result<Option<Written>, SecretError> {
     let Some(keyring) = Keyring::open_unlocked(Shelf::Record)? else { return Ok(None) };
     in_keyring(&keyring, home)
 }
 
-/// Returns the newest entry that the keyring knows, if the head file does not name one and the keyring answers at once.
+/// Returns the stored entry, if the head file names none and the keyring answers in time.
 pub(crate) async fn if_needed(home: &Home) -> Option<Written> {
     if !home.has_keyring || KnownHead::read(&home.audit_head()).problem().is_none() {
         return None;
@@ -45,13 +44,13 @@ pub(crate) async fn if_needed(home: &Home) -> Option<Written> {
     tokio::time::timeout(BOUND, in_time(move || known(&of))).await.ok()?.ok()?
 }
 
-/// Keeps the newest entry in the keyring of a home.
+/// Updates the stored entry of one home.
 #[derive(Debug, Clone)]
 pub(crate) struct RecordHead {
     home: Home,
     audit: Audit,
     health: Health,
-    /// The log has been compared with what the keyring knew. Until then that is not replaced.
+    /// Set once the log was compared with the stored entry, which may then be replaced.
     compared: Arc<AtomicBool>,
 }
 
@@ -60,7 +59,7 @@ impl RecordHead {
         Self { home, audit, health, compared: Arc::default() }
     }
 
-    /// Compares the log with what the keyring knows, and keeps what is new from then on, as soon as the keyring answers.
+    /// Compares the log with the stored entry once the keyring is available, then keeps it up to date.
     pub(crate) async fn follow(self) {
         if !self.home.has_keyring {
             return;
@@ -69,22 +68,22 @@ impl RecordHead {
         loop {
             let (written, _) = self.audit.standing();
             if kept.as_ref() != Some(&written) {
-                // Without a keyring, or with a locked one, it is tried again.
+                // Retried if the keyring is missing or locked.
                 kept = self.keep().await.ok().flatten();
             }
             tokio::time::sleep(EVERY).await;
         }
     }
 
-    /// Keeps the newest entry, when the trusted process ends.
+    /// Stores the newest entry at shutdown.
     pub(crate) async fn end(&self) {
         if self.home.has_keyring {
-            // After the bound, what the keyring knows is a little older.
+            // After the timeout, the stored entry is slightly older.
             let _ = tokio::time::timeout(BOUND, self.keep()).await;
         }
     }
 
-    /// Keeps the newest entry; nothing where the keyring is locked.
+    /// Stores the newest entry. Returns `None` if the keyring is locked.
     async fn keep(&self) -> Result<Option<Written>, SecretError> {
         if !self.compared.load(Ordering::Acquire) && !self.compare().await? {
             return Ok(None);
@@ -106,7 +105,7 @@ impl RecordHead {
         .await
     }
 
-    /// Reports a log that was opened without an entry that the keyring knows. `false` where the keyring is locked.
+    /// Reports a log that lacks the stored entry. Returns `false` if the keyring is locked.
     async fn compare(&self) -> Result<bool, SecretError> {
         let of = self.home.clone();
         let known = in_time(move || match Keyring::open_unlocked(Shelf::Record)? {
@@ -117,7 +116,7 @@ impl RecordHead {
         if let Some(known) = known {
             match self.missing(&known).await {
                 Some(found) => self.report(&known, &found).await,
-                // The keyring knows what the head file did not.
+                // The keyring confirms the log that the head file could not.
                 None => self.health.set(Concern::Record, None),
             }
         }
@@ -125,14 +124,14 @@ impl RecordHead {
         Ok(true)
     }
 
-    /// Returns what the log had in place of an entry that the keyring knows.
+    /// Returns a description of the mismatch if the log lacks a known entry.
     async fn missing(&self, known: &Written) -> Option<String> {
         let opened = self.audit.opened_at();
         if known.entries > opened.entries || (known.entries == opened.entries && known.head != opened.head) {
             return Some(format!("there were {}", opened.entries));
         }
         self.audit.unknown_end()?;
-        // Without a head file, an entry before the last one may be another one, too.
+        // Without a head file, an earlier entry may have been replaced as well.
         let (dir, known) = (self.home.audit(), known.clone());
         let checked = tokio::task::spawn_blocking(move || check_written(&dir, &known)).await;
         match checked {
@@ -164,7 +163,7 @@ fn in_keyring(keyring: &Keyring, home: &Home) -> Result<Option<Written>, SecretE
     Ok(Some(Written { entries: known.entries, head: known.head }))
 }
 
-/// Each home has its own.
+/// Returns the secret name, which is unique per home.
 fn name(home: &Home) -> Result<SecretName, SecretError> {
     let place = Sha256::digest(home.state.as_os_str().as_encoded_bytes());
     let place: String = place.iter().take(8).map(|byte| format!("{byte:02x}")).collect();

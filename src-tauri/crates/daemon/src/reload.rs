@@ -1,12 +1,12 @@
-//! The person's settings, servers and policy, which everything else follows: read anew when they change.
+//! The user's settings, servers and policy, reloaded when they change.
 //!
-//! - One task owns it ([`task`]): what is in force changes there and nowhere else.
-//! - What is not understood, cannot be read or is gone changes nothing. What was in force stays, and that is a trouble
-//!   until it is mended.
-//! - What lies where some server may write is not taken: an agent may have written it.
-//! - A change is on record before it is in force.
-//! - A look that hangs holds up nothing: what was in force stays, that is a trouble, and the next change is looked at.
-//! - A session keeps the settings and the server it began with; the policy it is judged by is always the newest.
+//! - One task owns them ([`task`]); only it changes what is in force.
+//! - A file that is invalid, unreadable or missing changes nothing. The previous version stays in force, and a problem is reported
+//!   until it is fixed.
+//! - A file in a place that some server may write is rejected: an agent may have written it.
+//! - A change is recorded before it takes effect.
+//! - A hanging read blocks nothing: the previous version stays in force, a problem is reported, and the next change is read.
+//! - A session keeps its initial settings and server; its policy is always the current one.
 
 mod blocking;
 mod change;
@@ -36,73 +36,72 @@ pub struct Reloader {
     looks: mpsc::Sender<oneshot::Sender<()>>,
 }
 
-/// The settings and the servers that a session begins with.
+/// Settings and servers for new sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSettings {
-    /// The settings.
     pub config: Config,
-    /// The configured servers.
+    /// Configured servers.
     pub servers: Servers,
 }
 
-/// The parts that the task is started with.
+/// Arguments of the reload task.
 pub struct ReloaderParts {
-    /// The folders that the files are in.
+    /// Directories of the files.
     pub home: Home,
-    /// Puts changes on record.
+    /// Records changes.
     pub audit: Audit,
-    /// Is told what is wrong.
+    /// Receives problems.
     pub health: Health,
-    /// The grants, for what servers may write to by them.
+    /// Grants, which can make files writable to servers.
     pub grants: watch::Receiver<Arc<GrantTable>>,
     /// The machine, which follows the settings too.
     pub machine: Machine,
-    /// Moves when something that people are shown has changed.
+    /// Incremented when something shown to the user changes.
     pub changes: watch::Sender<u64>,
-    /// Cancelled when the trusted process ends.
+    /// Cancelled at shutdown.
     pub ending: CancellationToken,
 }
 
-/// The settings, the servers and the policy in force at the start.
+/// Settings, servers and policy at startup.
 #[derive(Debug)]
 pub struct InitialState(Current);
 
 impl InitialState {
-    /// Reads all files; none of them may be wrong.
+    /// Reads all files, and requires all of them to be valid.
     ///
     /// # Errors
-    /// [`SnapshotError`], naming file and place.
+    /// Returns a [`SnapshotError`] that names the file and the position.
     pub fn read(home: &Home) -> Result<Self, SnapshotError> {
         Current::read(home).map(Self)
     }
 
-    /// Refuses files that lie where a server may write by a standing grant, or by its entry.
+    /// Rejects files that a server may write by a standing grant or by its entry.
     ///
     /// # Errors
-    /// [`SnapshotError::Exposed`], naming the file and the server.
+    /// Returns [`SnapshotError::Exposed`], which names the file and the server.
     pub fn check_places(&self, home: &Home, grants: &GrantTable) -> Result<(), SnapshotError> {
         self.0.check_places(home, grants)
     }
 
-    /// The settings.
+    /// Returns the settings.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.0.config.1
     }
 
-    /// The configured servers.
+    /// Returns the configured servers.
     #[must_use]
     pub fn servers(&self) -> &Servers {
         &self.0.servers.1
     }
 
-    /// The policy.
+    /// Returns the policy.
     #[must_use]
     pub fn snapshot(&self) -> &PolicySnapshot {
         &self.0.snapshot
     }
 
-    /// From now on the files are followed.
+    /// Starts following the files.
     #[must_use]
     pub fn follow(self, parts: ReloaderParts) -> Reloader {
         task::start(self.0, parts)
@@ -110,28 +109,28 @@ impl InitialState {
 }
 
 impl Reloader {
-    /// For following what calls are judged by.
+    /// Subscribes to the policy.
     #[must_use]
     pub fn snapshots(&self) -> watch::Receiver<Arc<PolicySnapshot>> {
         self.snapshots.clone()
     }
 
-    /// The settings and the servers for a session that begins now.
+    /// Returns the settings and servers for a new session.
     #[must_use]
     pub fn settings(&self) -> Arc<SessionSettings> {
         self.settings.borrow().clone()
     }
 
-    /// For following the settings and the servers.
+    /// Subscribes to the settings and servers.
     #[must_use]
     pub fn follow_settings(&self) -> watch::Receiver<Arc<SessionSettings>> {
         self.settings.clone()
     }
 
-    /// Looks at the files now, and waits until what they say is in force.
+    /// Reloads the files and waits until the result is in force.
     pub async fn look(&self) {
         let (reply, looked) = oneshot::channel();
-        // Without an owner the trusted process is ending.
+        // The task has already stopped at shutdown.
         if self.looks.send(reply).await.is_ok() {
             let _ = looked.await;
         }

@@ -1,6 +1,6 @@
-//! The services that all sessions are handed: settings, the policy in force, the log, the grants, the person.
+//! The services shared by all sessions: settings, policy, audit log, grants and the prompts to the user.
 //!
-//! - Knows neither sessions nor servers.
+//! - Knows nothing of sessions or servers.
 
 use crate::autostart::Autostart;
 use crate::containment::{Machine, ProgramError, ServerPrograms};
@@ -24,60 +24,58 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// The services that all sessions share.
+/// Services shared by all sessions.
 #[derive(Clone)]
 pub struct Services {
-    /// Our directories.
+    /// IronCurtain's directories.
     pub home: Home,
-    /// The settings and servers of new sessions.
+    /// Settings and servers of new sessions.
     pub config: Config,
-    /// The policy, followed as it changes; see [`Services::snapshot`].
+    /// The current policy; see [`Services::snapshot`].
     pub snapshots: watch::Receiver<Arc<PolicySnapshot>>,
-    /// The settings and the servers in force, which may be newer than what a session began with.
+    /// The current settings and servers, which may be newer than those of a running session.
     pub settings: watch::Receiver<Arc<SessionSettings>>,
-    /// The audit log.
     pub audit: Audit,
-    /// The newest entry of the audit log, as the keyring keeps it.
+    /// The newest audit entry, as stored in the keyring.
     pub(crate) record_head: RecordHead,
-    /// The grants.
     pub grants: Grants,
-    /// The questions.
+    /// Prompts the user.
     pub broker: Broker,
     /// Our helper programs.
     pub programs: ServerPrograms,
-    /// The machine's ability to make sandboxes.
+    /// The machine's ability to create sandboxes.
     pub machine: Machine,
-    /// The troubles of the moment.
+    /// Current problems.
     pub health: Health,
-    /// The programs that what is under servers' names belongs to.
+    /// Recorded identities of server programs.
     pub(crate) identities: Identities,
-    /// Projects that the person does not want agents to work in.
+    /// Workspaces that the user declined.
     pub(crate) workspaces: Workspaces,
-    /// Figures of what happens.
+    /// Prometheus metrics.
     pub(crate) metrics: Metrics,
-    /// Who watches for files that run later.
+    /// Watcher for autostart files.
     pub(crate) autostart: Autostart,
-    /// The logs of sessions.
+    /// Session logs.
     pub(crate) logs: SessionLogs,
-    /// The eras of the protocol that server programs speak.
+    /// Protocol versions that server programs speak.
     pub(crate) versions: KnownVersions,
-    /// The words of server programs about their own use.
+    /// Instructions that server programs returned.
     pub(crate) instructions: KnownInstructions,
-    /// The memory for messages on their way.
+    /// Memory for messages in transit.
     pub memory: Memory,
-    /// The end of the trusted process.
+    /// State of the shutdown.
     pub(crate) shutdown: Shutdown,
-    /// Moves whenever something that people are shown has changed.
+    /// Incremented whenever something shown to the user changes.
     pub changes: watch::Sender<u64>,
 }
 
 impl Services {
-    /// Tells whoever shows things to look again.
+    /// Notifies user interfaces of a change.
     pub fn changed(&self) {
         self.changes.send_modify(|n| *n += 1);
     }
 
-    /// The way to the person, on behalf of this principal.
+    /// Returns the consent channel for this principal.
     #[must_use]
     pub fn exchange<'a>(&'a self, principal: &'a Principal) -> Exchange<'a> {
         let Self { audit, broker, grants, changes, metrics, .. } = self;
@@ -85,14 +83,14 @@ impl Services {
         Exchange { principal, audit, broker, grants, changes, metrics, limits }
     }
 
-    /// The way to the person for a question that nobody answered in time.
+    /// Returns the consent channel for a question that timed out.
     #[must_use]
     pub fn late_asking(&self) -> LateAsking<'_> {
         let Self { audit, broker, changes, metrics, .. } = self;
         LateAsking { audit, broker, changes, metrics, limits: self.question_limits() }
     }
 
-    /// The limits of how much a client asks.
+    /// Returns the limits on how often a client may prompt.
     fn question_limits(&self) -> QuestionLimits {
         QuestionLimits {
             per_minute: self.config.questions_per_minute,
@@ -100,13 +98,13 @@ impl Services {
         }
     }
 
-    /// The policy in force.
+    /// Returns the current policy.
     #[must_use]
     pub fn snapshot(&self) -> Arc<PolicySnapshot> {
         self.snapshots.borrow().clone()
     }
 
-    /// The check that what is under a server's name is its own.
+    /// Returns the identity check for a server.
     pub(crate) fn gate(&self, server: &Server) -> IdentityGate {
         let (services, server) = (self.clone(), server.clone());
         let kept = move || {
@@ -121,7 +119,7 @@ impl Services {
         IdentityGate { all: self.identities.clone(), ours: self.programs.dir.clone(), kept: Box::new(kept) }
     }
 
-    /// Refuses the program of a server that another server may change at that moment.
+    /// Refuses a server program that another server can modify.
     pub(crate) fn refuses_program(
         &self,
         server: &str,

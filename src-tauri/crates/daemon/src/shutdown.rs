@@ -1,32 +1,32 @@
-//! The end of the trusted process: it is asked to end, waits for the last word of every sandbox, and has ended.
+//! Shutdown of the trusted process: requested, waiting for sandboxes, complete.
 //!
-//! - INVARIANT: whoever owns a sandbox, or still listens to one, holds a token of `sandboxes` for as long as that is so.
+//! - INVARIANT: each owner or reader of a sandbox holds a token of `sandboxes` for as long as it needs it.
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// The steps of the end.
+/// Steps of the shutdown.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shutdown {
-    /// Cancelled when the trusted process is to end.
+    /// Cancelled when shutdown is requested.
     pub(crate) requested: CancellationToken,
-    /// Cancelled before that when another one is to take its place: its servers run on until their sessions are moved.
+    /// Cancelled earlier, on a handover: the servers keep running until their sessions have moved to the new process.
     pub(crate) gives_way: CancellationToken,
-    /// Cancelled then as soon as nobody is listened to any more: sessions are moved.
+    /// Cancelled during a handover once no connection is read any more and sessions can move.
     pub(crate) taken_over: CancellationToken,
-    /// The sandboxes that are waited for.
+    /// Tracks the sandboxes to wait for.
     pub(crate) sandboxes: TaskTracker,
-    /// Cancelled when it has ended.
+    /// Cancelled when shutdown is complete.
     pub(crate) ended: CancellationToken,
 }
 
 impl Shutdown {
-    /// Returns `true` once no session begins here any more.
+    /// Returns whether new sessions are no longer accepted.
     pub(crate) fn is_under_way(&self) -> bool {
         self.requested.is_cancelled() || self.gives_way.is_cancelled()
     }
 
-    /// Waits until no sandbox is left that could have something to say.
+    /// Waits until every sandbox has exited and was read to its end.
     pub(crate) async fn sandboxes_gone(&self) {
         self.sandboxes.close();
         self.sandboxes.wait().await;

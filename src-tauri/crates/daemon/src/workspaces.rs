@@ -1,4 +1,4 @@
-//! Workspaces that the person does not want an agent to work in: a no to a proposal holds until it is taken back.
+//! Workspaces that the user declined for an agent: a declined proposal is not repeated until the user revokes the refusal.
 
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_paths::atomic_file;
@@ -9,24 +9,24 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The most that are remembered; then the oldest is forgotten, and would be asked about again.
+/// Maximum number remembered; the oldest is dropped first, and may be proposed again.
 const MOST: usize = 1000;
 
-/// A no to an agent's work in a folder.
+/// A declined workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Declined {
-    /// Names it.
+    /// Unique id.
     pub(crate) id: String,
-    /// The client's executable.
+    /// Executable of the client.
     pub(crate) client: String,
-    /// The client's name, for people.
+    /// Display name of the client.
     pub(crate) client_name: String,
     pub(crate) server: String,
     pub(crate) folder: String,
     pub(crate) at_ms: u64,
 }
 
-/// All of them, and the file that they are in.
+/// All declined workspaces and their file.
 #[derive(Debug, Clone)]
 pub(crate) struct Workspaces(Arc<Kept>);
 
@@ -37,19 +37,19 @@ struct Kept {
 }
 
 impl Workspaces {
-    /// Reads the file; without one there are none. One that is not understood is written anew: what it said is asked again.
+    /// Reads the file, if it exists. An invalid file is replaced, and its proposals may be repeated.
     pub(crate) fn open(file: PathBuf) -> io::Result<Self> {
         let text = bounded_read::text(&file)?;
         let declined = text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
         Ok(Self(Arc::new(Kept { file, declined: Mutex::new(declined) })))
     }
 
-    /// All of them.
+    /// Returns all declined workspaces.
     pub(crate) fn declined(&self) -> Vec<Declined> {
         self.all().clone()
     }
 
-    /// Returns `true` if the person has said no to this client's work with this server in this folder, or in one around it.
+    /// Returns whether the user declined this folder, or one that contains it, for this client and server.
     pub(crate) fn is_declined(&self, client: &str, server: &str, folder: &CanonicalPath) -> bool {
         let is_in = |no: &Declined| {
             CanonicalPath::assume_canonical(&no.folder).is_ok_and(|declined| declined.contains(folder))
@@ -57,7 +57,7 @@ impl Workspaces {
         self.all().iter().any(|no| (&*no.client, &*no.server) == (client, server) && is_in(no))
     }
 
-    /// Remembers a no.
+    /// Stores a declined workspace.
     pub(crate) fn decline(
         &self,
         (client, client_name): (&str, &str),
@@ -78,7 +78,7 @@ impl Workspaces {
         self.write(&all)
     }
 
-    /// Takes a no back: it is asked again.
+    /// Removes a declined workspace, so that it may be proposed again.
     pub(crate) fn take_back(&self, id: &str) -> io::Result<Option<Declined>> {
         let mut all = self.all();
         let Some(at) = all.iter().position(|no| no.id == id) else { return Ok(None) };

@@ -1,33 +1,34 @@
-//! The table that says to whom the things under a server's name belong: one row for each name, with the identity of its owner.
+//! Table of server names: which program owns the grants and data under each name.
 //!
-//! - Identities are texts here, which `server_identity` writes and compares.
-//! - The trusted process binds and suspends. The user's own programs decide, in the same table: nothing on the socket does.
-//! - Every change is one statement, so that two processes cannot mix theirs.
+//! - Identities are opaque text here; `server_identity` creates and compares them.
+//! - The trusted process binds and suspends names. The user's own programs decide, in the same table, and nothing on
+//!   the socket does.
+//! - Every change is one statement, so that two processes do not interleave.
 
 use super::StoreError;
 use super::store::schema;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::path::{Path, PathBuf};
 
-/// To whom the things under a server's name belong.
+/// Owner of the grants and data under a server's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
-    /// The server's name.
+    /// Name of the server.
     pub server: String,
-    /// The identity of the owner. Nothing, where it is not known: then every program is another one.
+    /// Identity of the owner. `None` if unknown; then every program counts as a different one.
     pub owner: Option<String>,
-    /// The identity that was found under the name and is not the owner's: then all of it is suspended.
+    /// Different identity found under the name; everything under the name is suspended then.
     pub found: Option<String>,
-    /// The user's decision, until it is on record.
+    /// The user's decision, until it is recorded.
     pub decided: Option<IdentityDecision>,
 }
 
-/// The user's decision about the things under a name that another program has.
+/// The user's decision about a name that another program now uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdentityDecision {
-    /// The new program gets them.
+    /// The new program takes over the grants and data.
     Keep,
-    /// They are put aside.
+    /// The grants and data are put aside.
     StartAfresh,
 }
 
@@ -42,20 +43,20 @@ impl IdentityDecision {
     }
 }
 
-/// The table, in the database of grants.
+/// Bindings table in the grants database.
 #[derive(Debug, Clone)]
 pub struct Bindings {
     database: PathBuf,
 }
 
 impl Bindings {
-    /// The table in this database.
+    /// Returns the table in this database.
     #[must_use]
     pub fn of(database: &Path) -> Self {
         Self { database: database.to_path_buf() }
     }
 
-    /// All rows, by name. None, where the trusted process has made no such table yet.
+    /// Returns all rows by name; empty if the trusted process has not created the table yet.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -68,7 +69,7 @@ impl Bindings {
         Ok(all.unwrap_or_default())
     }
 
-    /// The row of a server.
+    /// Returns the row of a server.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -85,9 +86,9 @@ impl Bindings {
         Ok(())
     }
 
-    /// Binds a name, unless it is bound, and returns whose it is.
+    /// Binds an unbound name and returns its binding.
     pub fn bound(&self, server: &str, owner: &str, at_ms: u64) -> Result<Binding, StoreError> {
-        // A look needs no lock, which writers may hold for long.
+        // Reading needs no lock, which a writer may hold for long.
         if let Some(binding) = self.get(server)? {
             return Ok(binding);
         }
@@ -95,7 +96,7 @@ impl Bindings {
         self.get(server)?.ok_or_else(|| StoreError::Replaced(self.database.clone()))
     }
 
-    /// Changes the owner, if it is still this one. Returns whether it was.
+    /// Replaces the owner if it is still `from`, and returns whether it was.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -115,15 +116,15 @@ impl Bindings {
         Ok(())
     }
 
-    /// Notes the identity that was found in the place of the owner; nothing, where it is the owner again.
+    /// Records an identity found in place of the owner, or `None` once the owner is back.
     pub fn found(&self, server: &str, found: Option<&str>) -> Result<(), StoreError> {
         let update = "UPDATE bindings SET found = ?2 WHERE server = ?1 AND found IS NOT ?2";
         self.change(update, params![server, found])?;
         Ok(())
     }
 
-    /// The user decided about what was found: it is the owner from now on. Returns `false` where something else was found meanwhile, or
-    /// somebody decided before.
+    /// Applies the user's decision and makes the found identity the owner. Returns `false` if another identity was
+    /// found since, or the decision was already made.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -134,19 +135,19 @@ impl Bindings {
         )
     }
 
-    /// The decision is on record.
+    /// Clears a decision once it is recorded.
     pub fn decision_recorded(&self, server: &str) -> Result<(), StoreError> {
         self.change("UPDATE bindings SET decided = NULL WHERE server = ?1", params![server])?;
         Ok(())
     }
 
-    /// Returns `true` if the database is of an older version's making, and nothing in it is bound yet.
+    /// Returns whether the database is from an older version whose names are not bound yet.
     pub fn are_outstanding(&self) -> Result<bool, StoreError> {
         let query = "SELECT 1 FROM steps WHERE name = 'bound'";
         Ok(self.with(|connection| connection.query_row(query, [], |_| Ok(())).optional())? == Some(None))
     }
 
-    /// Binds the names of an older version's database, each to its owner if that is known, all or none.
+    /// Binds the names of an older database, all or none, each to its owner if known.
     pub fn bind_existing(&self, all: &[(String, Option<String>)], at_ms: u64) -> Result<(), StoreError> {
         let bound = self.with(|connection| {
             let change = connection.transaction()?;
@@ -163,7 +164,7 @@ impl Bindings {
         bound.ok_or_else(|| StoreError::Replaced(self.database.clone()))
     }
 
-    /// Makes one change; returns whether there was something to change.
+    /// Runs one change and returns whether it affected a row.
     fn change(&self, statement: &str, values: impl rusqlite::Params) -> Result<bool, StoreError> {
         let changed = self.with(|connection| connection.execute(statement, values))?;
         Ok(changed.unwrap_or_default() > 0)

@@ -1,15 +1,15 @@
-//! The client that a grant is tied to.
+//! Client to which a grant is tied.
 
 use ironcurtain_protocol::ClientView;
 
-/// The key of a client whose executable the kernel does not show.
+/// Key of a client whose executable is unknown.
 pub const UNKNOWN: &str = "unknown";
 
-/// A proved client.
+/// A verified client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
-    /// The client's executable, which grants are tied to.
+    /// Executable, to which grants are tied.
     pub key: String,
-    /// For people.
+    /// Client for display.
     pub view: ClientView,
 }

@@ -1,32 +1,32 @@
-//! The end of a grant, from the moment that it holds no longer until that is on record and in the database.
+//! End of a grant, until it is in the audit log and the database.
 
 use super::StandingGrant;
 use ironcurtain_audit::{Entry, Event};
 use serde::{Deserialize, Serialize};
 
-/// Why a grant ends.
+/// Reason that a grant ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
-    /// The person took it back.
+    /// The user revoked it.
     TakenBack,
-    /// Its time is over.
+    /// It expired.
     Clock,
-    /// It is on record, and could not be kept.
+    /// It was recorded but could not be stored.
     NotKept,
 }
 
 impl Why {
-    /// The sentence on record.
+    /// Returns the sentence for the audit log.
     fn sentence(self) -> &'static str {
         match self {
             Self::TakenBack => "a grant was revoked",
             Self::Clock => "a grant ended by the clock",
-            Self::NotKept => "a grant could not be kept, and does not hold",
+            Self::NotKept => "a grant could not be stored, and is not in force",
         }
     }
 
-    /// The words that the database keeps.
+    /// Returns the name in the database.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::TakenBack => "taken-back",
@@ -35,46 +35,45 @@ impl Why {
         }
     }
 
-    /// The reason by the database's words.
+    /// Parses the name in the database.
     pub(super) fn named(name: &str) -> Option<Self> {
         [Self::TakenBack, Self::Clock, Self::NotKept].into_iter().find(|why| why.name() == name)
     }
 }
 
-/// A grant that holds no longer, while that is not stored.
+/// An ended grant whose end is not stored yet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ending {
-    /// Its id.
+    /// Id of the grant.
     pub id: String,
-    /// The grant, unless the database has lost it already.
+    /// The grant, unless the database no longer contains it.
     pub grant: Option<StandingGrant>,
-    /// Why it ends.
+    /// Reason for the end.
     pub why: Why,
-    /// Since when it holds no longer.
+    /// Time of the end.
     pub at_ms: u64,
-    /// Why that is not stored yet, when it was tried.
+    /// Reason that storing it failed, if it did.
     pub trouble: Option<String>,
-    /// The entry that puts it on record.
+    /// Audit entry.
     pub(super) entry: Box<Entry>,
 }
 
 impl Ending {
-    /// Describes the end of a grant at this moment, in milliseconds since the Unix epoch.
+    /// Creates the end of a grant at this moment, in milliseconds since the Unix epoch.
     pub fn new(grant: StandingGrant, why: Why, at_ms: u64) -> Self {
         let entry = Box::new(entry(&grant, why));
         Self { id: grant.id.clone(), grant: Some(grant), why, at_ms, trouble: None, entry }
     }
 
-    /// One that the last run did not come to store, as its journal has it.
+    /// Creates an end from a line that the previous run left in the journal.
     pub(super) fn left(left: Left, grant: Option<StandingGrant>) -> Self {
         let Left { id, why, at_ms, mut entry } = left;
-        entry.summary.push_str("; IronCurtain ended before that was stored");
+        entry.summary.push_str("; IronCurtain exited before this was stored");
         Self { id, grant, why, at_ms, trouble: None, entry }
     }
 }
 
-/// A line of the journal: an end that is to be stored; for a grant that is being given, the end that it has where it is
-/// not kept.
+/// Line of the journal: an end to store, or, for a grant being given, the end it gets if it cannot be stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Left {
     pub(super) id: String,
@@ -100,11 +99,11 @@ fn entry(grant: &StandingGrant, why: Why) -> Entry {
     entry
 }
 
-/// The end of a grant that is stored.
+/// Stored end of a grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// Why it ended.
+    /// Reason for the end.
     pub why: Why,
-    /// When.
+    /// Time of the end.
     pub at_ms: u64,
 }

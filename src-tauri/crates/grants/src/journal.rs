@@ -1,9 +1,9 @@
-//! The journal of what is under way: grants that are being given, and ends that are not in the database yet.
+//! Journal of grants being given and of ends that the database does not contain yet.
 //!
-//! - INVARIANT: its room is taken from the disk before it is needed, so that an end is durable on a full disk too, and
-//!   beside a database that somebody else holds.
-//! - Read when the trusted process starts, before anything is granted; then it is begun anew. It is short: a line goes
-//!   with all others as soon as nothing is under way.
+//! - INVARIANT: disk space is reserved in advance, so that an end is durable even on a full disk or while another
+//!   process locks the database.
+//! - Read at start, before anything is granted, and then cleared. It stays short, because all lines are cleared as
+//!   soon as nothing is pending.
 
 use super::ending::Left;
 use ironcurtain_paths::bounded_read;
@@ -14,13 +14,13 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Its name, beside the database.
+/// File name, next to the database.
 const NAME: &str = "grants.journal";
 
-/// The room that is taken in advance: some hundred ends that the database does not take.
+/// Reserved space, in bytes: enough for some hundred pending ends.
 const ROOM: u64 = 256 * 1024;
 
-/// Why the journal cannot be kept.
+/// Reason that the journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// Its file cannot be used.
@@ -31,10 +31,10 @@ pub enum JournalError {
         /// Why not.
         source: io::Error,
     },
-    /// A line of it is none.
+    /// A line is damaged.
     #[error(
-        "line {line} of the journal of grants `{path}` is damaged, so that what was taken back is not known: look at what \
-         is granted, take back what should not be, and remove the file"
+        "line {line} of the journal of grants `{path}` is damaged, so revoked grants may be in force again: check the grants, \
+         revoke what should not be there, and remove the file"
     )]
     Damaged {
         /// The file.
@@ -44,23 +44,23 @@ pub enum JournalError {
     },
 }
 
-/// The journal, by its owner.
+/// Journal, held by the owner.
 #[derive(Debug)]
 pub(super) struct Journal {
     path: PathBuf,
     file: File,
-    /// The length of what it says.
+    /// Length of the lines.
     length: u64,
 }
 
 impl Journal {
-    /// Opens the journal that belongs to this database, and reads what is left in it.
+    /// Opens the journal of this database and reads the lines left in it.
     pub(super) fn open(database: &Path) -> Result<(Self, Vec<Left>), JournalError> {
         let path = database.with_file_name(NAME);
         let at = |source| JournalError::File { path: path.clone(), source };
         let mut file = bounded_read::open_own(&path).map_err(at)?;
         let take_room = || -> io::Result<()> {
-            // It is written in place.
+            // Lines are written in place.
             fcntl_setfl(&file, fcntl_getfl(&file)?.difference(OFlags::APPEND))?;
             match fallocate(&file, FallocateFlags::empty(), 0, ROOM) {
                 Err(Errno::OPNOTSUPP) => fill(&file)?,
@@ -73,13 +73,13 @@ impl Journal {
         file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_end(&mut text)).map_err(at)?;
         let (left, length) = lines(&path, &text)?;
         let journal = Self { path, file, length };
-        // Half a line that a crash tore must not be taken for the rest of the next one.
+        // A line torn by a crash must not join the next one.
         journal
             .blank(length, text.split(|byte| *byte == 0).next().unwrap_or_default().len() as u64 - length)?;
         Ok((journal, left))
     }
 
-    /// Reads what is left in the journal that belongs to this database, and changes nothing.
+    /// Reads the lines left in the journal of this database, without changes.
     pub(super) fn read(database: &Path) -> Result<Vec<Left>, JournalError> {
         let path = database.with_file_name(NAME);
         match std::fs::read(&path) {
@@ -94,7 +94,7 @@ impl Journal {
         }
     }
 
-    /// Notes these, durably.
+    /// Writes these lines durably.
     pub(super) fn note(&mut self, lines: &[Left]) -> Result<(), JournalError> {
         let mut text = Vec::new();
         let written = lines.iter().try_for_each(|line| {
@@ -106,7 +106,7 @@ impl Journal {
             .and_then(|()| self.file.write_all_at(&text, self.length))
             .and_then(|()| self.file.sync_data());
         if let Err(source) = noted {
-            // Part of it may be there.
+            // Part of the text may have been written.
             self.blank(self.length, text.len() as u64)?;
             return Err(self.failed(source));
         }
@@ -114,9 +114,9 @@ impl Journal {
         Ok(())
     }
 
-    /// Begins anew: nothing is under way.
+    /// Clears the journal.
     pub(super) fn clear(&mut self) -> Result<(), JournalError> {
-        // Reading ends at the first zero; what is not cleared after a crash is only stored again.
+        // Reading stops at the first zero byte. A line left after a crash is stored again, which changes nothing.
         self.blank(0, self.length)?;
         self.length = 0;
         Ok(())
@@ -132,14 +132,14 @@ impl Journal {
     }
 }
 
-/// Takes the room by writing it, where a file system cannot do otherwise.
+/// Reserves the space by writing, where the file system cannot do otherwise.
 fn fill(file: &File) -> io::Result<()> {
     let taken = file.metadata()?.len();
     let nothing = vec![0; usize::try_from(ROOM.saturating_sub(taken)).unwrap_or(0)];
     file.write_all_at(&nothing, taken)
 }
 
-/// The lines of the text, and their length. Half a line at its end is one that a crash tore: nobody was told that it is there.
+/// Parses the lines and returns their length. A partial last line was torn by a crash before anybody relied on it.
 fn lines(path: &Path, text: &[u8]) -> Result<(Vec<Left>, u64), JournalError> {
     let said = text.split(|byte| *byte == 0).next().unwrap_or_default();
     let whole = said.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);

@@ -1,10 +1,10 @@
-//! Standing permissions: the truth that policy, roots and mounts are projections of.
+//! Standing grants: the source from which policy, roots and mounts are derived.
 //!
-//! - Everyone reads the published [`GrantTable`] without waiting. What is taken back is gone from it before anything else
-//!   happens; one thread puts that on record and in the database.
-//! - A grant that has ended is not in the table: nobody has to look at a clock to judge.
-//! - Permissions for one call or one connection are not grants: they live and die with it.
-//! - Never asks the user and never judges a call: whoever gives a grant has asked.
+//! - Readers use the published [`GrantTable`] without waiting. Revoking a grant removes it from the table first; one
+//!   thread then records and stores the end.
+//! - An expired grant is not in the table, so judging needs no clock.
+//! - Permissions for one call or connection are not grants; they end with it.
+//! - Never asks the user and never judges a call: the caller has asked before it gives a grant.
 //!
 //! ```no_run
 //! use ironcurtain_audit::Audit;
@@ -60,33 +60,33 @@ use table::Published;
 use tokio::sync::{oneshot, watch};
 use uses::AllUses;
 
-/// Why a grant is not given.
+/// Reason that a grant is not given.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
-    /// It cannot be put on record.
+    /// The audit log could not be written.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// It cannot be stored.
+    /// The database did not store it.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Takes a sentence about what is wrong, or that nothing is any more.
+/// Callback for a description of the current trouble, or `None` once it is resolved.
 pub type OnTrouble = Box<dyn Fn(Option<String>) + Send + Sync>;
 
-/// The parts that grants are kept with.
+/// Dependencies of [`Grants`].
 pub struct GrantParts<'a> {
-    /// The database; its journal is beside it.
+    /// Database file; the journal is next to it.
     pub database: &'a Path,
-    /// The record.
+    /// Audit log.
     pub audit: Audit,
-    /// Takes what is wrong: that an end is not stored, or that nothing is any more.
+    /// Called when an end cannot be stored, and when it can again.
     pub on_trouble: OnTrouble,
-    /// The clocks that grants end by.
+    /// Clocks that decide when grants expire.
     pub clock: Clock,
 }
 
-/// A handle to the grants.
+/// Handle to the grants.
 #[derive(Debug, Clone)]
 pub struct Grants {
     shared: Arc<Shared>,
@@ -94,39 +94,41 @@ pub struct Grants {
     _timing: Arc<timing::Timing>,
 }
 
-/// A grant that holds no longer, as just published.
+/// A grant that was just revoked.
 #[derive(Debug)]
 pub struct TakenBack {
     /// The grant.
     pub grant: StandingGrant,
-    /// The version of the table that lacks it.
+    /// Version of the table that no longer contains it.
     pub version: u64,
     stored: oneshot::Receiver<Stored>,
 }
 
 impl TakenBack {
-    /// Waits for the first try to store that.
+    /// Waits for the first attempt to store the end.
     pub async fn stored(self) -> Stored {
-        self.stored.await.unwrap_or_else(|_| Stored::Nowhere("the trusted process is ending".to_owned()))
+        self.stored
+            .await
+            .unwrap_or_else(|_| Stored::Nowhere("the trusted process is shutting down".to_owned()))
     }
 }
 
-/// The fate of a grant that does not hold.
+/// State of a grant that is not in force.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fate {
-    /// It ended, and that is not stored yet.
+    /// It ended, which is not stored yet.
     Ending(Box<Ending>),
     /// It ended.
     Ended(Ended),
-    /// There was none of that id, or it ended long ago.
+    /// No grant has this id, or it ended long ago.
     Unknown,
 }
 
 impl Grants {
-    /// Opens the database and starts its owner, which finishes first what the last one has left.
+    /// Opens the database and starts its owner, which first finishes what the previous run left.
     ///
     /// # Errors
-    /// [`StoreError`], when the database or its journal cannot be read.
+    /// Returns a [`StoreError`] if the database or its journal cannot be read.
     pub fn open(parts: GrantParts<'_>) -> Result<Self, StoreError> {
         let GrantParts { database, audit, on_trouble, clock } = parts;
         let store = Store::open(database)?;
@@ -141,7 +143,7 @@ impl Grants {
             let grant = leaves(&left.id);
             endings.push(Ending::left(left, grant));
         }
-        // One that was being given is kept if it is in the database, since it is on record then.
+        // A grant that was being given is kept if the database has it, because it was recorded before.
         for lost in left.into_iter().filter(|left| left.why == Why::NotKept) {
             let is_known = |id: &str| endings.iter().any(|ending| ending.id == id);
             if !is_known(&lost.id) && !grants.iter().any(|(grant, _)| grant.id == lost.id) {
@@ -170,19 +172,19 @@ impl Grants {
         Ok(Self { shared, commands, _timing: Arc::new(timing) })
     }
 
-    /// The grants as they are now, without the uses since the start.
+    /// Returns the grants in force, without uses since the start.
     #[must_use]
     pub fn now(&self) -> Arc<GrantTable> {
         self.shared.published.now()
     }
 
-    /// For waiting until they change.
+    /// Watches the grants.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Arc<GrantTable>> {
         self.shared.published.watch()
     }
 
-    /// The grants that hold, with their uses and the moment at which they really end, for people.
+    /// Returns the grants in force for display, with their uses and effective expiry.
     #[must_use]
     pub fn listed(&self) -> Vec<StandingGrant> {
         let (table, now) = (self.now(), self.shared.published.clock.now());
@@ -194,14 +196,14 @@ impl Grants {
         table.grants.iter().map(listed).collect()
     }
 
-    /// The grants that hold no longer, while that is not stored.
+    /// Returns the grants whose end is not stored yet.
     #[must_use]
     pub fn ending(&self) -> Vec<Ending> {
         self.now().ending.clone()
     }
 
-    /// Returns `true` if every one of these grants holds at this very moment: the last look before something is let through.
-    /// A grant that is seen to be over is over from then on, whatever a clock says later.
+    /// Returns whether all of these grants are in force at this moment: the last check before a call passes. A grant
+    /// found expired stays so, even if a clock is set back.
     #[must_use]
     pub fn hold(&self, ids: &[String]) -> bool {
         let holds = self.shared.published.hold(ids);
@@ -211,31 +213,31 @@ impl Grants {
         holds
     }
 
-    /// Gives grants, each with the entry that puts it on record; the answer is the version of the table that has them.
+    /// Gives grants, each with its audit entry, and returns the version of the table that contains them.
     ///
     /// # Errors
-    /// [`GrantError`]: none of them is given.
+    /// Returns a [`GrantError`] if none of them was given.
     pub async fn give(&self, gifts: Vec<(StandingGrant, Entry)>) -> Result<u64, GrantError> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(Command::Give(gifts, reply)).map_err(|_| StoreError::Ended)?;
         answer.await.map_err(|_| StoreError::Ended)?
     }
 
-    /// Takes a grant back: it holds no longer when this returns. Nothing, where none of that id holds.
+    /// Revokes a grant, effective when this returns. Returns `None` if no such grant is in force.
     #[must_use]
     pub fn take_back(&self, id: &str) -> Option<TakenBack> {
         let (ending, version) = self.shared.published.take(id)?;
         let grant = ending.grant.clone()?;
         let (told, stored) = oneshot::channel();
-        // Without an owner the answer says so.
+        // If the owner is gone, `stored` reports it.
         let _ = self.commands.send(Command::End(Box::new(ending), Some(told)));
         Some(TakenBack { grant, version, stored })
     }
 
-    /// The fate of a grant that does not hold.
+    /// Returns the state of a grant that is not in force.
     ///
     /// # Errors
-    /// [`StoreError`], when the database cannot be asked.
+    /// Returns a [`StoreError`] if the database cannot be read.
     pub async fn fate(&self, id: &str) -> Result<Fate, StoreError> {
         let ending = self.now().ending.iter().find(|ending| ending.id == id).cloned();
         if let Some(ending) = ending {
@@ -247,14 +249,14 @@ impl Grants {
         Ok(ended.map_or(Fate::Unknown, Fate::Ended))
     }
 
-    /// Drops the grants of a session that ended.
+    /// Drops the grants of a closed session.
     pub fn end_session(&self, session: &str) {
         self.shared.published.end_session(session);
-        // Without an owner nothing is given any more.
+        // Without its owner, nothing is granted any more.
         let _ = self.commands.send(Command::EndSession(session.to_owned()));
     }
 
-    /// Notes that grants let something through.
+    /// Counts a use of grants.
     pub fn used(&self, ids: &[String]) {
         if !ids.is_empty() && self.shared.uses.count(ids, self.shared.published.clock.now().wall_ms) {
             // As above.
@@ -262,13 +264,13 @@ impl Grants {
         }
     }
 
-    /// Returns `true` if a server of this identity has answered a call before, ever.
+    /// Returns whether a server with this identity has ever answered a call.
     #[must_use]
     pub fn has_served(&self, server: &str) -> bool {
         self.shared.served.has(server)
     }
 
-    /// Notes that a server of this identity has answered a call.
+    /// Records that a server with this identity has answered a call.
     pub fn serves(&self, server: String) {
         if self.shared.served.add(&server) {
             // As above.
@@ -276,11 +278,11 @@ impl Grants {
         }
     }
 
-    /// Stores what is to be stored, and gives nothing any more.
+    /// Stores pending changes and stops giving grants.
     pub async fn close(&self) {
         let (done, closed) = oneshot::channel();
         if self.commands.send(Command::Close(done)).is_ok() {
-            // Either way it is over.
+            // A dropped sender means that the owner has exited.
             let _ = closed.await;
         }
     }
@@ -288,7 +290,7 @@ impl Grants {
 
 fn tell_ends(commands: &mpsc::Sender<Command>, ended: Vec<Ending>) {
     for ending in ended {
-        // Without an owner the trusted process is ending.
+        // Without its owner, the trusted process is shutting down.
         let _ = commands.send(Command::End(Box::new(ending), None));
     }
 }

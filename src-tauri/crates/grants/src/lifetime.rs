@@ -1,9 +1,9 @@
-//! The time that a permission lasts.
+//! Lifetime of a permission.
 
 use serde::Serialize;
 use std::time::Duration;
 
-/// The time that a permission lasts.
+/// Lifetime of a permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lifetime {
@@ -11,16 +11,16 @@ pub enum Lifetime {
     Once,
     /// Until the session ends.
     Session,
-    /// Fifteen minutes by the clock.
+    /// Fifteen minutes.
     QuarterHour,
-    /// One hour by the clock.
+    /// One hour.
     Hour,
-    /// Until it is taken back.
+    /// Until it is revoked.
     Always,
 }
 
 impl Lifetime {
-    /// The words on the button.
+    /// Returns the words on the button.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl Lifetime {
         }
     }
 
-    /// Its length by the clock, where it has one.
+    /// Returns its duration, if it has one.
     #[must_use]
     pub fn length(self) -> Option<Duration> {
         match self {

@@ -1,18 +1,18 @@
-//! Folders that must never be granted.
+//! Limits on what may be granted.
 
 use ironcurtain_paths::CanonicalPath;
 
-/// The paths that no grant may reach.
+/// Paths that no grant may reach.
 #[derive(Debug, Clone, Copy)]
 pub struct GrantLimits<'a> {
-    /// The person's home.
+    /// The user's home directory.
     pub home: &'a CanonicalPath,
     /// Protected paths.
     pub protected: &'a [CanonicalPath],
 }
 
 impl GrantLimits<'_> {
-    /// A folder may be granted with everything below it.
+    /// Returns whether a folder may be granted with everything below it.
     #[must_use]
     pub fn may_be_granted(&self, folder: &CanonicalPath) -> bool {
         let touches = |p: &CanonicalPath| p.contains(folder) || folder.contains(p);

@@ -1,43 +1,43 @@
-//! The paths that the kernel must show a server, and the steps there from what it shows now. Pure.
+//! Computes the paths that the kernel must show a server, and the steps from the current mounts to these. Pure.
 //!
-//! - What is mounted is exactly what live grants and calls under way need.
-//! - Taking a mount away takes away what is mounted below it; what is still wanted there is put back.
-//! - INVARIANT: what is wanted before and after is never taken away in between: calls that need it are under way.
+//! - Mounts are exactly what grants in force and calls in flight need.
+//! - Removing a mount removes those below it; the needed ones are added again.
+//! - INVARIANT: a mount needed both before and after is never removed in between, because calls in flight use it.
 
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::{Access, FileWrites};
 
-/// One path a server must see.
+/// One path that a server must see.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Need {
-    /// The path, shown at itself.
+    /// The path, which has the same name in the sandbox.
     pub path: CanonicalPath,
-    /// The path may be written.
+    /// True if the path is writable.
     pub writable: bool,
-    /// Set when it is needed as a file: a folder that stands there later is not what was given.
+    /// True if only a file may be mounted; a folder that replaces it later was not granted.
     pub file: bool,
-    /// Set when an answer of the person named this very file, and it is one that runs later: those are closed otherwise.
+    /// True if the user approved exactly this autostart file, which would otherwise be closed.
     pub named: bool,
 }
 
 impl Need {
-    /// A path, whatever stands there.
+    /// Creates a need for a path of any kind.
     #[must_use]
     pub fn new(path: CanonicalPath, writable: bool) -> Self {
         Self { path, writable, file: false, named: false }
     }
 
-    /// The same, as a file alone.
+    /// Limits the need to a file.
     #[must_use]
     pub fn of_file(self) -> Self {
         Self { file: true, ..self }
     }
 }
 
-/// The path that must be shown for one access. `nearest` is the nearest folder above that exists.
+/// Returns the need for one access. `nearest` is the nearest existing parent folder.
 ///
-/// A name that is made or removed is a change of its folder, so the folder is what the server must reach.
-/// Reading what does not exist needs nothing.
+/// Creating or deleting a name changes its folder, so the server must reach the folder. Reading a missing path needs
+/// nothing.
 #[must_use]
 pub fn need(
     access: Access,
@@ -61,7 +61,7 @@ pub fn need(
     }
 }
 
-/// One needs list without doubles: a path needed twice is writable if either need says so, and a file if either does.
+/// Merges needs by path: writable if any of them is, and file-only if any of them is.
 #[must_use]
 pub fn united(needs: impl IntoIterator<Item = Need>) -> Vec<Need> {
     let mut all: Vec<Need> = needs.into_iter().collect();
@@ -72,27 +72,27 @@ pub fn united(needs: impl IntoIterator<Item = Need>) -> Vec<Need> {
         first.named |= is_same && later.named;
         is_same
     });
-    // What a mount above shows just as well needs no mount of its own.
+    // A need that a mount above covers requires no mount of its own.
     let shows =
         |above: &Need, n: &Need| above.path.strictly_contains(&n.path) && (above.writable || !n.writable);
-    // A mount above has closed what is named.
+    // A mount above closes autostart files, so a named one keeps its own mount.
     let covered = |n: &Need| !n.named && all.iter().any(|above| shows(above, n));
     all.iter().filter(|n| !covered(n)).cloned().collect()
 }
 
-/// A change of what is mounted.
+/// Change of a mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MountStep {
-    /// Show it.
+    /// Adds a mount.
     Add(Need),
-    /// Show it for reading only, which was shown for writing.
+    /// Makes a writable mount read-only.
     Narrow(Need),
-    /// Take it away, with proof.
+    /// Removes a mount and verifies that it is gone.
     Remove(CanonicalPath),
 }
 
-/// The mounts to have, from everything that is needed: no more than [`united`], but what is mounted already and is
-/// still needed stays, since taking it away would cost a server that has it open its process.
+/// Returns the mounts for all needs: no more than [`united`], except that a mount still needed stays, because
+/// removing it would terminate a server that has it open.
 #[must_use]
 pub fn needed_mounts(now: &[Need], needs: &[Need]) -> Vec<Need> {
     let mut wanted = united(needs.iter().cloned());
@@ -106,8 +106,8 @@ pub fn needed_mounts(now: &[Need], needs: &[Need]) -> Vec<Need> {
     wanted
 }
 
-/// The steps to show what is newly wanted. What is to be written below a path that is to be written no more comes before that
-/// is narrowed; what lies on a mount stays on it.
+/// Returns the steps that add needed mounts. A mount that is writable below one that becomes read-only is added
+/// first; mounts on top of others stay.
 #[must_use]
 pub fn additions(now: &[Need], wanted: &[Need]) -> Vec<MountStep> {
     let new: Vec<&Need> = wanted.iter().filter(|w| !now.contains(w)).collect();
@@ -118,7 +118,7 @@ pub fn additions(now: &[Need], wanted: &[Need]) -> Vec<MountStep> {
     added.chain(narrowed.into_iter().cloned().map(MountStep::Narrow)).collect()
 }
 
-/// The steps to take away what is not wanted any more, the deepest first.
+/// Returns the steps that remove unneeded mounts, the deepest first.
 #[must_use]
 pub fn removals(now: &[Need], wanted: &[Need]) -> Vec<MountStep> {
     let mut gone: Vec<&Need> = now.iter().filter(|m| !wanted.iter().any(|w| w.path == m.path)).collect();

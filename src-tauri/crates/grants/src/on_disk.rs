@@ -1,4 +1,4 @@
-//! The grants as the disk has them, for a look without the trusted process.
+//! Reads grants from disk, without the trusted process.
 
 use super::ending::Why;
 use super::journal::Journal;
@@ -8,11 +8,11 @@ use ironcurtain_audit::clock::Clock;
 use std::path::Path;
 
 impl StandingGrant {
-    /// The grants that outlive their session, as the database has them: for a look without the trusted process, whether
-    /// it runs or not. Those that have ended by the clock are left out.
+    /// Reads the grants that outlive their session from the database, whether the trusted process runs or not. Leaves
+    /// out expired ones; without a database, there are none.
     ///
     /// # Errors
-    /// [`StoreError`], when the database cannot be read. Without one, nothing is granted.
+    /// Returns a [`StoreError`] if the database cannot be read.
     pub fn on_disk(database: &Path) -> Result<Vec<Self>, StoreError> {
         let Some(store) = Store::open_to_read(database)? else { return Ok(Vec::new()) };
         let clock = Clock::of_machine().map_err(StoreError::Clock)?;

@@ -1,9 +1,9 @@
-//! The thread that owns the database and the journal, and puts what becomes of grants on record.
+//! Thread that owns the database and the journal, and records what happens to grants.
 //!
-//! - An end is noted in the journal, put on record and stored, in this order. What fails is tried again until it is done,
-//!   after a restart too, and is said until then. The grant holds no longer all the same.
-//! - A grant is noted in the journal, put on record and stored, and then it holds. One that cannot be kept has an end on
-//!   record.
+//! - An end is written to the journal, the audit log and the database, in this order. A failed step is retried until
+//!   it succeeds, also after a restart, and is reported until then. The grant is not in force meanwhile.
+//! - A grant is written to the journal, the audit log and the database before it takes effect. If it cannot be
+//!   stored, its end is recorded.
 
 use super::OnTrouble;
 use super::ending::{Ended, Ending, Left, Why};
@@ -19,16 +19,16 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// The time after which storing an end is tried again.
+/// Delay before storing an end is retried.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// The time after which uses are stored, and the time that is left to grants.
+/// Delay before uses and remaining times are stored.
 const BATCH: Duration = Duration::from_secs(5);
 
-/// The time after which the database is checked for still being the file that was opened.
+/// Interval for checking that the database is still the file that was opened.
 const CHECK: Duration = Duration::from_secs(5);
 
-/// The grants in force and the counts of their uses, which the owner shares with everybody.
+/// Grants in force and their uses, which the owner shares with readers.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) published: Published,
@@ -46,14 +46,14 @@ pub(super) enum Command {
     Close(oneshot::Sender<()>),
 }
 
-/// The fate of an end at the first try.
+/// Result of the first attempt to store an end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stored {
-    /// It is on record and in the database.
+    /// The audit log and the database contain it.
     Whole,
-    /// It is noted on the disk, and is stored as soon as that can be.
+    /// The journal contains it; it is stored once that succeeds.
     Noted(String),
-    /// It is noted nowhere: a restart would bring the grant back.
+    /// Nothing contains it: a restart would bring the grant back.
     Nowhere(String),
 }
 
@@ -74,14 +74,14 @@ pub(super) struct GrantsOwner {
     pub(super) runtime: Handle,
     pending: Vec<Pending>,
     batch_at: Option<Instant>,
-    /// Why the last grant or use could not be stored.
+    /// Reason that the last grant or use could not be stored.
     unstored: Option<String>,
-    /// The database is not the file that was opened.
+    /// True if the database is no longer the file that was opened.
     is_lost: bool,
 }
 
 impl GrantsOwner {
-    /// An owner that first finishes what the last one has left.
+    /// Creates the owner and finishes what the previous run left.
     pub(super) fn new(
         shared: Arc<Shared>,
         (store, journal): (Store, Journal),
@@ -115,7 +115,7 @@ impl GrantsOwner {
                 Err(mpsc::RecvTimeoutError::Disconnected) => return self.store_batch(),
             };
             let (mut due, mut closing) = (first.is_none(), None);
-            // What waits is denied already; all of it is noted before any of it is stored.
+            // These grants are denied already. Writes all ends to the journal before storing any.
             for command in first.into_iter().chain(inbox.try_iter()) {
                 closing = self.handle(command).or(closing);
             }
@@ -131,7 +131,7 @@ impl GrantsOwner {
                 self.store_batch();
             }
             if let Some(done) = closing {
-                // Nobody may wait for it any more.
+                // The caller may no longer wait.
                 let _ = done.send(());
                 return;
             }
@@ -144,29 +144,29 @@ impl GrantsOwner {
         batch.into_iter().chain(again).min().unwrap_or(CHECK).min(CHECK)
     }
 
-    /// Does one thing; gives who is to be told at the end, if it is to end.
+    /// Handles one command. Returns the sender to notify at exit for the command to exit.
     fn handle(&mut self, command: Command) -> Option<oneshot::Sender<()>> {
-        // A caller that went away has what it asked for done all the same.
+        // A command is carried out even if its caller is gone.
         match command {
             Command::Give(gifts, reply) => {
                 let given = self.give(gifts);
                 match &given {
                     Err(GrantError::Store(problem)) => self.is_stored(Some(problem.to_string())),
                     Ok(_) => self.is_stored(None),
-                    // The log is in trouble itself, and says so.
+                    // The audit log reports its own trouble.
                     Err(_) => {}
                 }
                 let _ = reply.send(given);
             }
             Command::End(ending, told) => self.end(*ending, told),
-            // A grant that was being given when its session ended.
+            // Covers a grant that was being given when its session ended.
             Command::EndSession(session) => self.shared.published.end_session(&session),
             Command::Used => self.batch_soon(),
             Command::Serves(server) => {
                 if let Err(problem) =
                     self.store.note_served(&server, self.shared.published.clock.now().wall_ms)
                 {
-                    tracing::warn!(%problem, "that a server has answered a call is not stored; it is new after a restart");
+                    tracing::warn!(%problem, "failed to store that a server has answered a call; it counts as new after a restart");
                 }
             }
             Command::Fate(id, reply) => {
@@ -186,7 +186,7 @@ impl GrantsOwner {
         }
     }
 
-    /// Notes why something is not stored, or that it is.
+    /// Remembers why something could not be stored, or that it was.
     fn is_stored(&mut self, problem: Option<String>) {
         self.unstored = problem;
         (self.on_trouble)(self.trouble());
@@ -205,7 +205,7 @@ impl GrantsOwner {
         let now = clock.now();
         let if_lost: Vec<Ending> =
             gifts.iter().map(|(grant, _)| Ending::new(grant.clone(), Why::NotKept, now.wall_ms)).collect();
-        // A grant of a session is gone with it, and its end is on record.
+        // A session's grant is not stored; its end is recorded with the session.
         let is_stored = |grant: &StandingGrant| grant.subject.session.is_none();
         let kept = gifts.first().is_some_and(|(grant, _)| is_stored(grant));
         if kept {
@@ -240,7 +240,7 @@ impl GrantsOwner {
         Ok(version)
     }
 
-    /// Ends what is on record and was not given.
+    /// Ends grants that were recorded but not given.
     fn lose(&mut self, lost: Vec<Ending>, noted: bool) {
         self.shared.published.list_ending(&lost);
         let pending = lost.into_iter().map(|ending| Pending { ending, noted, recorded: false, told: None });
@@ -257,12 +257,12 @@ impl GrantsOwner {
     fn note(&mut self, ending: &Ending) -> bool {
         let noted = self.journal.note(&[Left::of(ending)]);
         if let Err(problem) = &noted {
-            tracing::error!(%problem, grant = ending.id, "the end of a grant is not noted");
+            tracing::error!(%problem, grant = ending.id, "failed to write the end of a grant to the journal");
         }
         noted.is_ok()
     }
 
-    /// Puts on record and stores what is not yet, and tells what became of it.
+    /// Records and stores pending ends, and reports the results.
     fn finish_pending(&mut self) {
         if self.pending.is_empty() {
             return;
@@ -291,7 +291,7 @@ impl GrantsOwner {
         let (mut whole, waiting): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|pending| pending.ending.trouble.is_none());
         self.pending = waiting;
-        // Whoever sees or is told what became of an end finds the same among the troubles.
+        // Reports trouble first, so that a caller who is notified finds it listed.
         (self.on_trouble)(self.trouble());
         for pending in whole.iter_mut().chain(&mut self.pending) {
             self.shared.published.note_end(&pending.ending.id, pending.ending.trouble.as_deref());
@@ -300,30 +300,28 @@ impl GrantsOwner {
         self.clear_journal();
     }
 
-    /// The trouble in a sentence for people.
+    /// Returns a description of the trouble for the user.
     fn trouble(&self) -> Option<String> {
         let Some(why) = self.pending.iter().find_map(|pending| pending.ending.trouble.as_deref()) else {
             let why = self.unstored.as_deref()?;
-            return Some(format!("No grant can be kept, because {why}."));
+            return Some(format!("Permissions cannot be stored: {why}."));
         };
         let count = self.pending.len();
         let (subject, verb) =
-            if count == 1 { ("1 grant".to_owned(), "is") } else { (format!("{count} grants"), "are") };
+            if count == 1 { ("1 grant".to_owned(), "has") } else { (format!("{count} grants"), "have") };
         let then = if self.pending.iter().all(|pending| pending.noted) {
-            "a restart does not bring back what is noted, and it is tried again until it is stored"
+            "IronCurtain retries until that succeeds, and a restart does not bring ended grants back"
         } else {
-            "until that is stored, a restart would bring back what was taken back"
+            "until that succeeds, a restart would bring back what was revoked"
         };
-        Some(format!(
-            "{subject} that ended {verb} denied, and that is not stored yet, because {why}; {then}."
-        ))
+        Some(format!("{subject} {verb} ended, but that could not be stored: {why}; {then}."))
     }
 
     fn clear_journal(&mut self) {
         if self.pending.is_empty()
             && let Err(problem) = self.journal.clear()
         {
-            tracing::warn!(%problem, "the journal of grants is not cleared: what it says is stored again at the next start");
+            tracing::warn!(%problem, "failed to clear the journal of grants; its lines are stored again at the next start");
         }
     }
 
@@ -346,7 +344,7 @@ impl GrantsOwner {
             return;
         }
         if let Err(problem) = self.store.note(&uses, &ends) {
-            tracing::warn!(%problem, "uses of grants are not stored yet");
+            tracing::warn!(%problem, "failed to store uses of grants; trying again later");
             self.is_stored(Some(problem.to_string()));
             self.shared.uses.not_stored(uses.into_iter().map(|(id, _)| id));
             self.batch_soon();
@@ -357,7 +355,7 @@ impl GrantsOwner {
 fn tell(pending: &mut Pending) {
     if let Some(told) = pending.told.take() {
         let fate = if pending.noted { Stored::Noted } else { Stored::Nowhere };
-        // Who asked may be gone.
+        // The caller may be gone.
         let _ = told.send(pending.ending.trouble.clone().map_or(Stored::Whole, fate));
     }
 }

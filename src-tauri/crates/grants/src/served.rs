@@ -1,6 +1,6 @@
-//! The servers that have answered a call before, by the identity of what was started.
+//! Servers that have answered a call before, by identity.
 //!
-//! - Nothing is allowed by that: a server that is not among them is new, and nothing of it is offered for always.
+//! - This allows nothing. A server that is not listed is new, and nothing of it is offered for always.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(super) struct ServedBefore(Mutex<HashSet<String>>);
 
 impl ServedBefore {
-    /// Those that are stored.
+    /// Creates the set from the stored identities.
     pub(super) fn of(stored: HashSet<String>) -> Self {
         Self(Mutex::new(stored))
     }
@@ -18,7 +18,7 @@ impl ServedBefore {
         self.lock().contains(server)
     }
 
-    /// Adds one; `false` where it was there.
+    /// Adds a server. Returns `false` if it was present.
     pub(super) fn add(&self, server: &str) -> bool {
         let mut all = self.lock();
         !all.contains(server) && all.insert(server.to_owned())

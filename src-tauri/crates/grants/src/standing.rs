@@ -1,4 +1,4 @@
-//! A standing permission: who may use it, and what it opens.
+//! A standing grant: who may use it, and what it opens.
 
 use super::Lifetime;
 use super::client::UNKNOWN;
@@ -10,53 +10,53 @@ use ironcurtain_policy::{AccessSet, GrantKind, ToolGrant, ToolUse};
 use std::fmt;
 use std::net::IpAddr;
 
-/// A standing permission.
+/// A standing grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StandingGrant {
-    /// Names it everywhere.
+    /// Unique id.
     pub id: String,
-    /// Who may use it.
+    /// Client, server and session that may use it.
     pub subject: GrantSubject,
-    /// The files or the host that it opens.
+    /// Opened files, host or tool.
     pub what: Granted,
-    /// Its lifetime.
+    /// Duration of the grant.
     pub lifetime: Lifetime,
-    /// When it ends by the clock, in milliseconds since the Unix epoch.
+    /// Expiry by the wall clock, in milliseconds since the Unix epoch.
     pub expires_ms: Option<u64>,
-    /// When it was given.
+    /// Time of creation.
     pub created_ms: u64,
-    /// When it last let something through.
+    /// Time of the last use.
     pub last_used_ms: Option<u64>,
-    /// The number of calls and connections it let through.
+    /// Number of calls and connections that used it.
     pub uses: u64,
-    /// Its origin, in words.
+    /// Origin, in words.
     pub provenance: String,
 }
 
-/// The files or the host that a grant opens.
+/// Files, host or tool that a grant opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Granted {
     /// Files, by path.
     Files(Files),
     /// One port of one host.
     Host(HostPort),
-    /// A tool, with the values that mean something.
+    /// A tool, with its meaningful values fixed.
     Tool(ToolUse),
 }
 
-/// Files that are granted.
+/// Granted files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
-    /// The path of the file, or of the folder.
+    /// Path of the file or folder.
     pub path: CanonicalPath,
-    /// One file, or everything below.
+    /// One file, or everything below a folder.
     pub kind: GrantKind,
-    /// The access that is granted.
+    /// Granted access.
     pub access: AccessSet,
 }
 
 impl Granted {
-    /// Notes in an entry of the log what is opened.
+    /// Adds what is opened to an audit entry.
     pub fn note_in(&self, entry: &mut Entry) {
         match self {
             Self::Files(files) => entry.paths = vec![files.path.as_str().to_owned()],
@@ -77,7 +77,7 @@ impl fmt::Display for Granted {
 }
 
 impl StandingGrant {
-    /// The files it opens, if it does.
+    /// Returns the files that it opens, if any.
     #[must_use]
     pub fn files(&self) -> Option<&Files> {
         match &self.what {
@@ -86,7 +86,7 @@ impl StandingGrant {
         }
     }
 
-    /// The host it opens, if it does, as the proxy needs it.
+    /// Returns the host that it opens, if any, in the proxy's form.
     #[must_use]
     pub fn for_proxy(&self) -> Option<ironcurtain_egress::GrantedHost> {
         match &self.what {
@@ -97,7 +97,7 @@ impl StandingGrant {
         }
     }
 
-    /// The host it opens, if it does, as judging needs it.
+    /// Returns the host that it opens, if any, in the judge's form.
     #[must_use]
     pub fn for_gate(&self) -> Option<ironcurtain_policy::HostGrant> {
         let Granted::Host(target) = &self.what else { return None };
@@ -108,21 +108,21 @@ impl StandingGrant {
         Some(ironcurtain_policy::HostGrant { id: self.id.clone(), host, port: target.port })
     }
 
-    /// The tool it allows, if it does, as judging needs it.
+    /// Returns the tool that it allows, if any, in the judge's form.
     #[must_use]
     pub fn for_tool(&self) -> Option<ToolGrant> {
         let Granted::Tool(tool) = &self.what else { return None };
         Some(ToolGrant { id: self.id.clone(), tool: tool.clone() })
     }
 
-    /// As judging needs it, if it opens files.
+    /// Returns the path that it opens, if any, in the judge's form.
     #[must_use]
     pub fn for_judging(&self) -> Option<ironcurtain_policy::PathGrant> {
         let Files { path, kind, access } = self.files()?.clone();
         Some(ironcurtain_policy::PathGrant { id: self.id.clone(), path, kind, access })
     }
 
-    /// Returns `true` if the mount that stands for it shows this as well.
+    /// Returns whether this grant's mount also covers `need`.
     #[must_use]
     pub fn shows(&self, need: &Need) -> bool {
         self.files().is_some_and(|files| files.show(need))
@@ -140,22 +140,22 @@ impl Files {
     }
 }
 
-/// Who a grant is for.
+/// Subject of a grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrantSubject {
-    /// The client, by the key the kernel proved: its executable.
+    /// Client key, which the kernel verified: its executable.
     pub client: String,
-    /// Its name for people.
+    /// Client name for display.
     pub client_name: String,
-    /// The server.
+    /// Name of the server.
     pub server: String,
-    /// The one session it is for, if it ends with a session.
+    /// The session, for a grant that ends with it.
     pub session: Option<String>,
 }
 
 impl GrantSubject {
-    /// Returns `true` if a session of `client` with `server` may use a grant of this subject. A client that the kernel does not
-    /// show has grants of its session alone: the next one that hides may be another.
+    /// Returns whether a session of `client` with `server` may use a grant with this subject. An unidentified client
+    /// can only have grants of its own session, because the next unidentified one may be another program.
     #[must_use]
     pub fn covers(&self, client: &str, server: &str, session: &str) -> bool {
         let is_in_time = match &self.session {

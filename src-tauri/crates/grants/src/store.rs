@@ -21,13 +21,13 @@ use std::num::TryFromIntError;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The number of ended grants whose fate is kept.
+/// Maximum number of ended grants that are remembered.
 const MOST_ENDED: i64 = 10_000;
 
 pub(super) struct Store {
     connection: Connection,
     path: PathBuf,
-    /// The device and the inode of the file that was opened.
+    /// Device and inode of the opened file.
     identity: (u64, u64),
 }
 
@@ -37,7 +37,7 @@ impl Store {
         Self::of(connection, path)
     }
 
-    /// Opens the database as it is and changes nothing in it; nothing when there is none yet.
+    /// Opens the database read-only. Returns `None` if it does not exist.
     pub(super) fn open_to_read(path: &Path) -> Result<Option<Self>, StoreError> {
         schema::open_to_read(path)?.map(|connection| Self::of(connection, path)).transpose()
     }
@@ -48,11 +48,11 @@ impl Store {
         Ok(Self { connection, path: path.to_path_buf(), identity })
     }
 
-    /// Checks that the database is still the file that was opened. SQLite goes on writing to one that was removed or replaced,
-    /// and the next start would read another: what was revoked since would hold again.
+    /// Checks that the database is still the file that was opened. SQLite keeps writing to a file that was removed or
+    /// replaced, and the next start would read another one, in which revoked grants are in force again.
     ///
     /// # Errors
-    /// [`StoreError::Lost`].
+    /// Returns [`StoreError::Lost`] otherwise.
     pub(super) fn stands(&self) -> Result<(), StoreError> {
         let lost = |what| Err(StoreError::Lost { path: self.path.clone(), what });
         match identity(&self.path) {
@@ -63,7 +63,7 @@ impl Store {
         }
     }
 
-    /// Every grant that can be understood. One that cannot is left out, which denies, and is told of.
+    /// Loads every grant that can be parsed. Others are logged and left out, which denies.
     pub(super) fn load(&self) -> Result<Vec<(StandingGrant, Option<StoredEnd>)>, StoreError> {
         let mut statement = self
             .connection
@@ -75,14 +75,14 @@ impl Store {
             match row.map_err(|e| self.failed(e))? {
                 Ok(grant) => grants.push(grant),
                 Err(problem) => {
-                    tracing::error!(%problem, "a grant in the database is not understood and does not apply")
+                    tracing::error!(%problem, "ignoring a grant in the database that cannot be parsed")
                 }
             }
         }
         Ok(grants)
     }
 
-    /// Keeps these, all or none, each with its end by the clock that nobody sets.
+    /// Stores these grants, all or none, each with its end by the monotonic clock.
     pub(super) fn insert(
         &mut self,
         grants: &[(&StandingGrant, Option<StoredEnd>)],
@@ -109,7 +109,7 @@ impl Store {
         })
     }
 
-    /// Removes these grants, all or none, and keeps what became of them. Doing it again changes nothing.
+    /// Removes these grants, all or none, and remembers how they ended. Idempotent.
     pub(super) fn end(&mut self, ended: &[(&str, Ended)]) -> Result<(), StoreError> {
         self.change(|change| {
             for (id, Ended { why, at_ms }) in ended {
@@ -127,7 +127,7 @@ impl Store {
         })
     }
 
-    /// The reason and the time of a grant's end, if it has ended.
+    /// Returns why and when a grant ended, if it has.
     pub(super) fn ended(&self, id: &str) -> Result<Option<Ended>, StoreError> {
         let found = self.connection.query_row("SELECT why, at_ms FROM ended WHERE id = ?1", [id], |row| {
             let (why, at_ms): (String, i64) = (row.get("why")?, row.get("at_ms")?);
@@ -136,7 +136,7 @@ impl Store {
         found.optional().map(Option::flatten).map_err(|e| self.failed(e))
     }
 
-    /// The servers that have answered a call.
+    /// Returns the servers that have answered a call.
     pub(super) fn served(&self) -> Result<HashSet<String>, StoreError> {
         let mut statement =
             self.connection.prepare("SELECT identity FROM servers").map_err(|e| self.failed(e))?;
@@ -144,7 +144,7 @@ impl Store {
         rows.collect::<Result<_, _>>().map_err(|e| self.failed(e))
     }
 
-    /// Notes that a server has answered a call.
+    /// Records that a server has answered a call.
     pub(super) fn note_served(&mut self, server: &str, at_ms: u64) -> Result<(), StoreError> {
         self.change(|change| {
             change.execute(
@@ -155,7 +155,7 @@ impl Store {
         })
     }
 
-    /// Notes the uses of grants, and the time that is left to those that have an end.
+    /// Stores uses of grants and the remaining time of those that expire.
     pub(super) fn note(
         &mut self,
         uses: &[(String, Uses)],
@@ -172,7 +172,7 @@ impl Store {
         })
     }
 
-    /// One change, done as a whole or not at all.
+    /// Runs a change in one transaction.
     fn change(
         &mut self,
         with: impl FnOnce(&Transaction<'_>) -> Result<(), rusqlite::Error>,
@@ -202,25 +202,25 @@ fn note_end(change: &Transaction<'_>, id: &str, end: &StoredEnd) -> Result<(), r
     Ok(())
 }
 
-/// The end of a grant by the clock that nobody sets, as it was last stored.
+/// End of a grant by the monotonic clock, as last stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StoredEnd {
-    /// The start of the machine that the clock counted from.
+    /// Boot id to which the clock reading belongs.
     pub(super) boot: String,
-    /// When it ends by that clock.
+    /// End by that clock.
     pub(super) ends_ms: u64,
-    /// The most that was left when it was stored: another start of the machine counts from there.
+    /// Remaining time when it was stored, which counts after a reboot.
     pub(super) left_ms: u64,
 }
 
 impl StoredEnd {
-    /// The end of a grant that has so much time left.
+    /// Returns the end of a grant with this much time left.
     pub(super) fn of(left_ms: u64, clock: &Clock) -> Self {
         let ends_ms = clock.now().boot_ms.saturating_add(left_ms);
         Self { boot: clock.boot().to_owned(), ends_ms, left_ms }
     }
 
-    /// The time that is left to a grant by everything that is known.
+    /// Returns the remaining time of a grant, by all available information.
     pub(super) fn left(grant: &StandingGrant, stored: Option<&Self>, clock: &Clock) -> Option<u64> {
         let now = clock.now();
         let left = whole_time(grant, now)?;
@@ -232,7 +232,7 @@ impl StoredEnd {
     }
 }
 
-/// The columns of the table that say what a grant opens.
+/// Columns that describe what a grant opens.
 struct Columns {
     kind: &'static str,
     path: Option<String>,
@@ -276,25 +276,25 @@ impl Columns {
     }
 }
 
-/// Why a row of the table is no grant.
+/// Reason that a row is not a valid grant.
 #[derive(Debug, thiserror::Error)]
 enum RowError {
-    /// A column is missing, or of another type.
+    /// A column is missing or has the wrong type.
     #[error(transparent)]
     Column(#[from] rusqlite::Error),
-    /// It is about nothing that is known.
+    /// The kind is unknown.
     #[error("unknown kind `{0}`")]
     Kind(String),
-    /// It lives as nothing that is known does.
+    /// The lifetime is unknown.
     #[error("unknown lifetime `{0}`")]
     Lifetime(String),
-    /// Its tool is not understood.
+    /// The tool cannot be parsed.
     #[error(transparent)]
     Tool(#[from] StoredToolError),
-    /// Its path is none.
+    /// The path is invalid.
     #[error(transparent)]
     Path(#[from] NotCanonicalError),
-    /// Its host is none.
+    /// The host is invalid.
     #[error(transparent)]
     Host(#[from] HostError),
     /// A time or a count is negative.
@@ -362,7 +362,7 @@ fn read(row: &Row<'_>) -> Result<(StandingGrant, Option<StoredEnd>), RowError> {
     Ok((grant, end))
 }
 
-/// SQLite's integers are signed; times and counts stay far below the difference.
+/// SQLite integers are signed; times and counts are far below the limit.
 fn signed(number: Option<u64>) -> Option<i64> {
     number.map(|n| i64::try_from(n).unwrap_or(i64::MAX))
 }
@@ -377,7 +377,8 @@ fn lifetime_name(lifetime: Lifetime) -> &'static str {
     }
 }
 
-/// Lifetimes that outlive a session; one with a clock and no end would never end, so those need their end too.
+/// Parses a lifetime that outlives a session. Those with a clock also require a stored end, or they would never
+/// expire.
 fn lifetime_of(name: &str) -> Option<Lifetime> {
     [Lifetime::QuarterHour, Lifetime::Hour, Lifetime::Always].into_iter().find(|l| lifetime_name(*l) == name)
 }

@@ -1,8 +1,8 @@
-//! The published table: what is granted at this moment.
+//! Published table of the grants in force.
 //!
-//! - INVARIANT: whoever takes a grant away publishes that first, in one step, and waits for nobody; storing it is the owner's
-//!   matter.
-//! - A grant holds only while both clocks allow it.
+//! - INVARIANT: revoking a grant publishes the table without it first, in one step and without waiting; the owner
+//!   stores it later.
+//! - A grant is in force only while both clocks allow it.
 
 use super::StandingGrant;
 use super::ending::{Ending, Why};
@@ -11,27 +11,27 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// All live grants at one moment.
+/// Snapshot of the grants in force.
 #[derive(Debug, Clone, Default)]
 pub struct GrantTable {
-    /// Grows with every change of what is granted.
+    /// Increases with every change.
     pub version: u64,
-    /// In the order they were given.
+    /// Grants in order of creation.
     pub grants: Vec<StandingGrant>,
-    /// Those that hold no longer, while that is not stored yet.
+    /// Ended grants whose end is not stored yet.
     pub(super) ending: Vec<Ending>,
-    /// The ends of those with a time, in milliseconds since the machine was started.
+    /// Expiry of grants, in milliseconds since boot.
     deadlines: BTreeMap<String, u64>,
 }
 
 impl GrantTable {
-    /// A table of these, for looking at what they open.
+    /// Creates a table of these grants, for inspecting what they open.
     #[must_use]
     pub fn of(grants: Vec<StandingGrant>) -> Self {
         Self { version: 1, grants, ..Self::default() }
     }
 
-    /// Returns `true` if this grant holds at this moment.
+    /// Returns whether this grant is in force.
     fn holds(&self, id: &str, now: impl Fn() -> Moment) -> bool {
         match self.grants.iter().find(|grant| grant.id == id) {
             Some(grant) if grant.expires_ms.is_some() => !self.has_ended(grant, now()),
@@ -45,14 +45,14 @@ impl GrantTable {
             || self.deadlines.get(&grant.id).is_some_and(|at| *at <= now.boot_ms)
     }
 
-    /// The time that is left to a grant, if it has an end.
+    /// Returns the remaining time of a grant that expires.
     pub(super) fn left_ms(&self, grant: &StandingGrant, now: Moment) -> Option<u64> {
         let by_wall = grant.expires_ms?.saturating_sub(now.wall_ms);
         let by_boot = self.deadlines.get(&grant.id).map(|at| at.saturating_sub(now.boot_ms));
         Some(by_boot.map_or(by_wall, |left| left.min(by_wall)))
     }
 
-    /// The next moment at which one ends, if any does.
+    /// Returns the next expiry.
     fn next_end(&self) -> Option<Moment> {
         let timed = self.grants.iter().filter(|grant| grant.expires_ms.is_some());
         let wall_ms = timed.clone().filter_map(|grant| grant.expires_ms).min()?;
@@ -61,7 +61,7 @@ impl GrantTable {
     }
 }
 
-/// The table, as everybody reads it and whoever changes it publishes it.
+/// Publisher of the table.
 #[derive(Debug)]
 pub(super) struct Published {
     table: watch::Sender<Arc<GrantTable>>,
@@ -77,7 +77,7 @@ impl Published {
         self.table.borrow().clone()
     }
 
-    /// The numbers of grants, of ends that are not stored, and of deadlines.
+    /// Returns the numbers of grants, unstored ends and deadlines.
     #[cfg(test)]
     pub(super) fn held(&self) -> (usize, usize, usize) {
         let table = self.now();
@@ -88,7 +88,7 @@ impl Published {
         self.table.subscribe()
     }
 
-    /// Returns `true` if every one of these grants holds right now.
+    /// Returns whether all of these grants are in force.
     pub(super) fn hold(&self, ids: &[String]) -> bool {
         let table = self.table.borrow();
         ids.iter().all(|id| table.holds(id, || self.clock.now()))
@@ -98,7 +98,7 @@ impl Published {
         self.table.borrow().next_end()
     }
 
-    /// Gives grants, each with the time that is left to it; the version that has them.
+    /// Adds grants with their remaining times, and returns the table's version.
     pub(super) fn give(&self, grants: Vec<(StandingGrant, Option<u64>)>) -> u64 {
         let now = self.clock.now();
         self.change(|table| {
@@ -113,13 +113,13 @@ impl Published {
         self.table.borrow().version
     }
 
-    /// Takes one away; what ends, and the version that lacks it. Nothing, where there is none of that id.
+    /// Removes a grant. Returns its end and the table's version, or `None` if it does not exist.
     pub(super) fn take(&self, id: &str) -> Option<(Ending, u64)> {
         let mut ended = self.end(Why::TakenBack, |grant| grant.id == id);
         ended.1.pop().map(|ending| (ending, ended.0))
     }
 
-    /// Takes away what has ended by a clock.
+    /// Removes expired grants.
     pub(super) fn expire(&self) -> Vec<Ending> {
         let now = self.clock.now();
         let table = self.now();
@@ -127,7 +127,7 @@ impl Published {
         if table.grants.iter().any(over) { self.end(Why::Clock, over).1 } else { Vec::new() }
     }
 
-    /// Drops the grants of a session that ended. They are not stored, and its end is on record.
+    /// Removes the grants of a closed session. They are not stored, and the session's end is recorded.
     pub(super) fn end_session(&self, session: &str) {
         let is_its = |grant: &StandingGrant| grant.subject.session.as_deref() == Some(session);
         self.change(|table| table.grants.extract_if(.., |grant| is_its(grant)).count() > 0);
@@ -148,7 +148,7 @@ impl Published {
         (self.table.borrow().version, ended)
     }
 
-    /// Lists ends that are not stored yet: from the journal of the last run, or of grants that could not be kept.
+    /// Lists ends that are not stored yet: from the previous run's journal, or of grants that could not be stored.
     pub(super) fn list_ending(&self, endings: &[Ending]) {
         self.table.send_if_modified(|table| {
             Arc::make_mut(table).ending.extend(endings.iter().cloned());
@@ -156,7 +156,7 @@ impl Published {
         });
     }
 
-    /// Notes the trouble with storing an end, or forgets one that is stored.
+    /// Sets the trouble with storing an end, or removes a stored end.
     pub(super) fn note_end(&self, id: &str, trouble: Option<&str>) {
         self.table.send_if_modified(|table| {
             let Some(at) = table.ending.iter().position(|ending| ending.id == id) else { return false };
@@ -184,7 +184,7 @@ impl Published {
     }
 }
 
-/// The time that a new grant has, by its lifetime and by its end on the wall clock, whichever is shorter.
+/// Returns the time of a new grant, by its lifetime or its wall-clock expiry, whichever is shorter.
 pub(super) fn whole_time(grant: &StandingGrant, now: Moment) -> Option<u64> {
     let by_wall = grant.expires_ms?.saturating_sub(now.wall_ms);
     Some(grant.lifetime.length().map_or(by_wall, |length| millis(length).min(by_wall)))

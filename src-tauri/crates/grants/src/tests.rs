@@ -234,10 +234,7 @@ async fn what_is_taken_back_is_denied_before_anything_is_stored_and_does_not_com
     let ending = grants.ending();
     assert_eq!((ending.len(), ending[0].id.as_str()), (1, "a"));
     let troubles = place.troubles();
-    assert!(
-        troubles[0].starts_with("1 grant that ended is denied, and that is not stored yet, because"),
-        "{troubles:?}"
-    );
+    assert!(troubles[0].starts_with("1 grant has ended, but that could not be stored:"), "{troubles:?}");
     let Fate::Ending(again) = grants.fate("a").await.unwrap() else { panic!("it is not ending") };
     assert!(again.trouble.unwrap().contains("locked"));
     // Killed here: the next one finds it in the journal, and stores it when it can.
@@ -282,7 +279,7 @@ async fn a_grant_that_cannot_be_kept_is_not_given_and_has_an_end_on_record() {
     drop(held);
     stored(&grants).await;
     assert_eq!(place.ends_on_record("a"), 1);
-    assert!(place.log().contains("a grant could not be kept, and does not hold"));
+    assert!(place.log().contains("a grant could not be stored, and is not in force"));
     give(&grants, &[grant("b", Lifetime::Always, None)]).await;
     assert_eq!(ids(&grants), ["b"]);
 }

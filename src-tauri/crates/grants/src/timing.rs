@@ -1,4 +1,4 @@
-//! The ends of grants by the clock, noticed when they come: also when the wall clock is set, or the machine wakes up.
+//! Notices when grants expire, also when the wall clock is set or the machine resumes.
 
 use super::owner::{Command, Shared};
 use super::tell_ends;
@@ -7,7 +7,7 @@ use std::io;
 use std::sync::{Arc, mpsc};
 use tokio::task::AbortHandle;
 
-/// The watch over the clocks; dropped, it ends.
+/// Task that watches the clocks, aborted on drop.
 #[derive(Debug)]
 pub(super) struct Timing(AbortHandle);
 
@@ -27,7 +27,7 @@ async fn watch(shared: Arc<Shared>, commands: mpsc::Sender<Command>, alarm: Alar
     loop {
         table.mark_unchanged();
         let next = shared.published.next_end();
-        // Set before it is looked: a clock that is set in between is noticed.
+        // Sets the alarm before checking the clocks, so that a change in between is noticed.
         if let Some(next) = next {
             set(&alarm, next);
         }
@@ -44,6 +44,6 @@ async fn watch(shared: Arc<Shared>, commands: mpsc::Sender<Command>, alarm: Alar
 
 fn set(alarm: &Alarm, next: Moment) {
     if let Err(problem) = alarm.set(next) {
-        tracing::error!(%problem, "the end of a grant is noticed only when something else changes");
+        tracing::error!(%problem, "failed to set the alarm; grants expire only when something else changes");
     }
 }

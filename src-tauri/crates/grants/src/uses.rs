@@ -1,12 +1,12 @@
-//! The uses of grants: counted in memory on the way of a call, stored in batches off it.
+//! Counts uses of grants in memory during calls, and stores them in batches.
 //!
-//! - Bounded by the grants there are: what is not granted is not counted.
+//! - Bounded by the number of grants: only grants in force are counted.
 
 use super::StandingGrant;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The uses of one grant.
+/// Uses of one grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Uses {
     pub(super) count: u64,
@@ -14,19 +14,19 @@ pub(super) struct Uses {
     stored: bool,
 }
 
-/// The uses of all grants that hold.
+/// Uses of all grants in force.
 #[derive(Debug, Default)]
 pub(super) struct AllUses(Mutex<HashMap<String, Uses>>);
 
 impl AllUses {
-    /// Begins to count for these, from what is stored of them.
+    /// Starts counting from the stored values.
     pub(super) fn begin<'a>(&self, grants: impl Iterator<Item = &'a StandingGrant>) {
         let uses =
             |grant: &StandingGrant| Uses { count: grant.uses, last_ms: grant.last_used_ms, stored: true };
         self.all().extend(grants.map(|grant| (grant.id.clone(), uses(grant))));
     }
 
-    /// Counts a use of each. True, when nothing else was left to store.
+    /// Counts one use each. Returns `true` if nothing else was waiting to be stored.
     pub(super) fn count(&self, ids: &[String], now_ms: u64) -> bool {
         let mut all = self.all();
         let mut first = false;
@@ -39,7 +39,7 @@ impl AllUses {
         first
     }
 
-    /// Gives a grant with its uses so far.
+    /// Returns a grant with its current uses.
     pub(super) fn with(&self, mut grant: StandingGrant) -> StandingGrant {
         if let Some(uses) = self.all().get(&grant.id) {
             (grant.uses, grant.last_used_ms) = (uses.count, uses.last_ms);
@@ -47,12 +47,12 @@ impl AllUses {
         grant
     }
 
-    /// Forgets what holds no longer.
+    /// Forgets grants that are no longer in force.
     pub(super) fn forget_all_but(&self, grants: &[StandingGrant]) {
         self.all().retain(|id, _| grants.iter().any(|grant| grant.id == *id));
     }
 
-    /// Takes what is to be stored.
+    /// Takes the counts that are not stored yet.
     pub(super) fn unstored(&self) -> Vec<(String, Uses)> {
         let mut all = self.all();
         let unstored = all.iter_mut().filter(|(_, uses)| !uses.stored);
@@ -64,7 +64,7 @@ impl AllUses {
             .collect()
     }
 
-    /// Takes back that these are stored.
+    /// Marks counts as not stored.
     pub(super) fn not_stored(&self, ids: impl Iterator<Item = String>) {
         let mut all = self.all();
         for id in ids {
@@ -74,7 +74,7 @@ impl AllUses {
         }
     }
 
-    /// The number of grants whose uses are counted.
+    /// Returns the number of grants that are counted.
     #[cfg(test)]
     pub(super) fn counted(&self) -> usize {
         self.all().len()

@@ -1,6 +1,6 @@
-//! Several servers as one: the names, the addresses and the ids by which a client sees them.
+//! Presents several servers as one: names, addresses and ids as the client sees them.
 //!
-//! - Pure: no server is asked here and no client is answered. The trusted process moves the messages.
+//! - Pure: sends nothing. The trusted process moves the messages.
 
 mod catalogue;
 mod initialize;

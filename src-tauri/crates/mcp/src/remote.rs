@@ -1,11 +1,10 @@
-//! A server that runs elsewhere and is spoken to by streamable HTTP, as if it were a process here: the same lines in both
-//! directions, and lines of our own on its standard error.
+//! A remote server over streamable HTTP, presented like a local process: the same lines in both directions, and our own log lines
+//! as its standard error.
 //!
-//! - Messages pass as they came, without the secrets that the server was sent; nothing is added to them but headers of the transport and
-//!   of its entry.
-//! - INVARIANT: what may have reached the server is not sent again. A call that breaks fails.
-//! - Its one host is connected to, under the rules and on the record of every server's network; no redirect is followed.
-//! - A server that has forgotten the session ends, as a process does: the next one is greeted before it is called.
+//! - Messages pass unchanged, with the server's secrets redacted; only transport headers and configured headers are added.
+//! - INVARIANT: a message that may have reached the server is not sent again. An interrupted call fails.
+//! - Connects only to its one host, under the same rules and records as every server's network; redirects are not followed.
+//! - When the server forgets the session, the connection ends like a process; the next one is initialized again.
 
 mod answer;
 mod conversation;
@@ -27,73 +26,73 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use url::Url;
 
-/// The number of times that a message is in memory: as it came, and as the line that it becomes.
+/// Number of copies of a message in memory: the body, and the line made of it.
 const COPIES: u32 = 2;
 
-/// Replaces the secrets that the server was sent in what it answers.
+/// Redacts the secrets sent to the server from its responses.
 pub type Redact = Box<dyn for<'a> Fn(&'a [u8]) -> Cow<'a, [u8]> + Send + Sync>;
 
-/// Says in words that the server refused the request with this status, 401 or 403, and what to do.
+/// Returns a message for a refused login (401 or 403) that says what to do.
 pub type RefusedLogin = Box<dyn Fn(u16) -> String + Send + Sync>;
 
-/// The address of a remote server, and the headers of every request to it.
+/// The URL of a remote server and its configured headers.
 #[derive(Clone, Copy)]
 pub struct RemoteEndpoint<'a> {
-    /// The address.
+    /// Server URL.
     pub url: &'a Url,
-    /// The host and port that it leads to.
+    /// Host and port of the URL.
     pub target: &'a HostPort,
-    /// The headers by name. Their values are secret.
+    /// Header names and values. The values are secret.
     pub headers: &'a [(&'a str, &'a str)],
 }
 
-/// Everything else that a connection to a remote server needs.
+/// Everything else that a remote connection needs.
 pub struct RemoteOptions<'a> {
-    /// Opens its connections.
+    /// Opens network connections.
     pub dialer: Dialer,
-    /// Hides secrets in what the server says.
+    /// Redacts secrets in the server's messages.
     pub redact: Redact,
     /// Explains a refused login.
     pub refused: RefusedLogin,
-    /// The memory for what it says.
+    /// Memory for the server's messages.
     pub memory: &'a Allowance,
-    /// Until it is dropped, the trusted process does not end.
+    /// Delays the shutdown of the trusted process until dropped.
     pub waited_for: Option<TaskTrackerToken>,
 }
 
-/// A remote server, as if it were a process.
+/// A remote server with the interface of a process.
 #[derive(Debug)]
 pub struct RemoteConnection {
-    /// Its standard input.
+    /// Standard input.
     pub stdin: Output,
-    /// Its standard output.
+    /// Standard output.
     pub stdout: Input,
-    /// Lines of ours about it.
+    /// Our own log lines.
     pub stderr: Input,
-    /// Keeps the connection.
+    /// Keeps the connection open.
     pub hold: RemoteHold,
 }
 
-/// Why there is no connection to a remote server.
+/// Why a connection to a remote server cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    /// A header cannot be sent.
+    /// Invalid header value.
     #[error("`headers.{0}` has a character that no header has")]
     Header(String),
-    /// Nothing tells which certificates are to be trusted.
+    /// No trusted root certificates.
     #[error(
         "no certificates are trusted on this machine ({0}); install them, as the package `ca-certificates` does"
     )]
     NoRoots(String),
-    /// Its streams cannot be made.
+    /// Failed to create the streams.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The thread that reads the certificates is gone.
+    /// The thread that loads the certificates failed.
     #[error(transparent)]
     Thread(#[from] JoinError),
 }
 
-/// Keeps the conversation with a remote server. Dropped, the server is told that the session is over.
+/// Keeps a remote connection open. Dropping it ends the session at the server.
 #[derive(Debug)]
 pub struct RemoteHold {
     _end: DropGuard,
@@ -102,23 +101,23 @@ pub struct RemoteHold {
 }
 
 impl RemoteHold {
-    /// Why the conversation is over, if it ended by itself.
+    /// Returns why the connection ended, if it was not closed by us.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         self.reason.get().map(String::as_str)
     }
 
-    /// The words of the last request that had no answer, which are ours and not the server's.
+    /// Returns our error message for the last request that failed.
     #[must_use]
     pub fn fault(&self) -> String {
         self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// Begins the conversation; nothing is connected to before there is something to say.
+/// Starts the connection. Nothing is sent before the first message.
 ///
 /// # Errors
-/// [`RemoteError`].
+/// See [`RemoteError`].
 pub async fn connect(
     endpoint: RemoteEndpoint<'_>,
     options: RemoteOptions<'_>,

@@ -1,7 +1,7 @@
-//! The requests that a server is sent for its client, each built from fields that are known.
+//! Requests to a server on behalf of its client, built from known fields.
 //!
-//! - INVARIANT: nothing that a client wrote reaches its server but the fields of [`RequestBody`] and [`RequestMeta`]. Text
-//!   that the client chooses is in a body that was judged; the rest was issued by the server, or is one of a few values.
+//! - INVARIANT: only the fields of [`RequestBody`] and [`RequestMeta`] reach the server. Free text from the client is in a body that
+//!   was checked; the rest was issued by the server or has one of a few values.
 
 mod meta;
 
@@ -13,7 +13,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// The levels of a server's log, the least severe first.
+/// Log levels, least severe first.
 pub const LOG_LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
@@ -27,13 +27,13 @@ pub struct ServerRequest {
 /// The content of a request.
 #[derive(Debug, Clone, Copy)]
 pub enum RequestBody<'a> {
-    /// `tools/call`.
+    /// `tools/call`
     CallTool {
-        /// The tool.
+        /// Tool name.
         name: &'a str,
-        /// The arguments, if the client gave any.
+        /// Arguments, if the client gave any.
         arguments: Option<&'a Map<String, Value>>,
-        /// The call makes a task.
+        /// Set if the call creates a task.
         task: Option<TaskOptions>,
     },
     /// `resources/read`.
@@ -44,32 +44,32 @@ pub enum RequestBody<'a> {
     Unsubscribe(&'a str),
     /// `prompts/get`.
     GetPrompt {
-        /// The prompt.
+        /// Prompt name.
         name: &'a str,
-        /// Its arguments, if the client gave any.
+        /// Arguments, if the client gave any.
         arguments: Option<&'a Value>,
     },
     /// `completion/complete`.
     Complete(Completion<'a>),
-    /// One of the requests for a list.
+    /// A list request.
     List {
-        /// The method.
+        /// Method name.
         method: &'static str,
-        /// The place that the server gave for the next page.
+        /// Cursor that the server gave for the page.
         cursor: Option<&'a str>,
     },
     /// `logging/setLevel`.
     SetLogLevel(&'static str),
     /// A request about a task.
     Task {
-        /// The method.
+        /// Method name.
         method: &'static str,
-        /// The name that the server gave the task.
+        /// Task id that the server issued.
         task: &'a str,
     },
 }
 
-/// The time for which a server is to keep a task.
+/// Time for which a server is to keep a task.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct TaskOptions {
     /// In milliseconds.
@@ -77,25 +77,25 @@ pub struct TaskOptions {
     pub ttl: Option<u64>,
 }
 
-/// A value that is to be completed.
+/// An argument to be completed.
 #[derive(Debug, Clone, Copy)]
 pub struct Completion<'a> {
-    /// The prompt, or the template of a resource, that has the argument.
+    /// The prompt or resource template that has the argument.
     pub of: CompletionOf<'a>,
-    /// The argument.
+    /// Argument name.
     pub argument: &'a str,
-    /// The beginning of its value.
+    /// Value so far.
     pub value: &'a str,
-    /// The values of other arguments.
+    /// Values of other arguments.
     pub context: Option<&'a Value>,
 }
 
-/// The prompt or resource that a completion is about.
+/// Target of a completion.
 #[derive(Debug, Clone, Copy)]
 pub enum CompletionOf<'a> {
-    /// A prompt, by its name.
+    /// A prompt, by name.
     Prompt(&'a str),
-    /// A template of resources.
+    /// A resource template.
     Resource(&'a str),
 }
 
@@ -103,7 +103,7 @@ impl ServerRequest {
     /// Builds a request.
     ///
     /// # Errors
-    /// If it cannot be written as JSON.
+    /// Fails if the request cannot be serialized as JSON.
     pub fn new(body: RequestBody<'_>, meta: &RequestMeta) -> Result<Self, serde_json::Error> {
         let fields = body.fields();
         let params = Params { meta, fields: &fields };
@@ -112,19 +112,19 @@ impl ServerRequest {
         Ok(Self { method: body.method().into(), params })
     }
 
-    /// Returns its method.
+    /// Returns the method name.
     #[must_use]
     pub fn method(&self) -> &str {
         &self.method
     }
 
-    /// Returns its parameters.
+    /// Returns the raw parameters.
     #[must_use]
     pub fn params(&self) -> Option<&RawValue> {
         self.params.as_deref()
     }
 
-    /// Takes a request as it is, for tests of what stands behind it.
+    /// Creates a request without checks, for tests of the code that sends it.
     #[cfg(any(test, feature = "fuzzing"))]
     #[must_use]
     pub fn unchecked(method: &str, params: Option<Box<RawValue>>) -> Self {
@@ -146,7 +146,7 @@ impl<'a> RequestBody<'a> {
         }
     }
 
-    /// The fields of the parameters, beside `_meta`.
+    /// Returns the parameters except `_meta`.
     fn fields(&self) -> Vec<(&'static str, Field<'a>)> {
         let text = |name, text: &'a str| (name, Field::Text(text));
         match *self {
@@ -183,7 +183,7 @@ struct Params<'a> {
     fields: &'a [(&'static str, Field<'a>)],
 }
 
-/// The value of a field. Nothing of it is copied before it is written.
+/// The value of a field, borrowed until it is serialized.
 enum Field<'a> {
     Text(&'a str),
     Value(&'a Value),

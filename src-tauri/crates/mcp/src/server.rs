@@ -1,14 +1,12 @@
-//! The conversation with one server process.
+//! The connection to one server process.
 //!
-//! - Results, errors and the parameters of notifications pass to the client as they came, in the order in which they came; only
-//!   ids are exchanged.
-//! - INVARIANT: nothing without an id reaches the client but the notifications of the protocol.
-//! - `roots/list` and `ping` are answered here; other requests of the server go to the client only if the client
-//!   said it can take them.
-//! - A server that does not read our answers is not read either.
-//! - Lines that are no messages are counted and logged, and change nothing.
-//! - Every request is answered once: by the server, or with why it has no answer.
-//! - One task reads. Whoever sends writes by itself, so that a call wakes nobody but its server.
+//! - Results, errors and notification parameters pass to the client unchanged and in order; only ids are translated.
+//! - INVARIANT: the only messages without an id that reach the client are notifications of the protocol.
+//! - `roots/list` and `ping` are answered here; other server requests reach the client only if it declared the capability.
+//! - Applies backpressure: a server that does not read our answers is not read either.
+//! - Invalid lines are counted and logged, and have no other effect.
+//! - Every request is answered exactly once: by the server, or with an error.
+//! - One task reads. Senders write themselves, so that a call wakes only its server.
 
 mod client_answer;
 mod no_answer;
@@ -41,67 +39,66 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
-/// The number of characters of a client's reason for taking a request back that are passed on.
+/// Maximum number of characters forwarded of a client's reason for cancelling.
 const LONGEST_REASON: usize = 1000;
 
-/// The notification by which whoever sent a request takes it back.
+/// The notification that cancels a request.
 const CANCELLED: &str = "notifications/cancelled";
 
-/// A share of a session's memory. It is given back when the last holder lets go: when the bytes it stands for are
-/// written, or nobody wants them any more.
+/// A share of a session's memory, released when its last holder drops it: when the bytes are written or discarded.
 pub type MemoryShare = Option<Arc<Share>>;
 
-/// Takes a line about what a server wrote that is no message.
+/// Callback for log lines about invalid messages of the server.
 pub type Noise = Arc<dyn Fn(String) + Send + Sync>;
 
-/// Something that a server wants the client's model to answer.
+/// A server's request to the client's model.
 #[derive(Debug)]
 pub struct SamplingRequest {
-    /// Its id.
+    /// Request id.
     pub id: Id,
-    /// Its parameters.
+    /// Raw parameters.
     pub params: Option<Box<RawValue>>,
-    /// Its share of the memory.
+    /// Share of the memory.
     pub held: MemoryShare,
-    /// The conversation that it is in.
+    /// Connection that the request arrived on.
     pub connection: ServerConnection,
 }
 
-/// A handle to the conversation.
+/// A handle to the connection.
 #[derive(Debug, Clone)]
 pub struct ServerConnection {
     asked: Arc<PendingRequests>,
     to_server: Outbox,
-    /// Set when the server was told that the client is initialized.
+    /// Set when `notifications/initialized` has been sent.
     initialized: Arc<AtomicBool>,
-    /// Set when the server is of the era without a handshake.
+    /// Set for a stateless server.
     stateless: Arc<OnceLock<Arc<StatelessServer>>>,
-    /// The newest version of the roots that the server has asked for and been told.
+    /// Version of the roots last sent to the server.
     pub told: watch::Receiver<u64>,
 }
 
-/// The server's output, and where to with what it says.
+/// The server's output, and the destinations of its messages.
 pub struct ConnectionOptions {
-    /// Its standard output.
+    /// Standard output of the server.
     pub stdout: Input,
-    /// The way to the client.
+    /// Queue of lines to the client.
     pub client: Outbox,
-    /// The memory for what the server says and the client has not read yet. While there is none, the server waits.
+    /// Memory for server messages that the client has not read. The server waits while none is available.
     pub memory: Allowance,
-    /// The roots, for when the server asks for them.
+    /// Source of the roots.
     pub roots: Arc<dyn RootsSource>,
-    /// Methods the client takes from a server.
+    /// Server requests that the client supports.
     pub client_takes: watch::Receiver<HashSet<String>>,
-    /// Takes what the server wants the client's model to answer.
+    /// Receives requests to the client's model.
     pub sampling: mpsc::UnboundedSender<SamplingRequest>,
-    /// Takes the lines that are no messages.
+    /// Receives log lines about invalid messages.
     pub noise: Noise,
 }
 
-/// The task that reads. Dropped, it reads no more, and every request is told that there is no answer.
+/// The reading task. Dropping it stops reading and fails all pending requests.
 #[derive(Debug)]
 pub struct Reading {
-    /// Completes when the server's output does.
+    /// Completes at the end of the server's output.
     pub ended: oneshot::Receiver<()>,
     task: AbortHandle,
 }
@@ -113,7 +110,7 @@ impl Drop for Reading {
 }
 
 impl ServerConnection {
-    /// Starts the conversation.
+    /// Starts the connection.
     pub fn start(stdin: Output, from_server: ConnectionOptions) -> (Self, Reading) {
         let (told_sender, told) = watch::channel(0);
         let (end, ended) = oneshot::channel();
@@ -129,35 +126,35 @@ impl ServerConnection {
         (connection, Reading { ended, task })
     }
 
-    /// Returns `true` if the server's output has ended: it takes nothing any more.
+    /// Returns whether the server's output has ended.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.asked.is_over()
     }
 
-    /// From now on the server is spoken to without a handshake.
+    /// Switches the connection to stateless.
     fn set_stateless(&self, server: StatelessServer) {
-        // It is found out once.
+        // Set at most once.
         let _ = self.stateless.set(Arc::new(server));
     }
 
-    /// Returns `true` if the server is of the era without a handshake.
+    /// Returns whether the server is stateless.
     pub fn is_stateless(&self) -> bool {
         self.stateless.get().is_some()
     }
 
-    /// Sends a request of ours.
+    /// Sends a request of our own.
     #[must_use]
     pub fn request(&self, method: &str, params: Option<&RawValue>) -> PendingRequest {
         let (answer, answered) = oneshot::channel();
-        // Who no longer waits was cancelled.
+        // The receiver is dropped when the caller cancels.
         let then = move |answered, _| drop(answer.send(answered));
         self.pass((method, params.map(ToOwned::to_owned)), None, Box::new(then));
         PendingRequest::new(answered)
     }
 
-    /// Sends a request of the client, with a share of the memory that it has until it is written. Its answer goes to `then`,
-    /// before anything that the server says later goes anywhere.
+    /// Sends a client request, with a share of the memory held until it is written. `then` gets the response before any later server
+    /// message is processed.
     pub fn ask(
         &self,
         request: ServerRequest,
@@ -180,7 +177,7 @@ impl ServerConnection {
         RequestHandle::new(self.send_request(method, params, held, then), self.clone())
     }
 
-    /// Sends a request in the words of the server; its id there, if it is sent.
+    /// Sends a request in the server's protocol version. Returns its id, unless the server has exited.
     pub fn send_request(
         &self,
         method: &str,
@@ -193,29 +190,29 @@ impl ServerConnection {
         Some(id)
     }
 
-    /// Sends a request in the words of the server and waits for its answer. When the wait is given up, the answer is ignored.
+    /// Sends a request in the server's protocol version and waits for the response. Cancelling the wait discards the response.
     pub async fn send_and_wait(&self, method: &str, params: Option<Box<RawValue>>) -> ServerAnswer {
         let (answer, answered) = oneshot::channel();
-        // As above.
+        // The receiver is dropped when the caller cancels.
         let then: OnAnswer = Box::new(move |answered, _| drop(answer.send(answered)));
         self.send_request(method, params, None, then);
         PendingRequest::new(answered).answer().await
     }
 
-    /// Until this is dropped, what is sent waits: then all of it is written at once. Nothing may be waited for meanwhile.
+    /// Delays writing until the guard is dropped, then writes all lines at once. Do not await while holding it.
     #[must_use]
     pub fn gather(&self) -> Gathered {
         self.to_server.gather()
     }
 
-    /// Sends a notification of the client. A server without a handshake takes none of them.
+    /// Forwards a notification of the client. A stateless server gets none.
     pub fn send(&self, line: Vec<u8>, held: MemoryShare) {
         if !self.is_stateless() {
             self.to_server.send(Outgoing::line(line).holding(held));
         }
     }
 
-    /// Tells the server, once, that the client is initialized.
+    /// Sends `notifications/initialized` once.
     pub fn send_initialized(&self, line: &[u8]) {
         if self.initialized.swap(true, Ordering::Relaxed) {
             return;
@@ -226,19 +223,19 @@ impl ServerConnection {
         }
     }
 
-    /// Notes that a request is sent to the client on behalf of the server.
+    /// Records that a server request was forwarded to the client.
     pub fn asks_client(&self, id: Id, request: ClientRequest) {
         self.asked.client_asked_for(id, request);
     }
 
-    /// Returns the request that a response of the client is for, once. `None` if the server has no such request in flight.
+    /// Returns the server request that a client response answers, once, or `None` if no such request is in flight.
     #[must_use]
     pub fn take_client_request(&self, id: &Id) -> Option<UnansweredRequest> {
         let request = self.asked.client_answered(id)?;
         Some(UnansweredRequest { id: id.clone(), request, connection: self.clone() })
     }
 
-    /// Sends the response to a request of the server.
+    /// Sends a response to a server request.
     fn respond(&self, id: &Id, response: Response, held: MemoryShare) {
         let response = match self.stateless.get() {
             Some(stateless) => stateless.responded(self, id, response),
@@ -249,7 +246,7 @@ impl ServerConnection {
         }
     }
 
-    /// Answers a request of the server, which the client was not given, with an error.
+    /// Answers a server request that was not forwarded with an error.
     pub fn refuse(&self, id: &Id, code: i32, text: &str) {
         let error = json!({ "code": code, "message": text });
         let error = to_raw_value(&error).unwrap_or_else(|_| RawValue::NULL.to_owned());
@@ -257,7 +254,7 @@ impl ServerConnection {
         self.respond(id, Response::Error(error), None);
     }
 
-    /// Answers every request that still waits with how the server ended.
+    /// Fails all pending requests with the server's exit reason.
     pub fn ended(&self, how: &ServerExit) {
         self.over(&NoAnswer::Ended(Some(Arc::new(how.clone()))));
     }
@@ -276,16 +273,16 @@ impl ServerConnection {
         }
     }
 
-    /// Tells the server that the request of this id there is taken back.
+    /// Sends `notifications/cancelled` for the request with this server-side id.
     pub fn withdraw(&self, id: u64, reason: Option<&str>) {
-        // One that was answered meanwhile is over.
+        // A request that was answered in the meantime needs no cancellation.
         if self.asked.forget(id) {
             self.to_server.send(Outgoing::line(cancelled_line(id, reason)));
         }
     }
 }
 
-/// A request of a server that the client has responded to, and whose response has not been sent to the server yet.
+/// A server request that the client has answered, with the response not yet sent to the server.
 #[derive(Debug)]
 pub struct UnansweredRequest {
     id: Id,

@@ -1,8 +1,8 @@
-//! The age file format, version 1, for one passphrase: bytes to bytes. `age --decrypt` reads what is made here.
+//! Encrypts and decrypts the age file format, version 1, with a passphrase. `age --decrypt` reads the files.
 //!
-//! - Every byte of a file is authenticated: one that was changed, cut or made longer is refused whole.
-//! - Before the passphrase is proved, a file has had no more than [`MOST_WORK`] done for it, once.
-//! - What is decrypted is overwritten in memory when it is dropped, the key of the file too.
+//! - Every byte of a file is authenticated; a changed, truncated or extended file is refused.
+//! - A file costs at most [`MOST_WORK`], once, before its passphrase is verified.
+//! - Decrypted content and the file key are overwritten in memory on drop.
 
 use super::Secret;
 use base64::Engine;
@@ -12,55 +12,55 @@ use ring::rand::{SecureRandom, SystemRandom};
 use ring::{error::Unspecified, hkdf, hmac};
 use zeroize::Zeroizing;
 
-/// The first line.
+/// First line of a file.
 const VERSION: &str = "age-encryption.org/v1";
 
-/// Goes before the salt, so that the same passphrase makes other keys elsewhere.
+/// Prefix of the salt, so that the same passphrase gives different keys for other purposes.
 const LABEL: &[u8] = b"age-encryption.org/v1/scrypt";
 
-/// The cost of one guess of the passphrase: 2^18 rounds, 256 MiB, about a second. The usual one of `age`.
+/// Cost of one guess of the passphrase: 2^18 rounds, 256 MiB, about a second. The default of `age`.
 const WORK: u8 = if cfg!(test) { 8 } else { 18 };
 
-/// The most that a file may ask for: 1 GiB.
+/// Maximum cost that a file may require: 1 GiB.
 const MOST_WORK: u8 = 20;
 
-/// The bytes of a piece of the content.
+/// Size of a chunk of the content, in bytes.
 const PIECE: usize = 64 * 1024;
 
-/// The bytes that a sealed piece is longer.
+/// Length of the authentication tag of a chunk, in bytes.
 const TAG: usize = 16;
 
-/// Why a file does not open, or is not made.
+/// Reason that a file cannot be decrypted or created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AgeError {
-    /// It is none, or for something else than a passphrase.
-    #[error("it is no file that `age` made with a passphrase")]
+    /// The file is not in age format, or not encrypted with a passphrase.
+    #[error("it is not an `age` file encrypted with a passphrase")]
     Format,
-    /// It opens for another passphrase, or its header was changed.
+    /// The passphrase is wrong, or the header was changed.
     #[error("the passphrase is wrong, or the file was changed")]
     Passphrase,
-    /// The content after its header is not what was written.
+    /// The content after the header was changed.
     #[error("the file was changed or cut after it was written")]
     Changed,
-    /// It wants more memory than we give.
-    #[error("it asks for 2^{0} rounds of work, and at most 2^{MOST_WORK} are done")]
+    /// The file requires more memory than allowed.
+    #[error("it requires 2^{0} rounds of work; at most 2^{MOST_WORK} are allowed")]
     Work(u8),
-    /// The system gives no random bytes.
-    #[error("the system gives no random bytes")]
+    /// No random bytes are available.
+    #[error("no random bytes are available")]
     Random,
 }
 
-/// A file with this content for this passphrase.
+/// Encrypts content with a passphrase.
 ///
 /// # Errors
-/// [`AgeError::Random`].
+/// Returns [`AgeError::Random`] without random bytes.
 pub fn encrypt(passphrase: &Secret, content: &[u8]) -> Result<Vec<u8>, AgeError> {
     sealed(passphrase, content, WORK)
 }
 
 fn sealed(passphrase: &Secret, content: &[u8], work: u8) -> Result<Vec<u8>, AgeError> {
     let (file_key, salt, nonce) = (Zeroizing::new(random()?), random()?, random()?);
-    // As long as it becomes, so that no copy of the key is left behind.
+    // Full capacity, so that no copy of the key is left behind by a reallocation.
     let mut wrapped = Zeroizing::new(Vec::with_capacity(file_key.len() + TAG));
     wrapped.extend_from_slice(file_key.as_slice());
     let wrapping = key(&wrapping_key(passphrase, &salt, work)?)?;
@@ -90,10 +90,10 @@ fn sealed(passphrase: &Secret, content: &[u8], work: u8) -> Result<Vec<u8>, AgeE
     Ok(file)
 }
 
-/// The content of a file.
+/// Decrypts a file.
 ///
 /// # Errors
-/// [`AgeError`]; then nothing of it is known.
+/// Returns an [`AgeError`] and no part of the content.
 pub fn decrypt(passphrase: &Secret, file: &[u8]) -> Result<Zeroizing<Vec<u8>>, AgeError> {
     let Header { salt, work, mut wrapped, signed, mac, rest } = Header::read(file).ok_or(AgeError::Format)?;
     if work > MOST_WORK {
@@ -114,7 +114,7 @@ pub fn decrypt(passphrase: &Secret, file: &[u8]) -> Result<Zeroizing<Vec<u8>>, A
         let nonce = piece_nonce(number, number == last);
         let open = content_key.open_in_place(nonce, Aad::empty(), &mut piece);
         let open = open.map_err(|_| AgeError::Changed)?;
-        // An empty piece would be another way to write the same content.
+        // An empty chunk would be a second encoding of the same content.
         if open.is_empty() && number > 0 {
             return Err(AgeError::Changed);
         }
@@ -141,7 +141,7 @@ impl<'a> Header<'a> {
         let [salt, work] =
             stanza.strip_prefix("-> scrypt ")?.split(' ').collect::<Vec<_>>().try_into().ok()?;
         let mac = decoded(end.strip_prefix("--- ")?)?;
-        // As it was written, and not in one of the other ways to write the same number.
+        // Refuses other spellings of the same number.
         let work: u8 = Some(work)
             .filter(|work| work.bytes().all(|b| b.is_ascii_digit()) && !work.starts_with('0'))?
             .parse()
@@ -183,18 +183,19 @@ fn key(bytes: &Zeroizing<[u8; 32]>) -> Result<LessSafeKey, AgeError> {
         .map_err(|Unspecified| AgeError::Format)
 }
 
-/// For a key that seals one thing only.
+/// Returns the nonce for a key that seals one thing only.
 fn first_nonce() -> Nonce {
     Nonce::assume_unique_for_key([0; 12])
 }
 
-/// Its number, and whether it is the last: none can be taken away, added or put elsewhere.
+/// Returns a nonce with the chunk's number and whether it is the last, so that no chunk can be removed, added or
+/// moved.
 fn piece_nonce(number: usize, is_last: bool) -> Nonce {
     let [a, b, c, d, e, f, g, h] = (number as u64).to_be_bytes();
     Nonce::assume_unique_for_key([0, 0, 0, a, b, c, d, e, f, g, h, u8::from(is_last)])
 }
 
-/// One piece at least, which may be empty.
+/// Splits bytes into chunks; always at least one, which may be empty.
 fn pieces(bytes: &[u8], size: usize) -> Vec<&[u8]> {
     if bytes.is_empty() { vec![bytes] } else { bytes.chunks(size).collect() }
 }

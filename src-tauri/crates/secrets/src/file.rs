@@ -1,7 +1,7 @@
-//! The encrypted file that has the secrets where there is no keyring: JSON in the format of `age`, for one passphrase.
+//! Encrypted file for secrets where there is no keyring: JSON in `age` format, with one passphrase.
 //!
-//! - It is replaced whole or not at all, and nobody else can read it (mode 0600).
-//! - INVARIANT: what is in memory goes with the last handle, or when it is locked, and is overwritten then.
+//! - Replaced atomically, and readable by this user only (mode 0600).
+//! - INVARIANT: decrypted secrets are dropped and overwritten with the last handle, or when the store is locked.
 
 use super::{Secret, SecretFileError, SecretName, age};
 use ironcurtain_paths::atomic_file;
@@ -14,13 +14,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
-/// The fewest characters of a new passphrase.
+/// Minimum length of a new passphrase, in characters.
 const SHORTEST: usize = 10;
 
-/// The secrets by their names.
 pub(super) type Contents = BTreeMap<SecretName, Secret>;
 
-/// The file, and its passphrase: as it was read last.
+/// The file's passphrase and the secrets read last.
 #[derive(Debug)]
 pub(super) struct OpenFile {
     path: PathBuf,
@@ -29,7 +28,7 @@ pub(super) struct OpenFile {
     contents: Contents,
 }
 
-/// The content that a file had: another one has another mark.
+/// Fingerprint that changes with the file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark {
     inode: (u64, u64),
@@ -38,7 +37,7 @@ struct Mark {
 }
 
 impl OpenFile {
-    /// Makes a file that is not there yet, without a secret.
+    /// Creates the file, without secrets. Fails if it exists.
     pub(super) fn make(path: &Path, passphrase: Secret) -> Result<Self, SecretFileError> {
         if passphrase.reveal().chars().count() < SHORTEST {
             return Err(SecretFileError::Short(SHORTEST));
@@ -57,7 +56,7 @@ impl OpenFile {
         Ok(Self { path: path.to_path_buf(), passphrase, mark, contents })
     }
 
-    /// Its secrets, read again where another program has written it.
+    /// Returns its secrets, read again if another program has written the file.
     pub(super) fn contents(&mut self) -> Result<&Contents, SecretFileError> {
         let at = |source| SecretFileError::Io { path: self.path.clone(), source };
         if Mark::of(&bounded_read::open(&self.path).map_err(at)?).map_err(at)? != self.mark {
@@ -66,7 +65,7 @@ impl OpenFile {
         Ok(&self.contents)
     }
 
-    /// Changes them, beside other programs that do so.
+    /// Changes the secrets under the file's lock.
     pub(super) fn change<T>(
         &mut self,
         change: impl FnOnce(&mut Contents) -> Result<T, SecretFileError>,
@@ -88,7 +87,7 @@ impl Mark {
     }
 }
 
-/// The presence of the file. One that cannot be looked at is an error: then nothing else is asked for secrets.
+/// Returns whether the file exists. If that cannot be checked, the error keeps any other place from being used.
 pub(super) fn is_there(path: &Path) -> Result<bool, SecretFileError> {
     match path.symlink_metadata() {
         Ok(_) => Ok(true),
@@ -118,7 +117,7 @@ fn write(path: &Path, passphrase: &Secret, contents: &Contents) -> Result<Mark, 
     let at = |source| SecretFileError::Io { path: path.to_path_buf(), source };
     let texts: BTreeMap<&str, &str> =
         contents.iter().map(|(name, secret)| (name.as_str(), secret.reveal())).collect();
-    // As long as it can become, so that it does not move and leave a copy.
+    // Full capacity, so that no copy is left behind by a reallocation.
     let longest = texts.iter().map(|(name, text)| name.len() + 6 * text.len() + 8).sum::<usize>() + 8;
     let mut content = Zeroizing::new(Vec::with_capacity(longest));
     serde_json::to_writer(&mut *content, &texts).map_err(|problem| at(problem.into()))?;
@@ -134,7 +133,7 @@ fn not_too_long(path: &Path, bytes: &[u8]) -> Result<(), SecretFileError> {
     if fits { Ok(()) } else { Err(SecretFileError::Long(path.to_path_buf())) }
 }
 
-/// The right to write the file: its folder, locked until this is dropped.
+/// Locks the file's folder for writing, until the handle is dropped.
 fn turn(path: &Path) -> Result<File, SecretFileError> {
     let at = |source| SecretFileError::Io { path: path.to_path_buf(), source };
     let folder = path.parent().ok_or_else(|| at(io::ErrorKind::NotFound.into()))?;

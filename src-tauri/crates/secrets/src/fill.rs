@@ -1,4 +1,4 @@
-//! Filling secrets in where settings name them.
+//! Fills secrets into settings that name them.
 
 use super::{
     Secret, SecretError, SecretMask, SecretName, SecretNameError, SecretStore, in_time, named,
@@ -7,29 +7,29 @@ use super::{
 use ironcurtain_audit::names_a_secret;
 use std::collections::BTreeMap;
 
-/// Why a value cannot be filled in.
+/// Error for a value that cannot be filled in.
 #[derive(Debug, thiserror::Error)]
 #[error("`{place}`: {source}")]
 pub struct UnfilledError {
-    /// Its place in the entry, as `env.API_KEY`.
+    /// Place in the entry, such as `env.API_KEY`.
     pub place: String,
-    /// Why not.
+    /// Cause.
     pub source: SecretError,
 }
 
 /// Settings with their secrets filled in.
 #[derive(Debug, Default)]
 pub struct Filled {
-    /// Each setting with its value.
+    /// Value of each setting.
     pub values: BTreeMap<String, Secret>,
-    /// Replaces the secrets among them in what the server writes.
+    /// Mask for the secrets among them in the server's output.
     pub mask: SecretMask,
 }
 
-/// Variables with their secrets filled in.
+/// Returns variables with their secrets filled in.
 ///
 /// # Errors
-/// [`UnfilledError`], for the first that has none.
+/// Returns an [`UnfilledError`] for the first secret that is not available.
 pub async fn filled_env(
     store: &SecretStore,
     env: &BTreeMap<String, String>,
@@ -37,7 +37,7 @@ pub async fn filled_env(
     filled(store, env, "env", |value| Ok(named(value)?.map(|name| ("", name)))).await
 }
 
-/// Headers with their secrets filled in.
+/// Returns headers with their secrets filled in.
 ///
 /// # Errors
 /// As [`filled_env`].
@@ -61,7 +61,7 @@ async fn filled(
         let unfilled = |source| UnfilledError { place: format!("{of}.{key}"), source };
         match reference(value).map_err(|problem| unfilled(problem.into()))? {
             None => {
-                // One that stands in the settings in plain text, such as `Bearer TOKEN`, is a secret by its name.
+                // A plain-text value counts as a secret if its setting's name says so, as in `Bearer TOKEN`.
                 let token = value.rsplit(' ').next().filter(|_| names_a_secret(key));
                 secrets.extend(token.map(|token| Secret::new(token.to_owned())));
                 all.values.insert(key.clone(), Secret::new(value.clone()));

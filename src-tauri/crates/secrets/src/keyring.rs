@@ -1,6 +1,6 @@
-//! The keyring: the Secret Service of the person's desktop.
+//! The keyring: the Secret Service of the user's desktop.
 //!
-//! - Every call may wait for the person, who is asked by their desktop to unlock it (`in_time`).
+//! - Every call may block while the desktop asks the user to unlock it (`in_time`).
 
 use super::{Secret, SecretError, SecretName};
 use keyring_core::api::CredentialStoreApi;
@@ -11,12 +11,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use zbus_secret_service_keyring_store::Store;
 
-/// The part of the keyring that something is in.
+/// Section of the keyring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shelf {
-    /// Secrets of the person's for servers.
+    /// The user's secrets for servers.
     Secrets,
-    /// Ours: what is known of the record.
+    /// IronCurtain's own: the state of the audit log.
     Record,
 }
 
@@ -29,7 +29,7 @@ impl Shelf {
     }
 }
 
-/// A part of the keyring. All calls wait.
+/// Section of the keyring. All calls block.
 #[derive(Debug)]
 pub struct Keyring {
     store: Arc<Store>,
@@ -37,16 +37,16 @@ pub struct Keyring {
 }
 
 impl Keyring {
-    /// Finds it.
+    /// Connects to the keyring.
     ///
     /// # Errors
-    /// [`SecretError::NoKeyring`].
+    /// Returns [`SecretError::NoKeyring`] if there is none.
     pub fn open(shelf: Shelf) -> Result<Self, SecretError> {
         let store = Store::new().map_err(|problem| SecretError::NoKeyring(innermost(&problem)))?;
         Ok(Self { store, shelf })
     }
 
-    /// The same without asking anybody to unlock it; nothing where it is locked.
+    /// Connects without asking the user to unlock it. Returns `None` if it is locked.
     ///
     /// # Errors
     /// [`SecretError`].
@@ -58,7 +58,7 @@ impl Keyring {
         if is_locked { Ok(None) } else { Self::open(shelf).map(Some) }
     }
 
-    /// The secret of this name.
+    /// Returns the secret with this name.
     ///
     /// # Errors
     /// [`SecretError`].
@@ -67,7 +67,7 @@ impl Keyring {
         String::from_utf8(bytes).map(Secret::new).map_err(|_| SecretError::NotText(name.clone()))
     }
 
-    /// Keeps a secret, in the place of one of the same name.
+    /// Stores a secret, replacing one with the same name.
     ///
     /// # Errors
     /// [`SecretError`].
@@ -76,10 +76,10 @@ impl Keyring {
         set.map_err(|problem| refused(problem, name))
     }
 
-    /// Keeps secrets under names that no others have, and makes sure that they are there: all of them, or it says which not.
+    /// Stores secrets under unused names and verifies that they were stored.
     ///
     /// # Errors
-    /// [`SecretError::Taken`], before anything is kept, and of keeping.
+    /// Returns [`SecretError::Taken`] before storing anything, or an error from storing.
     pub fn add<'a>(
         &self,
         secrets: impl Iterator<Item = (&'a SecretName, &'a Secret)> + Clone,
@@ -94,13 +94,13 @@ impl Keyring {
         for (name, secret) in secrets {
             self.set(name, secret)?;
             if self.get(name)? != *secret {
-                return Err(SecretError::Failed(format!("it does not give `{name}` back as it was")));
+                return Err(SecretError::Failed(format!("it returned a different value for `{name}`")));
             }
         }
         Ok(())
     }
 
-    /// The names of all secrets.
+    /// Returns the names of all secrets.
     ///
     /// # Errors
     /// [`SecretError`].
@@ -114,7 +114,7 @@ impl Keyring {
         Ok(names)
     }
 
-    /// Forgets a secret.
+    /// Removes a secret.
     ///
     /// # Errors
     /// [`SecretError`].
@@ -145,7 +145,7 @@ fn refused(problem: StoreError, name: &SecretName) -> SecretError {
     failed(&problem)
 }
 
-/// Never says what a secret is: of an encoding that is wrong, no bytes.
+/// Converts an error without its secret bytes, which an encoding error would contain.
 fn failed(problem: &StoreError) -> SecretError {
     let words = innermost(problem);
     if let StoreError::NoStorageAccess(_) = problem {
@@ -155,7 +155,7 @@ fn failed(problem: &StoreError) -> SecretError {
     }
 }
 
-/// The words of the error that is behind the others.
+/// Returns the message of the root cause.
 fn innermost(problem: &StoreError) -> String {
     let mut innermost: &dyn std::error::Error = problem;
     while let Some(source) = innermost.source() {

@@ -1,9 +1,9 @@
-//! Secrets that the desktop's keyring keeps, or an encrypted file where the person chose one, and that settings name without
+//! Secrets in the desktop's keyring, or in an encrypted file if the user chose one. Settings name them without
 //! holding them: `keyring:NAME`.
 //!
-//! - A secret goes into the one server's environment or headers that name it, and nowhere else: no error, log or `Debug` has it, and what
-//!   the server writes to standard error, or a remote one answers, has it replaced ([`SecretMask`]).
-//! - Without a keyring or file, or with a locked one, there is no secret, and what needs it does not run.
+//! - A secret goes only into the environment or headers of the server that names it. No error, log or `Debug` output
+//!   contains it, and [`SecretMask`] replaces it in a server's standard error and in a remote server's answers.
+//! - Without a keyring or file, or with a locked one, a server that needs a secret does not run.
 //! - Never decides who may have a secret: the configuration names it, and the trusted process passes it on.
 //!
 //! ```
@@ -36,27 +36,27 @@ pub use store::{SecretPlace, SecretStore};
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// The mark of a value that is a secret's name.
+/// Prefix of a value that names a secret.
 const MARK: &str = "keyring:";
 
-/// The longest secret, in bytes.
+/// Maximum length of a secret, in bytes.
 const LONGEST: usize = 64 * 1024;
 
-/// A text that nobody is shown, overwritten in memory when it is dropped.
+/// Secret text, which is overwritten in memory on drop.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// The text is one from now on.
+    /// Wraps a text.
     #[must_use]
     pub fn new(text: String) -> Self {
         Self(Zeroizing::new(text))
     }
 
-    /// The secret in a line that a person typed or piped, without the end of the line.
+    /// Reads a secret from a line that was typed or piped, without the line end.
     ///
     /// # Errors
-    /// [`SecretTextError`].
+    /// Returns a [`SecretTextError`] if the text cannot be a secret.
     pub fn typed(text: &str) -> Result<Self, SecretTextError> {
         let text = text.strip_suffix('\n').unwrap_or(text);
         let text = text.strip_suffix('\r').unwrap_or(text);
@@ -72,7 +72,7 @@ impl Secret {
         Ok(Self::new(text.to_owned()))
     }
 
-    /// The text itself, for whoever needs it.
+    /// Returns the text itself.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -85,29 +85,30 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Why a text is not kept as a secret.
+/// Reason that a text is not stored as a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SecretTextError {
-    /// There is none.
-    #[error("nothing was kept: the secret is empty")]
+    /// The text is empty.
+    #[error("nothing was stored: the secret is empty")]
     Empty,
-    /// It is too long.
-    #[error("nothing was kept: the secret has more than {LONGEST} bytes")]
+    /// The text is too long.
+    #[error("nothing was stored: the secret is longer than {LONGEST} bytes")]
     TooLong,
-    /// It is more than a line.
-    #[error("nothing was kept: the secret has a line end or a control character in it")]
+    /// The text has a line end or a control character.
+    #[error("nothing was stored: the secret contains a line end or control character")]
     Control,
 }
 
-/// The secret that a value is; nothing where it is a plain one.
+/// Returns the name of the secret that a value refers to, or `None` for a plain value.
 ///
 /// # Errors
-/// [`SecretNameError`], when what it names can be no secret.
+/// Returns a [`SecretNameError`] if the name is invalid.
 pub fn named(value: &str) -> Result<Option<SecretName>, SecretNameError> {
     value.strip_prefix(MARK).map(SecretName::try_from).transpose()
 }
 
-/// The same of a header's value, which may have a word before it: `Bearer keyring:NAME`. The word comes with its blank.
+/// Parses a header's value, which may have a scheme before the name: `Bearer keyring:NAME`. The scheme includes its
+/// space.
 ///
 /// # Errors
 /// As [`named`].

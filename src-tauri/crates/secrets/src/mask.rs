@@ -1,7 +1,7 @@
-//! Replacing the secrets that a server was given in what it writes.
+//! Replaces a server's secrets in its output.
 //!
-//! - A secret is found as it is, percent-encoded, escaped for JSON, and in base64 at any offset.
-//! - A value with fewer than [`SHORTEST`] bytes is left alone: it would be replaced inside of ordinary words.
+//! - A secret is found as is, percent-encoded, JSON-escaped, and in base64 at any offset.
+//! - A value with fewer than [`SHORTEST`] bytes is ignored, because it would match inside ordinary words.
 
 use super::Secret;
 use aho_corasick::{AhoCorasick, MatchKind};
@@ -33,7 +33,7 @@ impl SecretMask {
     pub fn of<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
         let mut spellings = BTreeSet::new();
         for secret in secrets {
-            // A key of several lines is printed a line at a time.
+            // A key of several lines is printed line by line.
             for value in std::iter::once(secret.reveal()).chain(secret.reveal().lines()) {
                 if value.len() >= SHORTEST {
                     spellings.extend(spellings_of(value.as_bytes()));
@@ -41,7 +41,7 @@ impl SecretMask {
             }
         }
         let longest = spellings.iter().map(Vec::len).max();
-        // More text than an automaton takes is no secret of a server's settings, whose size is bounded.
+        // Building fails only for more text than a server's bounded settings can hold.
         let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&spellings);
         Self(longest.zip(search.ok()).map(|(longest, search)| Arc::new(Patterns { search, longest })))
     }
@@ -75,7 +75,7 @@ impl fmt::Debug for SecretMask {
     }
 }
 
-/// Returns the ways in which a value is written.
+/// Returns all spellings of a value.
 fn spellings_of(value: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     let text = String::from_utf8_lossy(value);
     let json = serde_json::to_string(&text).unwrap_or_default();
@@ -97,7 +97,8 @@ fn percent_encoded(value: &[u8], upper: bool) -> Vec<u8> {
     encoded
 }
 
-/// Returns the base64 of a value that begins `offset` bytes into a group of three, less the characters that hold bits of its neighbours.
+/// Encodes a value that starts `offset` bytes into a group of three, without the characters that also hold bits of
+/// its neighbours.
 fn base64_of(value: &[u8], offset: usize) -> [Vec<u8>; 2] {
     let padded: Vec<u8> = std::iter::repeat_n(0, offset).chain(value.iter().copied()).collect();
     let inner = (offset * 8).div_ceil(6)..padded.len() * 8 / 6;

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// The longest name, in characters.
+/// Maximum length of a name, in characters.
 const LONGEST: usize = 100;
 
 /// The name of a secret: letters, digits, `-`, `_` and `.`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SecretName(String);
 
-/// A text that is no name of a secret.
+/// Error for an invalid name of a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{}` cannot be the name of a secret; it may have letters, digits, `-`, `_` and `.`, at most {LONGEST}",
@@ -18,7 +18,7 @@ pub struct SecretName(String);
 pub struct SecretNameError(String);
 
 impl SecretName {
-    /// The name.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,64 +1,64 @@
-//! The one place that secrets are in here: the keyring, or the encrypted file that the person chose where there is none.
+//! The one place for secrets: the keyring, or an encrypted file that the user chose where there is none.
 //!
-//! - INVARIANT: the two are never mixed, and nobody changes from one to the other by themselves. While the file is there, it is
-//!   the place, whatever answers on D-Bus.
+//! - INVARIANT: the two are never mixed, and only the user switches between them. While the file exists, it is the
+//!   place, whatever answers on D-Bus.
 
 use super::file::{OpenFile, is_there};
 use super::{Keyring, Secret, SecretError, SecretFileError, SecretName, Shelf};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// The secrets, and the passphrase of their file while somebody who typed it is here. All calls wait.
+/// Handle to the secrets, with the file's passphrase once it was entered. All calls block.
 #[derive(Debug, Clone)]
 pub struct SecretStore {
     path: PathBuf,
     open: Arc<Mutex<Option<OpenFile>>>,
 }
 
-/// The place that secrets are in.
+/// Place of the secrets.
 #[derive(Debug)]
 pub enum SecretPlace {
     /// The keyring.
     Keyring,
     /// The encrypted file.
     File {
-        /// Nobody has typed its passphrase here.
+        /// True if the passphrase has not been entered in this process.
         is_locked: bool,
     },
-    /// None yet.
+    /// No place yet, for this reason.
     Nowhere(SecretError),
 }
 
 impl SecretStore {
-    /// The one of a state folder, locked.
+    /// Creates a locked store for a state folder.
     #[must_use]
     pub fn of(state: &Path) -> Self {
         Self { path: state.join("secrets.age"), open: Arc::default() }
     }
 
-    /// The encrypted file, whether it is there or not.
+    /// Returns the path of the encrypted file, which may not exist.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The encrypted file is the place: `true` while it is locked. Asks no keyring.
+    /// Returns whether the encrypted file is locked, or `None` if it does not exist. Does not query the keyring.
     ///
     /// # Errors
-    /// [`SecretError`], where it cannot be seen.
+    /// Returns a [`SecretError`] if this cannot be determined.
     pub fn file_is_locked(&self) -> Result<Option<bool>, SecretError> {
         Ok(is_there(&self.path)?.then(|| match self.open.try_lock() {
             Ok(held) => held.is_none(),
             Err(TryLockError::Poisoned(held)) => held.into_inner().is_none(),
-            // Who has it now waits for nothing but the file.
+            // Another thread holds the open file.
             Err(TryLockError::WouldBlock) => false,
         }))
     }
 
-    /// The place that secrets are in now.
+    /// Returns the current place of the secrets.
     ///
     /// # Errors
-    /// [`SecretError`], where it cannot be seen.
+    /// Returns a [`SecretError`] if this cannot be determined.
     pub fn place(&self) -> Result<SecretPlace, SecretError> {
         if let Some(is_locked) = self.file_is_locked()? {
             return Ok(SecretPlace::File { is_locked });
@@ -69,10 +69,10 @@ impl SecretStore {
         })
     }
 
-    /// Makes the encrypted file, which is the place from then on, and is unlocked.
+    /// Creates the encrypted file and unlocks it; secrets go there from then on.
     ///
     /// # Errors
-    /// [`SecretError`], where there is a keyring.
+    /// Returns a [`SecretError`] if there is a keyring.
     pub fn make(&self, passphrase: Secret) -> Result<(), SecretError> {
         match self.place()? {
             SecretPlace::Keyring => Err(SecretFileError::KeyringThere.into()),
@@ -84,10 +84,10 @@ impl SecretStore {
         }
     }
 
-    /// Opens the encrypted file with its passphrase, until it is locked or this process ends.
+    /// Unlocks the encrypted file until it is locked or this process exits.
     ///
     /// # Errors
-    /// [`SecretError`]; then it is as it was.
+    /// Returns a [`SecretError`] and leaves the store unchanged.
     pub fn unlock(&self, passphrase: Secret) -> Result<(), SecretError> {
         if !is_there(&self.path)? {
             return Err(SecretFileError::None(self.path.clone()).into());
@@ -97,12 +97,12 @@ impl SecretStore {
         Ok(())
     }
 
-    /// Forgets the passphrase and what it opened.
+    /// Drops the passphrase and the decrypted secrets.
     pub fn lock(&self) {
         *self.held() = None;
     }
 
-    /// The secret of this name.
+    /// Returns the secret with this name.
     ///
     /// # Errors
     /// [`SecretError`].
@@ -114,7 +114,7 @@ impl SecretStore {
         self.in_file(|file| file.contents()?.get(name).cloned().ok_or_else(missing))
     }
 
-    /// Keeps a secret, in the place of one of the same name.
+    /// Stores a secret, replacing one with the same name.
     ///
     /// # Errors
     /// [`SecretError`].
@@ -130,10 +130,10 @@ impl SecretStore {
         })
     }
 
-    /// Keeps secrets under names that no others have, and makes sure that they are there: all of them, or it says which not.
+    /// Stores secrets under unused names and verifies that they were stored.
     ///
     /// # Errors
-    /// [`SecretError`], before anything is kept where a name is taken.
+    /// Returns a [`SecretError`] before storing anything if a name is in use.
     pub fn add<'a>(
         &self,
         secrets: impl Iterator<Item = (&'a SecretName, &'a Secret)> + Clone,
@@ -155,7 +155,7 @@ impl SecretStore {
         })
     }
 
-    /// The names of all secrets.
+    /// Returns the names of all secrets.
     ///
     /// # Errors
     /// [`SecretError`].
@@ -166,7 +166,7 @@ impl SecretStore {
         self.in_file(|file| Ok(file.contents()?.keys().cloned().collect()))
     }
 
-    /// Forgets a secret.
+    /// Removes a secret.
     ///
     /// # Errors
     /// [`SecretError`].

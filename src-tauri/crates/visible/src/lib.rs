@@ -1,7 +1,7 @@
-//! Text that comes from an agent or a file name, made safe to look at: what is shown is what is there.
+//! Escapes text from agents and file names, so that it can be shown safely.
 //!
-//! - Never hides a character: one that a reader does not see is written as its code point.
-//! - Knows no interface: the result is plain text.
+//! - Drops no character: an invisible one is replaced by its code point.
+//! - Returns plain text, for any interface.
 //!
 //! ```
 //! assert_eq!(ironcurtain_visible::line("a\u{202e}b"), "a\\u{202e}b");
@@ -11,29 +11,28 @@ use icu_properties::props::{BidiClass, DefaultIgnorableCodePoint, GeneralCategor
 use icu_properties::{CodePointMapData, CodePointSetData};
 use std::fmt::Write as _;
 
-/// One line: every character that does not show as itself is written as `\u{...}`.
+/// Escapes a text for one line: every character that does not display as itself becomes `\u{...}`.
 #[must_use]
 pub fn line(text: &str) -> String {
     shown(text, is_deceptive)
 }
 
-/// A path on one line with the letters that it has, its [`spaces`] counted: for whoever keeps those that are written from right
-/// to left in their place by itself.
+/// Escapes a path for one line, with its [`spaces`] counted. Keeps right-to-left letters, for interfaces that isolate them.
 #[must_use]
 pub fn whole_path(text: &str) -> String {
     spaces(&line(text))
 }
 
-/// A path on one line, its [`spaces`] counted. Letters that are written from right to left turn the order of what
-/// follows them: where they stand before the last component, they are written as `\u{...}` too.
+/// Escapes a path for one line, with its [`spaces`] counted. Right-to-left letters before the last component become `\u{...}`
+/// too, because they would reorder the text that follows.
 #[must_use]
 pub fn path(text: &str) -> String {
     let turns = text.rsplit_once('/').is_some_and(|(above, _)| above.chars().any(is_right_to_left));
     spaces(&shown(text, |c| is_deceptive(c) || (turns && is_right_to_left(c))))
 }
 
-/// Several spaces in a row as `\u{20}` and their number: they would push what follows out of sight, or into a line that
-/// looks like another.
+/// Replaces a run of spaces by `\u{20}` and its length, because it could push the following text out of sight or make it look
+/// like another line.
 #[must_use]
 pub fn spaces(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -49,8 +48,8 @@ pub fn spaces(text: &str) -> String {
     out
 }
 
-/// A text of somebody else's within a sentence of ours. One of several words is quoted, since it could go on as ours do; marks
-/// of its own could end the quotation, and are written out.
+/// Quotes foreign text of several words for use in our own sentences, so that it cannot pass as part of them. Escapes quotation
+/// marks in it.
 #[must_use]
 pub fn quoted(text: &str) -> String {
     if !text.contains(char::is_whitespace) {
@@ -59,13 +58,13 @@ pub fn quoted(text: &str) -> String {
     format!("\u{201c}{}\u{201d}", shown(text, |c| matches!(c, '\u{201c}' | '\u{201d}')))
 }
 
-/// Several lines: line feeds and tabs stay.
+/// Escapes a text of several lines, keeping line feeds and tabs.
 #[must_use]
 pub fn lines(text: &str) -> String {
     shown(text, |c| is_deceptive(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// At most `most` characters of `text`, with a mark that says how many more there are.
+/// Returns at most `most` characters of `text`, and the number of omitted ones.
 #[must_use]
 pub fn head(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
@@ -77,7 +76,7 @@ pub fn head(text: &str, most: usize) -> String {
     }
 }
 
-/// At most `most` characters of `text`: its beginning and its end, with a mark that says how many are between.
+/// Returns at most `most` characters from the beginning and the end of `text`, and the number of omitted ones between.
 #[must_use]
 pub fn ends(text: &str, most: usize) -> String {
     let all = text.chars().count();
@@ -103,11 +102,11 @@ fn shown(text: &str, hides: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// Characters that do not show as themselves, by their Unicode properties: controls, formats (which turn the order of
-/// others), separators but the space, private and unassigned ones, those that a font may leave out, and blank symbols.
+/// Returns whether a character does not display as itself, by its Unicode properties: controls, formats (which reorder
+/// text), separators except the space, private-use and unassigned code points, default-ignorable ones, and blank symbols.
 #[must_use]
 pub fn is_deceptive(c: char) -> bool {
-    // What most text is made of, without looking anything up.
+    // Fast path for most text.
     if c.is_ascii() {
         return c.is_ascii_control();
     }
@@ -118,11 +117,11 @@ pub fn is_deceptive(c: char) -> bool {
         || BLANK.contains(&c)
 }
 
-/// Symbols and marks whose glyph is empty, which no property tells: the Braille cell without dots, the null notehead, the
-/// Khitan filler, and the stand-in for an object.
+/// Characters with an empty glyph that no Unicode property identifies: the blank Braille pattern, the null notehead, the
+/// Khitan filler, and the object replacement character.
 const BLANK: [char; 4] = ['\u{2800}', '\u{1d159}', '\u{16fe4}', '\u{fffc}'];
 
-/// Letters and digits of the scripts that are written from right to left.
+/// Returns whether a character is a letter or digit of a right-to-left script.
 fn is_right_to_left(c: char) -> bool {
     let class = CodePointMapData::<BidiClass>::new().get(c);
     !c.is_ascii()
@@ -134,13 +133,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_hides() {
+    fn control_characters_are_escaped() {
         assert_eq!(line("/a/b\u{202e}txt.exe\n\u{7}é漢"), "/a/b\\u{202e}txt.exe\\u{a}\\u{7}é漢");
         assert_eq!(lines("a\n\tb\r\u{200b}"), "a\n\tb\\u{d}\\u{200b}");
     }
 
     #[test]
-    fn whatever_a_reader_does_not_see_is_written_out() {
+    fn every_invisible_code_point_is_escaped() {
         let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
         let category = CodePointMapData::<GeneralCategory>::new();
         let mut hidden = 0;
@@ -165,12 +164,12 @@ mod tests {
                 assert_eq!(lines(&text), if matches!(c, '\n' | '\t') { text } else { expected });
             }
         }
-        // Not nothing: private use alone are 137,468.
+        // Sanity check: private use alone has 137,468 code points.
         assert!(hidden > 137_468, "{hidden}");
     }
 
     #[test]
-    fn characters_that_were_seen_through_once_are_written_out_by_the_property() {
+    fn previously_missed_characters_are_escaped() {
         let named = ('\u{1d173}'..='\u{1d17a}').chain('\u{1bca0}'..='\u{1bca3}');
         for c in
             named.chain(['\u{ad}', '\u{34f}', '\u{115f}', '\u{3164}', '\u{ffa0}', '\u{fe0f}', '\u{e0001}'])
@@ -184,28 +183,28 @@ mod tests {
     }
 
     #[test]
-    fn what_people_write_shows_as_itself() {
+    fn ordinary_text_is_unchanged() {
         let text = "Grüße, Привет, 漢字, かな, 한글, ไทย, हिन्दी, Ελλάδα, €½№, 😀, e\u{301}, a b";
         assert_eq!(path(text), text);
         assert_eq!(line("\u{5d0}\u{627}"), "\u{5d0}\u{627}");
     }
 
     #[test]
-    fn spaces_in_a_row_are_counted() {
+    fn runs_of_spaces_are_counted() {
         assert_eq!(spaces("a b  c   "), "a b\\u{20}×2c\\u{20}×3");
         assert_eq!(path("/a/b    READ /c"), "/a/b\\u{20}×4READ /c");
         assert_eq!(line("a  b"), "a  b");
     }
 
     #[test]
-    fn a_quotation_ends_where_we_end_it() {
+    fn quotation_marks_inside_a_quotation_are_escaped() {
         assert_eq!(quoted("main"), "main");
         assert_eq!(quoted("main to x"), "\u{201c}main to x\u{201d}");
         assert_eq!(quoted("x\u{201d} to \u{201c}y"), "\u{201c}x\\u{201d} to \\u{201c}y\u{201d}");
     }
 
     #[test]
-    fn no_letter_turns_the_order_of_a_path() {
+    fn right_to_left_letters_do_not_reorder_a_path() {
         assert_eq!(path("/docs/\u{5d0}/\u{5d1}"), "/docs/\\u{5d0}/\\u{5d1}");
         assert_eq!(path("/docs/\u{627}/1"), "/docs/\\u{627}/1");
         assert_eq!(path("/docs/\u{5d0}"), "/docs/\u{5d0}");
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn long_text_says_how_long_it_is() {
+    fn omitted_characters_are_counted() {
         assert_eq!(head("äöü", 3), "äöü");
         assert_eq!(head("äöüß", 2), "äö … (2 characters more)");
         assert_eq!(ends("äöüß", 4), "äöüß");

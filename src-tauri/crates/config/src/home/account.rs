@@ -1,10 +1,10 @@
-//! The account that this process runs as, and whether another home directory than the account's is in use.
+//! The account that this process runs as, and detection of a home directory that is not the account's.
 
 use ironcurtain_protocol::HOME_VARIABLE;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The account of this process's user, as the user database has it (`passwd(5)`).
+/// Account of this process's user, from the user database (`passwd(5)`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
     /// Login name.
@@ -14,7 +14,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Looks up the account; `None` if the user database has none, as in many containers.
+    /// Looks up the account. Returns `None` if the user database has none, as in many containers.
     #[must_use]
     pub fn of_process() -> Option<Self> {
         let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten()?;
@@ -22,9 +22,9 @@ impl Account {
     }
 }
 
-/// Another directory than the account's own, whose settings, permissions and record are in use.
+/// Directory other than the account's own, whose settings, permissions and audit log are in use.
 ///
-/// Whoever starts the daemon chooses it by a variable. A repository can do that through a client's settings, so the user is shown it.
+/// An environment variable chooses it. A repository can set one through a client's settings, so the user is warned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherHome {
     variable: &'static str,
@@ -32,7 +32,7 @@ pub struct OtherHome {
 }
 
 impl OtherHome {
-    /// Compares what the environment chose with the account.
+    /// Compares the directory that the environment chose with the account's.
     pub(super) fn of(chosen: Option<&Path>, person: &Path, account: Option<&Account>) -> Option<Self> {
         if let Some(path) = chosen {
             return Some(Self { variable: HOME_VARIABLE, path: path.to_path_buf() });

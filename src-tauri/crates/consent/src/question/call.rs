@@ -31,9 +31,9 @@ pub struct CallQuestion<'a> {
     pub tool: &'a str,
     /// The judge's decision.
     pub escalation: &'a Escalation,
-    /// What needs approval, in the form in which it can be granted.
+    /// Parts that need approval, in the form in which it can be granted.
     pub grantable: &'a Grantable,
-    /// What was found at each of its paths.
+    /// Targets found at each of its paths.
     pub found: &'a FoundPaths,
     /// The file's content after the write, if it could be computed.
     pub compared: Option<&'a FileComparison>,

@@ -30,7 +30,7 @@ enum Row {
     Foreign(String, Text),
 }
 
-/// How much of a foreign text is shown.
+/// Part of a foreign text to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Text {
     /// Its beginning.
@@ -48,7 +48,7 @@ enum Text {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Screen {
     pub(super) lines: Vec<String>,
-    /// Whether it shows everything that is sent.
+    /// True if it shows everything that is sent.
     pub(super) is_whole: bool,
 }
 

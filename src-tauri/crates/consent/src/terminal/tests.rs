@@ -189,7 +189,7 @@ fn what_was_typed_before_the_question_stood_there_counts_for_nothing() {
     // Before, whole and not; and in the half second, until it is quiet.
     person.types("1\n1");
     let answer = person.is_asked(question("q"));
-    person.sees("anything else denies.");
+    person.sees("Anything else denies.");
     let mut last = Instant::now();
     for typed in ["1", "\n", "1\n", "1"].repeat(3) {
         std::thread::sleep(Duration::from_millis(60));
@@ -289,7 +289,7 @@ fn the_terminal_gets_its_modes_back() {
     // Until it is seen within the half second.
     let _answer = loop {
         let answer = person.is_asked(question("q"));
-        person.sees("anything else denies.");
+        person.sees("Anything else denies.");
         if !modes(&person) {
             break answer;
         }
@@ -328,5 +328,5 @@ fn without_a_terminal_lines_are_answers_as_well_and_their_end_is_none() {
     drop(hands);
     let (slot, answer) = self::slot();
     terminal.ask(question("q"), slot);
-    assert!(matches!(said(answer), Answer::Unavailable { why } if why.contains("is gone")));
+    assert!(matches!(said(answer), Answer::Unavailable { why } if why.contains("was closed")));
 }

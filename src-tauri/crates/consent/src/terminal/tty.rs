@@ -41,7 +41,7 @@ pub(super) struct Tty {
     output: File,
     /// Original modes, while they are changed.
     own: Mutex<Option<Termios>>,
-    /// Whether the cursor can be moved.
+    /// True if the cursor can be moved.
     moves: bool,
     /// Number of lines drawn last.
     drawn: AtomicUsize,

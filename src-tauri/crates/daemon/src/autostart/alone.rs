@@ -1,6 +1,6 @@
-//! The watch over one sandbox that belongs to no session: a watcher of its own, on a thread that ends with it.
+//! A watch over one sandbox that belongs to no session, with a watcher and thread of its own.
 //!
-//! - Nobody is asked about what is found, and nothing of it is kept in a record: whoever began the watch is told in words.
+//! - Findings prompt nobody and are not recorded; the caller gets them as sentences.
 
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::autostart::{AutostartRules, Finding, Watcher};
@@ -11,10 +11,10 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The time between two looks.
+/// Polling interval.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A watch over one sandbox. Dropped without [`LoneWatch::finish`], it looks a last time all the same.
+/// A watch over one sandbox. Dropping it without [`LoneWatch::finish`] still runs the final check.
 #[derive(Debug)]
 pub struct LoneWatch {
     stop: Sender<()>,
@@ -22,10 +22,10 @@ pub struct LoneWatch {
 }
 
 impl LoneWatch {
-    /// Begins a watch of these folders, before they are writable. With it come the paths that are to be closed in each.
+    /// Starts watching folders before they become writable. Also returns the paths to close in each.
     ///
     /// # Errors
-    /// The machine has no watcher to give, or a folder cannot be looked through.
+    /// Fails if no watcher is available or a folder cannot be scanned.
     pub(crate) fn begin(
         state: &Path,
         name: &str,
@@ -54,7 +54,7 @@ impl LoneWatch {
         Ok((Self { stop, found }, closed))
     }
 
-    /// Looks for the last time, when nothing runs in the sandbox any more. The findings, a sentence each.
+    /// Runs the final check after all processes have exited. Returns one sentence per finding.
     #[must_use]
     pub fn finish(self) -> Vec<String> {
         let Self { stop, found } = self;

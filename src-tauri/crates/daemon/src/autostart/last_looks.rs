@@ -1,11 +1,11 @@
-//! The last looks at what sandboxes could write to, which the trusted process waits for when it ends.
+//! Final checks of what sandboxes could write to; shutdown waits for them.
 
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// The last looks that are under way, each with a few words that name its sandbox.
+/// Final checks in progress, each with a description of its sandbox.
 #[derive(Debug, Clone)]
 pub(crate) struct LastLooks {
     under_way: watch::Sender<BTreeMap<u64, LookLabel>>,
@@ -18,7 +18,7 @@ struct LookLabel {
     words: String,
 }
 
-/// One last look. Until it is dropped, the trusted process does not end.
+/// A final check. Shutdown waits until it is dropped.
 #[derive(Debug)]
 pub(crate) struct LastLook {
     looks: LastLooks,
@@ -32,25 +32,25 @@ impl LastLooks {
         Self { under_way: watch::Sender::default(), sandboxes: sandboxes.clone() }
     }
 
-    /// One that is to come.
+    /// Creates a check that has not started yet.
     pub(super) fn of(&self, session: &str, words: String) -> LastLook {
         let sandbox = LookLabel { session: session.to_owned(), words };
         LastLook { looks: self.clone(), sandbox, number: None, _waited_for: self.sandboxes.token() }
     }
 
-    /// The words for each that is under way.
+    /// Returns the descriptions of the checks in progress.
     pub(crate) fn words(&self) -> Vec<String> {
         self.under_way.borrow().values().map(|sandbox| sandbox.words.clone()).collect()
     }
 
-    /// True if a last look of this session is under way.
+    /// Returns whether a final check of this session is in progress.
     pub(crate) fn is_of(&self, session: &str) -> bool {
         self.under_way.borrow().values().any(|sandbox| sandbox.session == session)
     }
 }
 
 impl LastLook {
-    /// It is under way from now on.
+    /// Marks the check as in progress.
     pub(super) fn begins(&mut self) {
         if self.number.is_some() {
             return;

@@ -1,7 +1,7 @@
-//! The task that owns the records of sessions: it puts what was found on record, and what the person says to it.
+//! The task that owns the session records: it records findings and the user's decisions.
 //!
-//! - INVARIANT: whatever was found is in the audit log before it is in the session's own record, and in both before the journal of
-//!   the last look is forgotten. Killed in between, it is told twice rather than not at all.
+//! - INVARIANT: a finding is in the audit log before the session record, and in both before the final check's journal is deleted.
+//!   After a crash in between, it is reported twice rather than not at all.
 
 use super::last_looks::LastLook;
 use super::session_record::{FileCounts, SessionFacts, SessionRecord};
@@ -15,53 +15,53 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// Why a file is neither kept nor moved.
+/// Why a decision about a file failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DecideError {
-    /// No session has this id.
+    /// Unknown session.
     #[error("there is no record of a session `{0}`")]
     NoSession(String),
-    /// The session has left no such file, or it is gone, or was decided before.
+    /// The session left no such file, or it was removed or already decided.
     #[error("session `{session}` has no file `{path}` that waits for your word")]
     NoFile {
-        /// The session.
+        /// Session id.
         session: String,
         /// The path.
         path: String,
     },
-    /// The operating system refused.
+    /// The operating system refused the move.
     #[error("`{path}` could not be moved to quarantine: {problem}")]
     NotMoved {
         /// The path.
         path: String,
-        /// Its answer.
+        /// Error of the operating system.
         problem: String,
     },
-    /// Nothing of it is in quarantine.
+    /// The file is not in quarantine.
     #[error("session `{session}` has no file `{path}` in quarantine")]
     NotInQuarantine {
-        /// The session.
+        /// Session id.
         session: String,
         /// The path.
         path: String,
     },
-    /// The server that it was taken from could change it again.
+    /// The session is still open: its server could change the file again.
     #[error("session `{0}` is not over: its server could change the file again; end the session first")]
     NotOver(String),
-    /// It stays in quarantine.
+    /// The file could not be restored.
     #[error("`{path}` is in quarantine as before: {problem}")]
     NotPutBack {
         /// The path.
         path: String,
-        /// Why.
+        /// Reason.
         problem: String,
     },
     /// The record cannot be read or written.
     #[error("the record of session `{session}` cannot be used: {problem}")]
     Record {
-        /// The session.
+        /// Session id.
         session: String,
-        /// The answer of the operating system.
+        /// Error of the operating system.
         problem: String,
     },
     /// The audit log cannot be written.
@@ -69,17 +69,17 @@ pub(crate) enum DecideError {
     NotOnRecord(String),
 }
 
-/// Something for the record.
+/// A message to the recorder.
 pub(super) enum RecorderMessage {
-    /// A session began.
+    /// A session started.
     Began { session: String, facts: SessionFacts },
     /// A session ended.
     Ended { session: String },
-    /// Findings about the sandbox of this name.
+    /// Findings in the sandbox with this name.
     Findings { name: String, findings: Vec<Finding> },
-    /// A last look is done, and all that it found was said before: the journal of it has done its service.
+    /// A final check is complete and its findings were sent before: its journal can be deleted.
     Finished { last: Option<LastLook>, done: Option<FinishedJournal> },
-    /// The person said something to a file.
+    /// The user decided about a file.
     Decide {
         session: String,
         path: String,
@@ -88,25 +88,25 @@ pub(super) enum RecorderMessage {
     },
 }
 
-/// The files of each session that are left for the person; none of the sessions that are not named.
+/// Number of files per session that need a decision or are in quarantine.
 pub(super) type Undecided = BTreeMap<String, FileCounts>;
 
-/// The state of the recorder's task.
+/// State of the recorder task.
 pub(super) struct Recorder {
-    /// The folders of the sessions.
+    /// Directory of the sessions.
     pub(super) sessions: PathBuf,
-    /// The folder of the sandboxes' state, with the quarantine in it.
+    /// Directory of the sandboxes' state, which contains the quarantine.
     pub(super) state: PathBuf,
     pub(super) audit: Audit,
     pub(super) undecided: watch::Sender<Undecided>,
-    /// Moves whenever something that people are shown has changed.
+    /// Incremented when something shown to the user changes.
     pub(super) changes: watch::Sender<u64>,
 }
 
 impl Recorder {
     pub(super) async fn run(self, mut inbox: mpsc::UnboundedReceiver<RecorderMessage>) {
         self.count_all().await;
-        // What is not on record is told again by the next start.
+        // Unrecorded findings are reported again at the next start.
         let mut is_recorded = true;
         while let Some(found) = inbox.recv().await {
             match found {
@@ -135,7 +135,7 @@ impl Recorder {
                 }
                 RecorderMessage::Decide { session, path, choice, done } => {
                     let decided = self.decide(&session, path, choice).await;
-                    // Who no longer waits sees it in the list.
+                    // A caller that stopped waiting sees the result in the list.
                     let _ = done.send(decided);
                 }
             }
@@ -143,7 +143,7 @@ impl Recorder {
         }
     }
 
-    /// Looks through the records of all sessions there have been.
+    /// Counts the files in the records of all sessions.
     async fn count_all(&self) {
         let sessions = self.sessions.clone();
         let counted = blocking(move || {
@@ -162,7 +162,7 @@ impl Recorder {
         }
     }
 
-    /// Puts findings on record; whether they all are.
+    /// Records findings. Returns whether all were recorded.
     async fn found(&self, name: &str, findings: Vec<Finding>) -> bool {
         if findings.is_empty() {
             return true;
@@ -192,7 +192,7 @@ impl Recorder {
         is_recorded
     }
 
-    /// The findings that the record of a session does not have, and who it was; all of them, where it has no record.
+    /// Returns the findings missing from the session's record, and its facts; all findings if it has no record.
     async fn news(
         &self,
         session: &str,
@@ -256,7 +256,7 @@ impl Recorder {
         self.audit.record(entry).await.map(drop).map_err(|e| DecideError::NotOnRecord(e.to_string()))
     }
 
-    /// Changes the record of a session, and counts again.
+    /// Changes a session record and updates the counts.
     async fn change<T: Send + 'static>(
         &self,
         session: &str,
@@ -290,7 +290,7 @@ impl Recorder {
     }
 }
 
-/// Does what the person said to a file, which is in quarantine at `kept` if it is.
+/// Applies the user's decision to a file, which is at `kept` if quarantined.
 fn done(choice: LeftChoice, state: &Path, path: &str, kept: &str) -> Result<FileDecision, DecideError> {
     let stays = |problem: PutBackError| DecideError::NotPutBack {
         path: path.to_owned(),
@@ -327,7 +327,7 @@ fn nothing(choice: LeftChoice, session: String, path: String) -> DecideError {
     }
 }
 
-/// A finding for the audit log. What the file says stays in the session's own record.
+/// Returns the audit entry of a finding. File contents stay in the session's own record.
 fn entry(finding: &Finding, facts: Option<&SessionFacts>) -> Entry {
     let whose = facts.map_or_else(
         || "a server whose session has no record".to_owned(),

@@ -1,7 +1,7 @@
-//! The record of a session, in its folder: who it was, and the files it left that run later. It outlives the trusted process.
+//! The record of a session: its facts and the autostart files it left. It outlives the trusted process.
 //!
-//! - INVARIANT: a file about which the person has said something stays decided until it is left again with another content.
-//! - The number of files is bounded; what is beyond that is told as a number.
+//! - INVARIANT: a decided file stays decided until it is left again with different content.
+//! - The number of files is bounded; further files are only counted.
 
 use ironcurtain_audit::FileDecision;
 use ironcurtain_paths::atomic_file;
@@ -11,28 +11,28 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The name of the file in the session's folder.
+/// File name in the session's directory.
 const NAME: &str = "record.json";
 
-/// The most files that one session lists.
+/// Maximum number of files listed per session.
 const MOST_FILES: usize = 500;
 
-/// The most reasons that are kept.
+/// Maximum number of reasons kept.
 const MOST_REASONS: usize = 50;
 
-/// Who a session was.
+/// Facts about a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SessionFacts {
-    /// The client, by the name the kernel proved.
+    /// Client name, verified by the kernel.
     pub(crate) client: String,
-    /// The server.
+    /// Server name.
     pub(crate) server: String,
     /// True if the server runs in a sandbox.
     pub(crate) sandboxed: bool,
     #[serde(default)]
     pub(crate) remote: bool,
-    /// When it began.
+    /// Start time.
     pub(crate) started_ms: u64,
 }
 
@@ -40,29 +40,29 @@ pub(crate) struct SessionFacts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SessionRecord {
-    /// Who it was.
+    /// Facts about the session.
     #[serde(flatten)]
     pub(crate) facts: SessionFacts,
-    /// When it ended.
+    /// End time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ended_ms: Option<u64>,
-    /// The files it left, as they were found.
+    /// Files it left.
     #[serde(default)]
     pub(crate) files: Vec<LeftFile>,
-    /// The number of more that there were.
+    /// Number of further files.
     #[serde(default)]
     pub(crate) more: usize,
-    /// Why not all could be looked at.
+    /// Why some files could not be checked.
     #[serde(default)]
     pub(crate) unfinished: Vec<String>,
 }
 
-/// The numbers of files of a session that are left for the person.
+/// Number of a session's files by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct FileCounts {
-    /// Those that wait for the person's word.
+    /// Files that need a decision.
     pub(crate) undecided: usize,
-    /// Those in quarantine.
+    /// Files in quarantine.
     pub(crate) in_quarantine: usize,
 }
 
@@ -72,20 +72,20 @@ pub(crate) struct FileCounts {
 pub(crate) struct LeftFile {
     /// The watcher's finding.
     pub(crate) finding: Finding,
-    /// The person's decision about it, if there is one.
+    /// The user's decision, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) decided: Option<FileDecision>,
-    /// When it was found.
+    /// Time of the finding.
     pub(crate) time_ms: u64,
 }
 
 impl LeftFile {
-    /// The path of the file, now or before it was moved or removed.
+    /// Returns the file's path, as it was before it was moved or removed.
     pub(crate) fn path(&self) -> Option<&str> {
         path(&self.finding)
     }
 
-    /// The path in quarantine of the file, or of what it was exchanged for, while it is there.
+    /// Returns the quarantine path of the file, or of the file it was exchanged for.
     pub(crate) fn kept_in(&self) -> Option<&str> {
         let kept = match (&self.decided, &self.finding) {
             (Some(FileDecision::Quarantined { moved_to } | FileDecision::Exchanged { moved_to }), _)
@@ -95,12 +95,12 @@ impl LeftFile {
         real_path(kept).symlink_metadata().is_ok().then_some(kept.as_str())
     }
 
-    /// True if something stands at its path.
+    /// Returns whether something exists at the path.
     pub(crate) fn is_occupied(&self) -> bool {
         self.path().is_some_and(|path| real_path(path).symlink_metadata().is_ok())
     }
 
-    /// True if the person has still to decide about it, and it is still there.
+    /// Returns whether the file still exists and needs a decision.
     pub(crate) fn is_undecided(&self) -> bool {
         match &self.finding {
             Finding::Left { path, .. } => {
@@ -112,7 +112,7 @@ impl LeftFile {
 }
 
 impl LeftFile {
-    /// True if a finding says nothing new of it. What was taken away is new when it is there again.
+    /// Returns whether a finding is already known. A file that was removed and reappears is new.
     fn says(&self, finding: &Finding) -> bool {
         let was_taken = matches!(&self.finding, Finding::Left { .. })
             && matches!(
@@ -126,7 +126,7 @@ impl LeftFile {
 }
 
 impl SessionRecord {
-    /// A new one, or the one that is there, of a session that goes on.
+    /// Creates a record, or reopens that of a continued session.
     pub(crate) fn begin(dir: &Path, facts: SessionFacts) -> io::Result<Self> {
         Ok(match Self::read(dir)? {
             Some(earlier) => Self { facts, ended_ms: None, ..earlier },
@@ -138,24 +138,24 @@ impl SessionRecord {
         Self { facts, ended_ms: None, files: Vec::new(), more: 0, unfinished: Vec::new() }
     }
 
-    /// The record in this folder of a session, if it has one.
+    /// Reads a session record, if there is one.
     ///
     /// # Errors
-    /// When it cannot be read or is not understood.
+    /// Fails if the file cannot be read or parsed.
     pub(crate) fn read(dir: &Path) -> io::Result<Option<Self>> {
         let text = bounded_read::text(&place(dir))?;
         text.map(|text| Ok(serde_json::from_str(&text)?)).transpose()
     }
 
-    /// Replaces the record in this folder.
+    /// Replaces the record.
     ///
     /// # Errors
-    /// When it cannot be written; then it is as it was.
+    /// Fails if it cannot be written; the old record is then kept.
     pub(crate) fn write(&self, dir: &Path) -> io::Result<()> {
         atomic_file::replace(&place(dir), &serde_json::to_string(self)?)
     }
 
-    /// Takes a finding in; whether it says anything new.
+    /// Adds a finding. Returns whether it is new.
     pub(crate) fn add(&mut self, finding: Finding, time_ms: u64) -> bool {
         if let Finding::Unfinished { reason } = finding {
             let is_new = !self.unfinished.contains(&reason) && self.unfinished.len() < MOST_REASONS;
@@ -166,7 +166,7 @@ impl SessionRecord {
         if self.files.iter().filter(is_of_path).any(|file| file.says(&finding)) {
             return false;
         }
-        // One that is in quarantine stays listed when another one comes in its place.
+        // A quarantined file stays listed when another one takes its place.
         match self.files.iter().position(|file| is_of_path(&file) && file.kept_in().is_none()) {
             Some(at) => drop(self.files.remove(at)),
             None if self.files.len() >= MOST_FILES => {
@@ -179,17 +179,17 @@ impl SessionRecord {
         true
     }
 
-    /// The file of this path that the person can still say something to.
+    /// Returns the file at this path that needs a decision.
     pub(crate) fn undecided(&mut self, path: &str) -> Option<&mut LeftFile> {
         self.files.iter_mut().find(|file| file.path() == Some(path) && file.is_undecided())
     }
 
-    /// The newest file of this path that is in quarantine.
+    /// Returns the newest quarantined file of this path.
     pub(crate) fn in_quarantine(&mut self, path: &str) -> Option<&mut LeftFile> {
         self.files.iter_mut().rfind(|file| file.path() == Some(path) && file.kept_in().is_some())
     }
 
-    /// The number of files the person has still to say something to, and of those in quarantine.
+    /// Counts the files that need a decision, and those in quarantine.
     pub(crate) fn count(&self) -> FileCounts {
         let number = |is: fn(&LeftFile) -> bool| self.files.iter().filter(|file| is(file)).count();
         FileCounts {
@@ -212,7 +212,7 @@ fn path(finding: &Finding) -> Option<&str> {
     }
 }
 
-/// True if a file is as it was when it was found before. One that is new stays so however often it is changed.
+/// Returns whether a file is unchanged. A new file stays new however often it changes.
 fn says_the_same(before: &Finding, now: &Finding) -> bool {
     match (before, now) {
         (Finding::Left { diff: before, .. }, Finding::Left { diff: now, .. }) => before == now,
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(all.count().undecided, 0);
         assert!(all.add(left(&file, "+all: evil"), 3));
         assert_eq!((all.count().undecided, all.files.len()), (1, 1));
-        // One that is gone asks nothing of anybody.
+        // A removed file needs no decision.
         std::fs::remove_file(&file).unwrap();
         assert_eq!(all.count(), FileCounts::default());
     }
@@ -303,7 +303,7 @@ mod tests {
         std::fs::remove_file(first).unwrap();
         assert!(all.in_quarantine(name).is_none());
         assert_eq!(all.count(), FileCounts::default());
-        // What the person had moved away is told of when it is there again, be it the same.
+        // A quarantined file that reappears is reported, even with the same content.
         std::fs::write(&path, "all:").unwrap();
         assert!(all.add(left(&path, "+all:"), 4));
         let moved_to = second.display().to_string();

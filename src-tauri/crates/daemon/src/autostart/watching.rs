@@ -1,7 +1,7 @@
-//! The thread that watches for files that run later, and the handles to it.
+//! The thread that watches for autostart files, and its handles.
 //!
-//! - One watcher, and so one inotify instance, for all sandboxes. No session waits for it but for the answer to its own order.
-//! - Orders are carried out in the order they came, and findings reach the recorder in the order they were made.
+//! - One watcher, and so one inotify instance, serves all sandboxes. A session waits only for responses to its own requests.
+//! - Requests are processed in order, and findings reach the recorder in order.
 
 use super::last_looks::LastLook;
 use super::recorder::RecorderMessage;
@@ -16,35 +16,35 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-/// The time that an order may take. The walk of one root is bounded; it may stand behind those of others.
+/// Timeout for a request. The scan of one root is bounded, but may queue behind others.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Why a sandbox cannot be watched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WatchError {
-    /// There is no watcher.
+    /// The watcher is not running.
     #[error("nothing watches for files that run later ({0}); start IronCurtain again")]
     NoWatcher(String),
-    /// This one was refused.
+    /// The watcher rejected this root.
     #[error("`{path}` cannot be watched for files that run later: {problem}")]
     Refused {
-        /// The root, or the name of the sandbox.
+        /// Root, or name of the sandbox.
         path: String,
-        /// The answer of the operating system.
+        /// Error of the operating system.
         problem: String,
     },
-    /// No answer came in time.
+    /// The request timed out.
     #[error("`{path}` was not looked through within {n} s", n = PATIENCE.as_secs())]
     Slow {
-        /// The root, or the name of the sandbox.
+        /// Root, or name of the sandbox.
         path: String,
     },
 }
 
-/// The news of the watcher's thread for the holder of a sandbox.
+/// Notifications from the watcher thread to a sandbox's owner.
 #[derive(Debug, Clone, Default)]
 struct WatchNews {
-    /// Masks may be lost, or something is due.
+    /// Signalled when masks may be lost or a countermeasure is due.
     check: Arc<Notify>,
     due: Arc<Mutex<Vec<Countermeasure>>>,
 }
@@ -59,15 +59,14 @@ enum WatchOrder {
     Finish { name: String, last: LastLook },
 }
 
-/// A handle to the thread, which ends with the last of them.
+/// A handle to the thread, which exits when the last handle is dropped.
 #[derive(Debug, Clone)]
 pub(super) struct Watching {
     orders: Sender<WatchOrder>,
     wake: Arc<UnixStream>,
 }
 
-/// One sandbox that is watched. When this is dropped its folders are looked at for the last time, so whoever holds it lets go
-/// only when nothing runs in the sandbox any more.
+/// A watched sandbox. Dropping it starts the final check, so the owner drops it only after all processes have exited.
 #[derive(Debug)]
 pub(crate) struct SandboxWatch {
     name: String,
@@ -80,7 +79,7 @@ impl Watching {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The machine has no watcher to give.
+    /// Fails if the system provides no watcher.
     pub(super) fn start(state: &Path, found: mpsc::UnboundedSender<RecorderMessage>) -> io::Result<Self> {
         let watcher = Watcher::new(state)?;
         let (wake, woken) = UnixStream::pair()?;
@@ -92,7 +91,7 @@ impl Watching {
         Ok(Self { orders, wake: Arc::new(wake) })
     }
 
-    /// Begins to watch one sandbox.
+    /// Starts watching a sandbox.
     pub(super) async fn begin(
         &self,
         name: String,
@@ -102,59 +101,59 @@ impl Watching {
         let news = WatchNews::default();
         let (done, begun) = oneshot::channel();
         self.send(WatchOrder::Begin { name: name.clone(), rules, news: news.clone(), done });
-        // From now on there may be something to finish.
+        // Created first, so that dropping it finishes a partly started watch.
         let look = SandboxWatch { name: name.clone(), watching: self.clone(), last: Some(last), news };
         answer(&name, begun).await.map(|()| look)
     }
 
     fn send(&self, order: WatchOrder) {
-        // Without the thread nobody answers, which is an error of its own; with a full stream it is awake.
+        // If the thread has exited, waiting for the response fails.
         let _ = self.orders.send(order);
         let _ = (&*self.wake).write(&[0]);
     }
 }
 
 impl SandboxWatch {
-    /// A root is about to become writable: the paths that are to be closed in it.
+    /// Scans a root before it becomes writable. Returns the paths to close in it.
     pub(crate) async fn open(&self, root: &str) -> Result<Vec<String>, WatchError> {
         let (done, opened) = oneshot::channel();
         self.watching.send(WatchOrder::Open { name: self.name.clone(), root: root.to_owned(), done });
         answer(root, opened).await
     }
 
-    /// A root is writable no longer.
+    /// Stops watching a root that is no longer writable.
     pub(crate) fn close(&self, root: &str) {
         self.watching.send(WatchOrder::Close { name: self.name.clone(), root: root.to_owned() });
     }
 
-    /// An answer of the person named this very file.
+    /// Notes that the user approved this file by name.
     pub(crate) fn named(&self, path: &str) {
         self.watching.send(WatchOrder::Named { name: self.name.clone(), path: path.to_owned() });
     }
 
-    /// Paths that are hidden in the sandbox.
+    /// Notes paths hidden in the sandbox.
     pub(crate) fn hidden(&self, paths: Vec<String>) {
         self.watching.send(WatchOrder::Hidden { name: self.name.clone(), paths });
     }
 
-    /// Every mask is in place, by the word of the supervisor.
+    /// Notes that the supervisor has installed every mask.
     pub(crate) fn covered(&self) {
         self.watching.send(WatchOrder::Covered { name: self.name.clone() });
     }
 
-    /// The sandbox is to end: its last look counts as under way until it is done.
+    /// Counts the final check as in progress from now on.
     pub(crate) fn ending(&mut self) {
         if let Some(last) = &mut self.last {
             last.begins();
         }
     }
 
-    /// Tells when masks of the sandbox may be lost: the supervisor is to be asked then.
+    /// Returns the signal that masks may be lost, on which the supervisor is queried.
     pub(crate) fn check(&self) -> Arc<Notify> {
         self.news.check.clone()
     }
 
-    /// Takes what is due because the sandbox makes files again and again.
+    /// Takes the countermeasures against a sandbox that keeps creating files.
     pub(crate) fn due(&self) -> Vec<Countermeasure> {
         std::mem::take(&mut *self.news.due.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -180,7 +179,7 @@ async fn answer<T>(path: &str, answer: oneshot::Receiver<io::Result<T>>) -> Resu
     }
 }
 
-/// The state of the watcher's thread.
+/// State of the watcher thread.
 struct WatcherThread {
     watcher: Watcher,
     inbox: Receiver<WatchOrder>,
@@ -199,7 +198,7 @@ impl WatcherThread {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(problem) => return tracing::error!(%problem, "the watch for files that run later ended"),
             }
-            // It ends with the last handle, after the last order.
+            // Exits after the last handle's last request.
             let is_over = matches!((&self.woken).read(&mut [0; 256]), Ok(0));
             while let Ok(order) = self.inbox.try_recv() {
                 self.carry_out(order);
@@ -226,7 +225,7 @@ impl WatcherThread {
 
     fn carry_out(&mut self, order: WatchOrder) {
         match order {
-            // Who no longer waits has given the sandbox up.
+            // A caller that stopped waiting has given up the sandbox.
             WatchOrder::Begin { name, rules, news, done } => {
                 self.news.insert(name.clone(), news);
                 let _ = done.send(self.watcher.begin(&name, rules));
@@ -254,7 +253,7 @@ impl WatcherThread {
     }
 
     fn tell(&self, found: RecorderMessage) {
-        // The recorder is there for as long as the trusted process.
+        // The recorder lives as long as the trusted process.
         let _ = self.found.send(found);
     }
 }

@@ -1,15 +1,15 @@
-//! Telling an agent that it was the sandbox that held its call back, and no fault of the server.
+//! Tells an agent that the sandbox, not the server, caused an error.
 //!
-//! - A guess from the words of the error; only made of servers that really run in a sandbox.
+//! - Guessed from the error text, and only for servers that really run in a sandbox.
 
-/// The words before such an error.
+/// Prefix of such an error.
 const PREFIX: &str = "[SANDBOX BLOCKED] ";
 
-/// The words of operating systems, and of programs on them, for it; in lower case.
+/// Error texts of operating systems and common programs, in lower case.
 const SIGNS: [&str; 6] =
     ["eacces", "eperm", "erofs", "operation not permitted", "permission denied", "read-only file system"];
 
-/// The error with the prefix, when it sounds like one of a sandbox.
+/// Returns the error with the prefix if it looks like a sandbox denial.
 #[must_use]
 pub fn annotate(message: &str, sandboxed: bool) -> Option<String> {
     let sounds_like_it = || {

@@ -1,6 +1,6 @@
-//! The command line of a server in a sandbox that `srt` makes.
+//! Command line of a server in an `srt` sandbox.
 //!
-//! - `srt` hands its `-c` string to a shell: it is quoted so that the shell gives back the very words that were meant.
+//! - `srt` passes its `-c` string to a shell, so every word is quoted.
 
 use super::ServerFiles;
 
@@ -13,15 +13,15 @@ pub struct Launch {
     pub args: Vec<String>,
 }
 
-/// A word cannot be handed to a shell.
+/// A word that cannot be quoted for a shell.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` has a NUL character in it, which no command line can carry")]
 pub struct QuoteError(String);
 
-/// The command line by which `srt` runs a program in the sandbox that the files describe.
+/// Returns the `srt` command line that runs a program in the sandbox described by the files.
 ///
 /// # Errors
-/// [`QuoteError`], naming the word.
+/// Returns a [`QuoteError`] that names the word.
 pub fn launch(srt: &str, program: &Launch, files: &ServerFiles) -> Result<Launch, QuoteError> {
     let words = std::iter::once(&program.command).chain(&program.args).map(String::as_str);
     let line = words.map(quoted).collect::<Result<Vec<_>, _>>()?.join(" ");

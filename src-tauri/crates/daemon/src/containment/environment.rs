@@ -1,14 +1,14 @@
-//! The variables a sandboxed server is given: an allow-list.
+//! Environment of a sandboxed server: an allow-list.
 
 use ironcurtain_config::{PassEnv, Server};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Passed on where we have them.
+/// Variables always passed on, if set.
 const PASSED: [&str; 4] = ["LANG", "TERM", "USER", "LC_ALL"];
 
-/// The variables a program needs at all, those of ours the entry passes on, those of its proxy, and those the entry sets.
+/// Returns the basic variables, those that the entry passes on, those of the proxy, and those that the entry sets.
 #[must_use]
 pub(crate) fn environment(
     server: &Server,
@@ -17,14 +17,14 @@ pub(crate) fn environment(
     ours: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> BTreeMap<String, String> {
     let passed = |name: &str| match &server.pass_env {
-        // Its own `/tmp` is another one than ours.
+        // The sandbox has its own `/tmp`.
         PassEnv::All => name != "TMPDIR",
         PassEnv::Named(names) => PASSED.contains(&name) || names.iter().any(|n| n == name),
     };
     let home = home.to_string_lossy();
     let fixed = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", &*home), ("TMPDIR", "/tmp")];
     let mut env = BTreeMap::from(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    // What is not text cannot be put into the JSON by which a sandbox is made.
+    // The sandbox description is JSON, which cannot hold invalid UTF-8.
     let text =
         |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
     env.extend(ours.into_iter().filter_map(text).filter(|(name, _)| passed(name)));

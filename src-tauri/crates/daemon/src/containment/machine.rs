@@ -1,5 +1,5 @@
-//! This machine's ability to make sandboxes: tried when the trusted process starts, and again at each need while it
-//! cannot, so that installing what is missing is enough.
+//! This machine's ability to create sandboxes: tested at startup, and again on demand after a failure, so that installing the missing
+//! program is enough.
 
 use super::srt;
 use crate::health::{Concern, Health};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// A handle to what is known.
+/// A handle to the test result.
 #[derive(Debug, Clone)]
 pub struct Machine(Arc<Inner>);
 
@@ -20,25 +20,25 @@ struct Inner {
     health: Health,
 }
 
-/// The backend that makes sandboxes here, and the policy for servers where it cannot.
+/// The sandbox backend, and the policy for servers when it is unavailable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineOptions {
-    /// The backend that makes them.
+    /// Sandbox backend.
     pub backend: SandboxBackend,
-    /// The policy for a server that is to have one where none can be made.
+    /// Policy for a server whose sandbox cannot be created.
     pub policy: SandboxPolicy,
-    /// The directory that has `ironcurtain-sandbox`.
+    /// Directory of `ironcurtain-sandbox`.
     pub programs: PathBuf,
-    /// The folder that all sandboxes share.
+    /// Directory shared by all sandboxes.
     pub sandboxes: PathBuf,
-    /// A private directory for what a trial of `srt` needs.
+    /// Private directory for testing `srt`.
     pub trial: PathBuf,
-    /// Lets uid 0 make sandboxes.
+    /// True if uid 0 may create sandboxes.
     pub allow_root: bool,
 }
 
 impl Machine {
-    /// Begins with a trial.
+    /// Starts the first test.
     #[must_use]
     pub fn new(options: MachineOptions, health: Health) -> Self {
         let machine = Self(Arc::new(Inner {
@@ -50,19 +50,19 @@ impl Machine {
         machine
     }
 
-    /// The backend that makes sandboxes here.
+    /// Returns the sandbox backend.
     #[must_use]
     pub fn backend(&self) -> SandboxBackend {
         self.0.options.borrow().backend
     }
 
-    /// The policy for a server that is to have a sandbox where none can be made.
+    /// Returns the policy for a server whose sandbox cannot be created.
     #[must_use]
     pub fn policy(&self) -> SandboxPolicy {
         self.0.options.borrow().policy
     }
 
-    /// From now on sandboxes are made by this, and servers are treated like this where none can be made.
+    /// Changes the backend and the policy.
     pub fn choose(&self, backend: SandboxBackend, policy: SandboxPolicy) {
         let changed = self.0.options.send_if_modified(|options| {
             let changed = (options.backend, options.policy) != (backend, policy);
@@ -75,10 +75,10 @@ impl Machine {
         }
     }
 
-    /// Looks at what the machine can do now, trying again while it can make no sandbox.
+    /// Returns the current availability, and tests again after a failure.
     pub async fn look(&self) -> Availability {
         let mut found = self.0.found.subscribe();
-        // The sender lives in this very handle.
+        // The handle itself owns the sender.
         let first = found.wait_for(Option::is_some).await.ok().and_then(|found| found.clone());
         match first {
             Some(found) if found.usable => found,
@@ -90,7 +90,7 @@ impl Machine {
         loop {
             let options = self.0.options.borrow().clone();
             let found = options.try_it().await;
-            // Something else may have been chosen meanwhile.
+            // The options may have changed during the test.
             if *self.0.options.borrow() == options {
                 self.0.health.set(Concern::Sandbox, trouble(&found, options.policy));
                 self.0.found.send_replace(Some(found.clone()));
@@ -108,7 +108,7 @@ impl MachineOptions {
             SandboxBackend::Native => {
                 let state = self.sandboxes.display().to_string();
                 let trial = move || {
-                    // Before the first launch, which takes whatever there is by then.
+                    // Must run before the first launch, which uses the control groups available by then.
                     ironcurtain_sandbox::prepare_control_groups();
                     ironcurtain_sandbox::check(&supervisor, &state, allow_root)
                 };
@@ -124,7 +124,7 @@ impl MachineOptions {
     }
 }
 
-/// The trouble for people; nothing when sandboxes can be made.
+/// Returns the problem for display, or `None` if sandboxes are available.
 fn trouble(found: &Availability, policy: SandboxPolicy) -> Option<String> {
     if found.usable {
         return None;

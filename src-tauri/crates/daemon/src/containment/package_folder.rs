@@ -1,11 +1,11 @@
-//! Folders that hold installed packages and nothing else: a server that is shown its own is shown no document of anybody's.
+//! Recognizes folders that contain only installed packages, so that exposing them reveals no documents of the user.
 
 use std::path::Path;
 
-/// The names of folders that package managers install into.
+/// Folder names that package managers install into.
 const INSTALLED: [&str; 3] = ["node_modules", "site-packages", "dist-packages"];
 
-/// Returns `true` if a path is such a folder, or lies in one: by its name, or by what pip or a virtual environment has in it. In doubt it is not.
+/// Returns whether a path is, or lies in, a package folder: by its name, or by files of pip or a virtual environment. Returns `false` if unsure.
 pub(super) fn holds_packages_alone(path: &Path) -> bool {
     let is_named = |name: &str| INSTALLED.contains(&name);
     if path.components().any(|part| part.as_os_str().to_str().is_some_and(is_named)) {
@@ -36,7 +36,7 @@ mod tests {
         assert!(folder("venv", &["lib", "pyvenv.cfg"]));
         assert!(folder("node_modules/mcp", &["dist"]));
         assert!(holds_packages_alone(Path::new("/opt/mcp/node_modules")));
-        // A project of the person's has packages, and the person's files beside them.
+        // A project contains packages next to the user's own files.
         assert!(!folder("project", &["node_modules", "package.json", "src"]));
         assert!(!folder("notes", &["2026"]));
         assert!(!folder("empty", &[""]));

@@ -1,4 +1,4 @@
-//! Finding the programs that servers are. One of our own has to be as we installed it.
+//! Finds the programs of servers, and verifies that our own are as installed.
 
 use crate::packages::Packages;
 use crate::protection::Exposure;
@@ -7,45 +7,45 @@ use ironcurtain_secrets::SecretStore;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Refuses the program at a path where another server may change it.
+/// Rejects a program that another server may change.
 pub(crate) type RefusesProgram = dyn Fn(&Path) -> Result<(), ProgramError> + Send + Sync;
 
-/// Our own helper programs, the packages of others, and the secrets that they are handed.
+/// Our helper programs, installed packages, and the secrets passed to servers.
 #[derive(Debug, Clone)]
 pub struct ServerPrograms {
-    /// The directory that has `ironcurtain-sandbox` and `ironcurtain-filesystem`.
+    /// Directory of `ironcurtain-sandbox` and `ironcurtain-filesystem`.
     pub dir: PathBuf,
-    /// Lets uid 0 make sandboxes.
+    /// True if uid 0 may create sandboxes.
     pub allow_root: bool,
-    /// The packages that servers are started from.
+    /// Packages that servers run from.
     pub packages: Packages,
-    /// The secrets that their entries name.
+    /// Secrets that entries refer to.
     pub secrets: SecretStore,
 }
 
 /// Why a program is not started.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// It would be another one from another folder.
+    /// A relative path depends on the current directory.
     #[error("`{0}` is a relative path; write the whole path or a name")]
     Relative(String),
-    /// It is in no folder of the path.
+    /// Not found in `PATH`.
     #[error("the program `{0}` is nowhere on the path")]
     Nowhere(String),
-    /// It cannot be resolved.
+    /// The path cannot be resolved.
     #[error("the program `{program}` cannot be used: {source}")]
     Unusable {
         /// The program.
         program: PathBuf,
-        /// The operating system's answer.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Others than root and this user may change it.
+    /// Users other than root and this one may change it.
     #[error("`{program}` is not started: {source}")]
     Refused {
         /// The program.
         program: PathBuf,
-        /// Who may, and what to do.
+        /// Who may change it, and what to do.
         source: io::Error,
     },
     /// Another server may change it.

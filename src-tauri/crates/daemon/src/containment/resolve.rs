@@ -1,5 +1,4 @@
-//! The outcome of a server's `sandbox` entry: a pure function of the entry, the session, the machine and the choice
-//! of the person.
+//! Resolves a server's `sandbox` entry: a pure function of the entry, the session, the machine and the user's choice.
 
 use super::package_folder::holds_packages_alone;
 use ironcurtain_config::{
@@ -9,50 +8,50 @@ use ironcurtain_config::{
 use ironcurtain_sandbox::Availability;
 use std::path::{Component, Path, PathBuf};
 
-/// The outcome of a server's `sandbox` entry.
+/// The resolved `sandbox` entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolved {
-    /// In this sandbox.
+    /// Runs in this sandbox.
     Sandboxed(Box<Profile>),
-    /// Without one.
+    /// Runs without a sandbox.
     Unsandboxed(Exemption),
 }
 
 /// Why a server runs without a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exemption {
-    /// The person chose so for this server.
+    /// The user opted out for this server.
     OptOut,
-    /// The machine cannot make one, and the person chose to run servers all the same.
+    /// The machine cannot create a sandbox, and the user chose to run servers anyway.
     PlatformUnavailable,
 }
 
-/// The rights of a server in its sandbox, with paths as absolute as they were written. The default gives none.
+/// A server's access in its sandbox, with absolute, unresolved paths. The default grants nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Profile {
-    /// Paths that it may write to; the session's own folder comes first.
+    /// Writable paths, starting with the session's own folder.
     pub allow_write: Vec<String>,
-    /// Paths that it may read in any view.
+    /// Readable paths in every view.
     pub allow_read: Vec<String>,
-    /// Paths that it may not read, as written, besides what no server reads; nothing when the entry does not say.
+    /// Unreadable paths as written, in addition to those for all servers; `None` if the entry has none.
     pub deny_read: Option<Vec<String>>,
-    /// Paths that it may not write to, as written.
+    /// Read-only paths as written.
     pub deny_write: Vec<String>,
-    /// Persistence files it may write after all.
+    /// Persistence files that are writable despite the defaults.
     pub allow_persistence: Vec<String>,
-    /// Which files that run later may stay where it left them.
+    /// Which autostart files may stay.
     pub autostart: AutostartSettings,
-    /// Its use of the `config` of git repositories; by its annotations when the entry does not say.
+    /// Access to the `config` of git repositories; derived from annotations if `None`.
     pub git_config: Option<GitConfigSettings>,
-    /// Which hosts it reaches; none without it.
+    /// Reachable hosts; `None` means no network.
     pub network: Option<NetworkSettings>,
-    /// It may use unix sockets.
+    /// True if unix sockets are allowed.
     pub unix_sockets: bool,
-    /// The resources that it may use.
+    /// Resource limits.
     pub limits: LimitSettings,
 }
 
-/// Why a server does not run: it is to be sandboxed, the machine cannot, and the person wants no less.
+/// The server requires a sandbox that this machine cannot create, and the user allows no exception.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "it is to run in a sandbox, which this machine cannot make: {missing}{fix}; `sandboxPolicy` is `enforce`"
@@ -63,7 +62,7 @@ pub struct Unavailable {
 }
 
 impl Profile {
-    /// The profile of an entry.
+    /// Returns the profile of an entry.
     #[must_use]
     pub fn new(settings: &SandboxSettings, session_dir: &Path, home: &Path) -> Self {
         let files = &settings.filesystem;
@@ -85,11 +84,11 @@ impl Profile {
 }
 
 impl Profile {
-    /// Returns `true` if it opens nothing beside the session's folder and `data`, the folder that the server keeps its own
-    /// data in: nothing to read but installed packages, nothing to write, no network.
+    /// Returns whether the profile grants only the session's folder and `data`, the server's own data folder: apart from installed packages
+    /// nothing to read, nothing to write, and no network.
     #[must_use]
     pub fn opens_nothing(&self, session_dir: &Path, data: &Path) -> bool {
-        // Every field is named, so that another one cannot be forgotten here.
+        // Exhaustive, so that a new field cannot be forgotten here.
         let Self {
             allow_write,
             allow_read,
@@ -99,7 +98,7 @@ impl Profile {
             allow_persistence: _,
             autostart: _,
             git_config: _,
-            // There are none to see but its own.
+            // Without other access, only its own sockets are visible.
             unix_sockets: _,
             limits: _,
         } = self;
@@ -113,10 +112,10 @@ impl Profile {
     }
 }
 
-/// Works out how a server is to run.
+/// Resolves how a server runs.
 ///
 /// # Errors
-/// [`Unavailable`], which says what is missing and the command that installs it.
+/// Returns [`Unavailable`], which names what is missing and the command that installs it.
 pub fn resolve(
     sandbox: &Sandbox,
     session_dir: &Path,
@@ -137,7 +136,7 @@ pub fn resolve(
     }
 }
 
-/// `~` is the person's home; everything else stays as it is.
+/// Replaces a leading `~` with the user's home.
 #[must_use]
 pub fn expand_home(path: &str, home: &Path) -> String {
     match path.strip_prefix('~') {
@@ -146,13 +145,13 @@ pub fn expand_home(path: &str, home: &Path) -> String {
     }
 }
 
-/// An absolute path as it is written, a relative one as it leads from `dir` by its spelling.
+/// Makes a path absolute relative to `dir`, without accessing the file system.
 #[must_use]
 pub fn absolute(path: &str, dir: &Path) -> String {
     if path.starts_with('/') { path.to_owned() } else { normal(path, dir) }
 }
 
-/// A path from `dir` without `.`, `..` and slashes that say nothing, by its spelling alone.
+/// Joins a path to `dir` and removes `.`, `..` and redundant slashes, without accessing the file system.
 pub(super) fn normal(path: &str, dir: &Path) -> String {
     let mut found = PathBuf::new();
     for part in dir.join(path).components() {

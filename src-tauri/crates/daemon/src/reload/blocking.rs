@@ -1,24 +1,24 @@
-//! Work on threads of its own: what hangs or takes long there holds up neither the others nor the end of the program.
+//! Blocking work on threads of its own, so that a hang delays neither other work nor shutdown.
 
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// The time for which a piece of work is waited for.
+/// Timeout for a piece of work.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The number of pieces that may be late before no other is begun.
+/// Maximum number of overdue pieces of work before new work is refused.
 const MOST_LATE: usize = 4;
 
-/// Does it. What it comes to is missing when it panics, or no thread can be started.
+/// Runs work on a new thread. The result is missing if it panics or no thread can be started.
 pub(super) fn spawn_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> oneshot::Receiver<T> {
     let (send, done) = oneshot::channel();
     let thread = std::thread::Builder::new().name("spawn_thread".to_owned());
     let started = thread.spawn(move || {
-        // Nobody may be waiting any more.
+        // The receiver may have been dropped.
         let _ = send.send(work());
     });
     if let Err(problem) = started {
@@ -27,14 +27,14 @@ pub(super) fn spawn_thread<T: Send + 'static>(
     done
 }
 
-/// Work that is waited for, but not for ever.
+/// Blocking work with a timeout.
 #[derive(Default)]
 pub(super) struct BoundedWork {
     late: JoinSet<()>,
 }
 
 impl BoundedWork {
-    /// Runs the work and returns its result; nothing when it takes too long, panics, or too much is late already.
+    /// Runs the work. Returns `None` if it times out, panics, or too much work is overdue.
     pub(super) async fn run<T: Send + 'static>(
         &mut self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -52,7 +52,7 @@ impl BoundedWork {
         }
     }
 
-    /// Completes when a piece of work that was late is over.
+    /// Completes when an overdue piece of work finishes.
     pub(super) async fn over(&mut self) {
         if self.late.join_next().await.is_none() {
             std::future::pending().await
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    /// Work that hangs until it is let go.
+    /// Work that hangs until it is released.
     fn hanging() -> (mpsc::Sender<()>, impl FnOnce() -> bool + Send) {
         let (go, wait) = mpsc::channel();
         (go, move || wait.recv().is_ok())
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(bounded.run(|| 1).await, Some(1));
     }
 
-    /// Work that ends by itself, in real time.
+    /// Waits for work in real time.
     async fn done(bounded: &mut BoundedWork) -> Option<u8> {
         tokio::time::resume();
         let done = bounded.run(|| 1).await;

@@ -1,4 +1,4 @@
-//! The entries in the audit log for a change of what is in force.
+//! Audit entries for configuration changes.
 
 use super::SessionSettings;
 use crate::policy_snapshot::PolicySnapshot;
@@ -8,7 +8,7 @@ use ironcurtain_policy::OpenFolder;
 use ironcurtain_policy_tools::diff::{Difference, diff, diff_rules};
 use std::collections::BTreeSet;
 
-/// Another policy.
+/// Returns the entry for a new policy.
 pub(super) fn of_policy(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry {
     let rules = diff_rules(&before.policy, &now.policy);
     let closed = closed(before, now);
@@ -24,7 +24,7 @@ pub(super) fn of_policy(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry 
     entry
 }
 
-/// Folders that were open to some server, and now are not, or no longer for everything.
+/// Returns the folders whose access a server lost, fully or partly.
 fn closed(before: &PolicySnapshot, now: &PolicySnapshot) -> Vec<String> {
     let closed: BTreeSet<String> = before
         .annotations
@@ -43,7 +43,7 @@ fn closed(before: &PolicySnapshot, now: &PolicySnapshot) -> Vec<String> {
     closed.into_iter().collect()
 }
 
-/// The effect of a change: made-up calls are judged by both policies, which takes a while when there are many rules.
+/// Returns the entry for a change's effect: both policies judge synthetic calls, which takes time with many rules.
 pub(super) fn effect(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry {
     let difference = diff(&before.policy, &now.policy, &now.annotations);
     let looser = difference.decisions.iter().filter(|change| change.is_looser()).count();
@@ -59,7 +59,7 @@ pub(super) fn effect(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry {
     entry
 }
 
-/// Other settings, or other servers.
+/// Returns the entry for new settings or servers.
 pub(super) fn of_settings(before: &SessionSettings, now: &SessionSettings) -> Entry {
     let servers = (before.servers != now.servers).then(|| servers(&before.servers, &now.servers));
     let settings = (before.config != now.config).then(|| "the settings changed".to_owned());

@@ -1,6 +1,6 @@
-//! Files that say what is in force, and programs that are started, where some server may write: they may be the agent's.
+//! Detects configuration files and programs that a server may write, and that an agent may therefore have written.
 //!
-//! - A file counts with where it really is and with every link on the way there.
+//! - Checks a file's real path and every symlink on the way to it.
 
 use crate::containment::{ProgramError, absolute, expand_home};
 use crate::policy_snapshot::ExposedFile;
@@ -12,13 +12,13 @@ use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::ProtectedPaths;
 use std::path::Path;
 
-/// The paths that servers may write to, as far as it matters here.
+/// Paths that servers may write to.
 pub(crate) struct Writable<'a> {
     home: &'a Home,
     servers: &'a Servers,
     grants: &'a GrantTable,
     resolver: Resolver,
-    /// Our own folders. No sandbox has them.
+    /// IronCurtain's own folders, which no sandbox contains.
     own: Vec<CanonicalPath>,
 }
 
@@ -34,14 +34,13 @@ impl<'a> Writable<'a> {
         Self { home, servers, grants, resolver, own }
     }
 
-    /// Refuses a file that some server may write.
+    /// Rejects a file that a server may write.
     pub(super) fn refuse(&self, file: &Path) -> Result<(), ExposedFile> {
         let exposure = self.exposure(file, self.places(file), None);
         exposure.map_or(Ok(()), |exposure| Err(ExposedFile(exposure)))
     }
 
-    /// Refuses the program of a server that another one may change. What is protected is out of every server's reach,
-    /// whatever it may write around it.
+    /// Rejects a server's program that another server may change. Protected paths are out of reach even inside a writable folder.
     pub(crate) fn refuse_program(
         &self,
         program: &Path,
@@ -56,19 +55,18 @@ impl<'a> Writable<'a> {
         exposure.map_or(Ok(()), |exposure| Err(ProgramError::Exposed(exposure)))
     }
 
-    /// The first of the places of a file where some server may write; but for the server of this name.
+    /// Returns the first writable place of a file, ignoring the server `but`.
     fn exposure(&self, file: &Path, places: Vec<CanonicalPath>, but: Option<&str>) -> Option<Exposure> {
         let writable = places.into_iter().find_map(|place| Some((self.writer(&place, but)?, place)));
         writable.map(|(by, place)| Exposure { file: file.to_path_buf(), place, by })
     }
 
-    /// The real path of a file, and the links on the way. One that cannot be resolved cannot be opened either, which
-    /// says why.
+    /// Returns the real path of a file and the symlinks on the way. An unresolvable file fails to open later, with its own error.
     fn places(&self, file: &Path) -> Vec<CanonicalPath> {
         file.to_str().and_then(|text| self.resolver.resolve(text).ok()).map(places).unwrap_or_default()
     }
 
-    /// Who may write to a place, and by what; but for the server of this name.
+    /// Returns who may write to a place, and why, ignoring the server `but`.
     fn writer(&self, place: &CanonicalPath, but: Option<&str>) -> Option<WritableBy> {
         let granted = || self.granted(place, but);
         granted().or_else(|| self.of_sessions(place)).or_else(|| self.configured(place, but))
@@ -86,7 +84,7 @@ impl<'a> Writable<'a> {
         })
     }
 
-    /// Folders that sessions and servers have to themselves.
+    /// Checks the private folders of sessions and servers.
     fn of_sessions(&self, place: &CanonicalPath) -> Option<WritableBy> {
         let theirs = [self.home.sessions(), self.home.data.join("servers")];
         let is_theirs = |dir: &std::path::PathBuf| {
@@ -95,7 +93,7 @@ impl<'a> Writable<'a> {
         theirs.iter().any(is_theirs).then_some(WritableBy::Session)
     }
 
-    /// By `allowWrite`. Our own folders stay hidden in what that opens.
+    /// Checks `allowWrite`, which never includes our own folders.
     fn configured(&self, place: &CanonicalPath, but: Option<&str>) -> Option<WritableBy> {
         if self.own.iter().any(|own| own.contains(place)) {
             return None;

@@ -1,9 +1,8 @@
-//! Noticing that files change, whichever way they are written: in place, by a rename, with their directory, or where a
-//! link leads.
+//! Detects changes of files: in place, by a rename, through their directory, or at the target of a symlink.
 //!
-//! - The directories are watched, not the files: what replaces a file has its name, not its inode.
-//! - A directory that is not there is waited for in the nearest one above it that is.
-//! - In folders of secrets only a new link or a new folder counts: nothing is read from them.
+//! - Watches directories instead of files: a replacement has the same name but another inode.
+//! - For a missing directory, watches the nearest existing ancestor.
+//! - In folders with secrets, only a new symlink or folder counts; nothing is read from them.
 
 use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
@@ -15,21 +14,21 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-/// Who writes a file does it in several steps. It is looked at when they have been over for this long.
+/// Files are read after this quiet period, because writers often need several steps.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// However often a file is written, it is looked at after this.
+/// Maximum delay, however often a file is written.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// Device and inode.
 type Identity = (u64, u64);
 
-/// The real paths of files, and the directories to watch for them.
+/// Real paths of files, and the directories to watch for them.
 pub(super) struct WatchedPaths {
     files: BTreeSet<PathBuf>,
-    /// Those in which a new link counts.
+    /// Folders in which a new symlink counts.
     secret: BTreeSet<PathBuf>,
-    /// Those to watch.
+    /// Directories to watch.
     directories: BTreeMap<PathBuf, Identity>,
 }
 
@@ -38,30 +37,30 @@ pub(super) struct FileWatch {
     watcher: Result<RecommendedWatcher, Arc<notify::Error>>,
     events: mpsc::UnboundedReceiver<Vec<PathBuf>>,
     watched: BTreeMap<PathBuf, Identity>,
-    /// The files, and what links at their places lead to, without symlinks in the way there.
+    /// Files and their symlink targets, as paths without symlinks.
     places: BTreeSet<PathBuf>,
-    /// Folders in which a new link counts.
+    /// Folders in which a new symlink counts.
     secret: BTreeSet<PathBuf>,
 }
 
-/// Why changes are not noticed.
+/// Why changes are not detected.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FileWatchError {
-    /// There is no watcher.
+    /// No watcher is available.
     #[error(transparent)]
     NoWatcher(Arc<notify::Error>),
-    /// The watcher does not take a directory.
+    /// The directory cannot be watched.
     #[error("`{dir}` cannot be watched: {source}", dir = .dir.display())]
     Unwatched {
         /// The directory.
         dir: PathBuf,
-        /// The watcher's answer.
+        /// Error of the watcher.
         source: notify::Error,
     },
 }
 
 impl FileWatch {
-    /// Watches nothing yet: see [`FileWatch::arm`].
+    /// Creates a watch of nothing; see [`FileWatch::arm`].
     pub(super) fn new() -> Self {
         let (send, events) = mpsc::unbounded_channel();
         let tell = move |event: notify::Result<Event>| {
@@ -74,10 +73,10 @@ impl FileWatch {
         Self { watcher, events, watched: BTreeMap::new(), places: BTreeSet::new(), secret: BTreeSet::new() }
     }
 
-    /// Watches the directories as they were just found. What changes from now on is noticed.
+    /// Watches the directories found. Later changes are detected.
     ///
     /// # Errors
-    /// [`FileWatchError`]: some of it is not noticed.
+    /// Returns a [`FileWatchError`] if some cannot be watched.
     pub(super) fn arm(&mut self, found: WatchedPaths) -> Result<(), FileWatchError> {
         let WatchedPaths { files, secret, mut directories } = found;
         (self.places, self.secret) = (files, secret);
@@ -90,7 +89,7 @@ impl FileWatch {
             .collect();
         for dir in stale {
             self.watched.remove(&dir);
-            // One that is gone is not watched any more.
+            // The directory may have been removed.
             let _ = watcher.unwatch(&dir);
         }
         directories.retain(|dir, _| !self.watched.contains_key(dir));
@@ -104,7 +103,7 @@ impl FileWatch {
         Ok(())
     }
 
-    /// Completes when something has changed and is quiet again.
+    /// Completes after a change, once it is quiet again.
     pub(super) async fn changed(&mut self) {
         self.touched().await;
         let last = Instant::now() + LONGEST;
@@ -128,7 +127,8 @@ impl FileWatch {
         }
     }
 
-    /// A file, a directory on the way to one, or a link to something secret. No path means that anything may have changed.
+    /// Returns whether an event matters: a file, a directory on its path, or a symlink to a secret. Without paths, anything may have
+    /// changed.
     fn concern(&self, paths: &[PathBuf]) -> bool {
         let is_on_the_way = |path: &PathBuf| self.places.iter().any(|place| place.starts_with(path));
         paths.is_empty() || paths.iter().any(|path| is_on_the_way(path) || self.is_new_link(path))
@@ -140,10 +140,10 @@ impl FileWatch {
     }
 }
 
-/// The paths an event is about; nothing when it changes nothing, as reading a file does.
+/// Returns the paths of an event, or `None` if nothing was modified, as on a read.
 fn touched(event: notify::Result<Event>) -> Option<Vec<PathBuf>> {
     match event {
-        // Some may have been lost.
+        // Events may have been lost.
         Err(_) => Some(Vec::new()),
         Ok(event) if event.need_rescan() => Some(Vec::new()),
         Ok(Event { kind: EventKind::Access(AccessKind::Close(AccessMode::Write)), paths, .. }) => Some(paths),
@@ -153,7 +153,7 @@ fn touched(event: notify::Result<Event>) -> Option<Vec<PathBuf>> {
 }
 
 impl WatchedPaths {
-    /// Finds the real paths of the files as of now. Blocking.
+    /// Finds the current real paths of the files. Blocking.
     pub(super) fn find(files: &[PathBuf], secret: Vec<PathBuf>) -> Self {
         let directories = secret.iter().filter_map(|dir| there(dir)).collect();
         let mut found = Self { files: BTreeSet::new(), secret: secret.into_iter().collect(), directories };
@@ -161,7 +161,7 @@ impl WatchedPaths {
             let spelled = spelled(file);
             let target = file.canonicalize().ok();
             for place in std::iter::once(spelled).chain(target) {
-                // The one it is in, and the one that is in: a directory may be replaced as well.
+                // Also its parent's parent: the directory itself may be replaced.
                 for dir in place.ancestors().skip(1).filter_map(there).take(2) {
                     found.directories.insert(dir.0, dir.1);
                 }
@@ -172,7 +172,7 @@ impl WatchedPaths {
     }
 }
 
-/// The path without symlinks in the directories that are there; the last name stays as it is.
+/// Resolves symlinks in existing directories, but not in the last component.
 fn spelled(file: &Path) -> PathBuf {
     let real = file.ancestors().skip(1).find_map(|above| Some((above, above.canonicalize().ok()?)));
     real.and_then(|(above, real)| Some(real.join(file.strip_prefix(above).ok()?)))

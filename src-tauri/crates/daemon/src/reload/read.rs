@@ -1,4 +1,4 @@
-//! Reading the files, and what they come to beside what is in force. Blocking; nothing is changed here.
+//! Reads the files and compares them with what is in force. Blocking; changes nothing.
 
 use super::SessionSettings;
 use super::exposed::Writable;
@@ -10,7 +10,7 @@ use ironcurtain_grants::GrantTable;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The state in force, and the files it comes from.
+/// State in force, and the files that it was read from.
 #[derive(Debug, Clone)]
 pub(super) struct Current {
     pub(super) config: (Text, Config),
@@ -21,13 +21,13 @@ pub(super) struct Current {
 /// The outcome of reading the files.
 #[derive(Debug)]
 pub(super) struct Reading {
-    /// The state to be in force: where a file is refused, with what was in force before.
+    /// The result to apply, with previous values for rejected files.
     pub(super) now: Current,
-    /// Why settings, servers and policy files are refused.
+    /// Why settings, servers and policy files were rejected.
     pub(super) refused: Refused,
 }
 
-/// Why files change nothing, in words.
+/// Reasons for rejected files.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Refused {
     pub(super) config: Option<String>,
@@ -35,31 +35,31 @@ pub(super) struct Refused {
     pub(super) snapshot: Option<String>,
 }
 
-/// Why a file changes nothing.
+/// Why a file is rejected.
 #[derive(Debug, thiserror::Error)]
 enum ReadError {
-    /// It cannot be read, or is not understood.
+    /// The file cannot be read or parsed.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The policy that it is part of is not taken.
+    /// The resulting policy is invalid.
     #[error(transparent)]
     Policy(#[from] SnapshotError),
-    /// A server may write it.
+    /// A server may write the file.
     #[error(transparent)]
     Exposed(#[from] ExposedFile),
-    /// It was there before.
+    /// The file was removed.
     #[error("`{path}` is gone; put it back, or start IronCurtain again to do without it", path = .0.display())]
     Gone(PathBuf),
 }
 
-/// Every file that is followed.
+/// Returns every followed file.
 pub(super) fn files(home: &Home) -> Vec<PathBuf> {
     let own = ["config.json", "mcp-servers.json"].map(|name| home.config.join(name));
     own.into_iter().chain(PolicyTexts::paths(home)).collect()
 }
 
 impl Current {
-    /// At the start, when nothing is in force yet.
+    /// Reads the files at startup.
     pub(super) fn read(home: &Home) -> Result<Self, SnapshotError> {
         let config = Config::text(home)?;
         let config = (config.clone(), Config::of(&config)?);
@@ -69,7 +69,7 @@ impl Current {
         Ok(Self { config, servers, snapshot: snapshot.into() })
     }
 
-    /// Refuses what lies where a server may write.
+    /// Rejects files in places that a server may write.
     pub(super) fn check_places(&self, home: &Home, grants: &GrantTable) -> Result<(), SnapshotError> {
         let writable = Writable::by(home, &self.snapshot.home, &self.servers.1, grants);
         Ok(files(home).iter().try_for_each(|file| writable.refuse(file))?)
@@ -80,7 +80,7 @@ impl Current {
     }
 }
 
-/// Reads the files anew. What is protected follows the disk whether the files are taken or not.
+/// Reloads the files. Protected paths follow the disk even if files are rejected.
 pub(super) fn read_again(home: &Home, before: &Current, grants: &GrantTable) -> Reading {
     if let Err(problem) = [home.config.clone(), home.policy()].iter().try_for_each(|dir| closed(dir)) {
         let why = Some(problem.to_string());
@@ -107,7 +107,7 @@ pub(super) fn read_again(home: &Home, before: &Current, grants: &GrantTable) -> 
     Reading { now: Current { config, servers, snapshot }, refused }
 }
 
-/// The policy before, with the hosts and what is protected as they are now.
+/// Returns the previous policy with the current hosts and protected paths.
 fn with_hosts_of_now(home: &Home, before: &PolicySnapshot, hosts: Hosts) -> PolicySnapshot {
     let snapshot = before.with_hosts(hosts);
     match protection(home, &before.home) {
@@ -161,7 +161,7 @@ fn snapshot(
     Ok(PolicySnapshot::of(home, hosts, text)?)
 }
 
-/// A file that went missing is no wish for what ships, which may be looser.
+/// Rejects a removed file: falling back to the default could loosen the policy.
 fn still_there(before: &Text, now: &Text) -> Result<(), ReadError> {
     if before.content.is_none() || now.content.is_some() {
         return Ok(());
@@ -169,7 +169,7 @@ fn still_there(before: &Text, now: &Text) -> Result<(), ReadError> {
     Err(ReadError::Gone(now.path.clone()))
 }
 
-/// A directory that came back must be this user's alone, too.
+/// Checks that a recreated directory is private to this user.
 fn closed(dir: &Path) -> Result<(), HomeError> {
     if dir.symlink_metadata().is_ok() { private_dir(dir) } else { Ok(()) }
 }

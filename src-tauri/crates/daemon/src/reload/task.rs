@@ -1,4 +1,4 @@
-//! The owner of what is in force.
+//! The task that owns what is in force.
 
 use super::blocking::{BoundedWork, PATIENCE, spawn_thread};
 use super::file_watch::{FileWatch, WatchedPaths};
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// The number that may wait for a look at the files.
+/// Maximum number of pending reload requests.
 const QUEUE: usize = 16;
 
 pub(super) fn start(current: Current, parts: ReloaderParts) -> Reloader {
@@ -36,12 +36,12 @@ pub(super) fn start(current: Current, parts: ReloaderParts) -> Reloader {
 struct ReloadTask {
     parts: ReloaderParts,
     file_watch: FileWatch,
-    /// For looks at the files.
+    /// Reads of the files.
     work: BoundedWork,
     current: Current,
     snapshots: watch::Sender<Arc<PolicySnapshot>>,
     settings: watch::Sender<Arc<SessionSettings>>,
-    /// A change could not be put on record, and waits for that.
+    /// Set while a change could not be recorded and is pending.
     unrecorded: bool,
     audit_troubles: watch::Receiver<BTreeMap<Concern, String>>,
 }
@@ -56,7 +56,7 @@ impl ReloadTask {
     }
 
     async fn keep(&mut self, inbox: &mut mpsc::Receiver<oneshot::Sender<()>>) {
-        // What changed since the first look is noticed by a second one.
+        // A second pass detects changes made since the first.
         self.follow().await;
         loop {
             let asked = tokio::select! {
@@ -70,15 +70,15 @@ impl ReloadTask {
             };
             self.follow().await;
             if let Some(asked) = asked {
-                // Who no longer waits has gone.
+                // The caller may have stopped waiting.
                 let _ = asked.send(());
             }
         }
     }
 
-    /// Makes what the files say now come into force.
+    /// Applies the current files.
     async fn follow(&mut self) {
-        // First the watch, then the look: what changes in between is noticed.
+        // Watch first, then read, so that changes in between are detected.
         let (files, person) = (files(&self.parts.home), self.current.snapshot.home.clone());
         let find = move || WatchedPaths::find(&files, watched(&person));
         let Some(places) = self.work.run(find).await else {
@@ -123,7 +123,7 @@ impl ReloadTask {
         self.parts.changes.send_modify(|n| *n += 1);
     }
 
-    /// Puts it on record, then in force. What cannot be put on record waits.
+    /// Records a change, then applies it. An unrecorded change stays pending.
     async fn publish(&mut self, now: Current, snapshot: Option<Entry>) -> Result<(), AuditError> {
         let (old, new) = (self.current.settings(), now.settings());
         if old != new {
@@ -142,7 +142,7 @@ impl ReloadTask {
     }
 }
 
-/// Nobody waits for it: a change applies whether it is counted or not.
+/// Runs in the background: a change applies without waiting for its effect.
 async fn note_effect(audit: Audit, before: Arc<PolicySnapshot>, now: Arc<PolicySnapshot>) {
     if before.policy == now.policy {
         return;
@@ -168,11 +168,11 @@ fn not_read() -> String {
     )
 }
 
-/// Completes when the audit log could be written again.
+/// Completes when the audit log is writable again.
 async fn recovered(health: &mut watch::Receiver<BTreeMap<Concern, String>>) {
     loop {
         if health.changed().await.is_err() {
-            // Nothing is told any more.
+            // No more updates will arrive.
             return std::future::pending().await;
         }
         if !health.borrow_and_update().contains_key(&Concern::Audit) {

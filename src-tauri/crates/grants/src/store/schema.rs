@@ -1,6 +1,6 @@
-//! The tables, and how those of an older version become these.
+//! Tables of the database, and their migration from older versions.
 //!
-//! - A change of version is one transaction: after a crash the database is of the one or of the other.
+//! - A migration is one transaction, so that a crash leaves either the old or the new version.
 
 use super::super::journal::JournalError;
 use ironcurtain_paths::bounded_read;
@@ -9,10 +9,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Version of the tables, kept in SQLite's `user_version`.
+/// Schema version, kept in SQLite's `user_version`.
 const VERSION: i64 = 6;
 
-/// The time for which another program that holds the database is waited for.
+/// Time to wait for another program that locks the database.
 const BUSY: Duration = Duration::from_secs(1);
 
 const TABLES: &str = "
@@ -35,32 +35,32 @@ const TABLES: &str = "
     CREATE TABLE IF NOT EXISTS steps (name TEXT PRIMARY KEY, at_ms INTEGER NOT NULL) STRICT;
     PRAGMA user_version = 6;";
 
-/// Notes that nothing is to be bound to the servers that are found: a new database has nothing.
+/// Marks a new database as bound, because it has no names to bind.
 const NOTHING_TO_BIND: &str = "INSERT INTO steps (name, at_ms) VALUES ('bound', 0);";
 
-/// Reads grants of version 1 in today's columns: there were paths only, with `tree` as a flag.
+/// Converts grants of version 1, which had only paths, with `tree` as a flag.
 const FROM_1: &str = "
     SELECT id, client, client_name, server, CASE tree WHEN 0 THEN 'file' ELSE 'tree' END AS kind,
         path, can_read, can_write, can_delete, NULL AS host, NULL AS port, NULL AS tool, expires_ms, lifetime,
         created_ms, last_used_ms, uses, provenance, NULL AS boot, NULL AS ends_boot_ms, NULL AS left_ms FROM";
 
-/// Reads grants of version 2 in today's columns: they ended by the wall clock alone, and there were no tools.
+/// Converts grants of version 2, which expired by the wall clock alone and had no tools.
 const FROM_2: &str = "
     SELECT id, client, client_name, server, kind, path, can_read, can_write, can_delete, host, port,
         NULL AS tool, expires_ms, lifetime, created_ms, last_used_ms, uses, provenance, NULL AS boot,
         NULL AS ends_boot_ms, NULL AS left_ms FROM";
 
-/// Reads grants of version 3 in today's columns: there were no tools.
+/// Converts grants of version 3, which had no tools.
 const FROM_3: &str = "
     SELECT id, client, client_name, server, kind, path, can_read, can_write, can_delete, host, port,
         NULL AS tool, expires_ms, lifetime, created_ms, last_used_ms, uses, provenance, boot,
         ends_boot_ms, left_ms FROM";
 
-/// Reads grants of versions 4 and 5, which are those of today. Version 4 did not keep which servers have answered a call, and
-/// neither did bind what is under a server's name to its identity.
+/// Reads grants of versions 4 and 5, which have today's columns. Version 4 had no table of servers that answered a
+/// call, and neither bound names to identities.
 const FROM_4: &str = "SELECT * FROM";
 
-/// Why grants cannot be kept.
+/// Error of the grants database.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The database failed.
@@ -71,7 +71,7 @@ pub enum StoreError {
         /// SQLite's answer.
         source: rusqlite::Error,
     },
-    /// Its file cannot be used.
+    /// The file cannot be used.
     #[error("the database `{path}` cannot be opened: {source}")]
     File {
         /// The file.
@@ -79,18 +79,18 @@ pub enum StoreError {
         /// Why not.
         source: io::Error,
     },
-    /// It is not the file that was opened.
+    /// The file was removed or replaced.
     #[error(
-        "the database of grants `{path}` was {what} while IronCurtain ran: put it back, or start IronCurtain again to use \
-         what is there"
+        "the database of grants `{path}` was {what} while IronCurtain ran: put it back, or restart IronCurtain to use the \
+         file that is there now"
     )]
     Lost {
         /// The file.
         path: PathBuf,
-        /// The fate of the file, in a word.
+        /// Fate of the file, in one word.
         what: &'static str,
     },
-    /// Written by a newer program.
+    /// A newer program wrote it.
     #[error("the database `{path}` is of version {found}, newer than this program; update IronCurtain")]
     Newer {
         /// The file.
@@ -98,25 +98,25 @@ pub enum StoreError {
         /// Its version.
         found: i64,
     },
-    /// It is missing, or of an older version, while the trusted process runs.
+    /// The file is missing or from an older version while the trusted process runs.
     #[error("the database `{0}` was removed or replaced; restart IronCurtain")]
     Replaced(PathBuf),
-    /// The journal beside it failed.
+    /// The journal failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The clocks cannot be read or watched.
-    #[error("the time of grants cannot be kept: {0}")]
+    #[error("failed to read the clocks for grants: {0}")]
     Clock(io::Error),
-    /// No thread could be started.
-    #[error("the owner of the grants could not be started: {0}")]
+    /// The thread could not be started.
+    #[error("failed to start the thread for grants: {0}")]
     Thread(String),
-    /// The trusted process is ending.
-    #[error("grants cannot change: the trusted process is ending")]
+    /// The trusted process is shutting down.
+    #[error("grants cannot change: the trusted process is shutting down")]
     Ended,
 }
 
 impl StoreError {
-    /// Returns whether the database itself is damaged, so that only moving it away helps.
+    /// Returns whether the database is damaged, so that only moving it away helps.
     #[must_use]
     pub fn is_damaged(&self) -> bool {
         matches!(self, Self::Database { source, .. } if is_damage(source))
@@ -129,7 +129,7 @@ fn is_damage(source: &rusqlite::Error) -> bool {
         || source.sqlite_error_code().is_some_and(|code| damage.contains(&code))
 }
 
-/// Returns SQLite's answer without the statement that it is about.
+/// Returns SQLite's message without the statement.
 fn words(source: &rusqlite::Error) -> String {
     if let rusqlite::Error::SqlInputError { msg, .. } = source {
         return format!("is damaged: {msg}");
@@ -137,7 +137,7 @@ fn words(source: &rusqlite::Error) -> String {
     if is_damage(source) { format!("is damaged: {source}") } else { format!("failed: {source}") }
 }
 
-/// Opens the database, with the tables of this version.
+/// Opens the database and migrates it to this version.
 pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     let at = |source| StoreError::Database { path: path.to_path_buf(), source };
     bounded_read::open_own(path).map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;
@@ -157,7 +157,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// The change from the tables of an older version.
+/// Returns the migration from an older version.
 fn change(from: &str) -> String {
     format!(
         "BEGIN; ALTER TABLE grants RENAME TO older; {TABLES}
@@ -165,7 +165,7 @@ fn change(from: &str) -> String {
     )
 }
 
-/// Opens the database as it is and changes nothing in it; nothing when there is none yet.
+/// Opens the database read-only. Returns `None` if it does not exist.
 pub(super) fn open_to_read(path: &Path) -> Result<Option<Connection>, StoreError> {
     match bounded_read::is_absent(path) {
         Ok(true) => return Ok(None),
@@ -178,7 +178,7 @@ pub(super) fn open_to_read(path: &Path) -> Result<Option<Connection>, StoreError
     let view = |from: &str| format!("CREATE TEMP VIEW grants AS {from} main.grants;");
     match found {
         0 => return Ok(None),
-        // What is temporary is in memory, and found first.
+        // Temporary views are in memory, and take precedence.
         1 => connection.execute_batch(&view(FROM_1)).map_err(at)?,
         2 => connection.execute_batch(&view(FROM_2)).map_err(at)?,
         3 => connection.execute_batch(&view(FROM_3)).map_err(at)?,
@@ -188,8 +188,8 @@ pub(super) fn open_to_read(path: &Path) -> Result<Option<Connection>, StoreError
     Ok(Some(connection))
 }
 
-/// Opens a database of this version to change it, and changes nothing by that. Nothing, where there is none, or an older one that the
-/// trusted process has not brought to this version yet.
+/// Opens a database of this version for changes, without migrating. Returns `None` if it does not exist or the
+/// trusted process has not migrated it yet.
 pub(crate) fn open_current(path: &Path) -> Result<Option<Connection>, StoreError> {
     match bounded_read::is_absent(path) {
         Ok(true) => return Ok(None),
@@ -208,7 +208,8 @@ pub(crate) fn open_current(path: &Path) -> Result<Option<Connection>, StoreError
     }
 }
 
-/// Opens a file that is there, and no link. SQLite would refuse links in its folder's path too, so these are resolved.
+/// Opens an existing file that is not a link. SQLite would also refuse links in the folder's path, so these are
+/// resolved.
 fn connect(path: &Path, how: OpenFlags) -> Result<Connection, StoreError> {
     let real = path.parent().map_or(Ok(PathBuf::new()), Path::canonicalize);
     let real = real.map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;

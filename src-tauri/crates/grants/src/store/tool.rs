@@ -1,4 +1,4 @@
-//! A use of a tool as it is stored: one text, read strictly.
+//! Stored form of a tool use: one text, parsed strictly.
 
 use ironcurtain_policy::{BoundValue, Role, ToolUse};
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ struct StoredValue {
     value: String,
 }
 
-/// The text of a use.
+/// Serializes a use.
 pub(super) fn written(tool: &ToolUse) -> String {
     let value = |bound: &BoundValue| StoredValue {
         argument: bound.argument.clone(),
@@ -26,22 +26,22 @@ pub(super) fn written(tool: &ToolUse) -> String {
         value: bound.value.clone(),
     };
     let values = tool.values().iter().map(value).collect();
-    // What has only texts in it can be written.
+    // Serializing plain strings cannot fail.
     serde_json::to_string(&StoredTool { tool: tool.tool().to_owned(), values }).unwrap_or_default()
 }
 
-/// Why a text is no use of a tool.
+/// Reason that a text is not a tool use.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoredToolError {
-    /// It is not written as one.
+    /// The JSON is invalid.
     #[error(transparent)]
     Malformed(#[from] serde_json::Error),
-    /// An argument has a role that is not known.
+    /// A role is unknown.
     #[error("unknown role `{0}`")]
     Role(String),
 }
 
-/// The use that a text is of.
+/// Parses a use.
 pub(super) fn read(text: &str) -> Result<ToolUse, StoredToolError> {
     let StoredTool { tool, values } = serde_json::from_str(text)?;
     let value = |StoredValue { argument, role, value }| match Role::parse(&role) {

@@ -1,7 +1,7 @@
-//! Everything that all servers list, as one list.
+//! The merged lists of all servers.
 //!
-//! - What a server says of a tool stays as it wrote it, but for the name.
-//! - They are given out again in pages of ours.
+//! - A server's entry is unchanged except for its name.
+//! - The lists are served in our own pages.
 
 use super::lists::{CatalogueKind, Lists};
 use super::names::{Names, Owned};
@@ -11,10 +11,10 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::{BTreeMap, HashSet};
 
-/// The number of entries in a page.
+/// Number of entries per page.
 const PAGE: usize = 500;
 
-/// The number of addresses of a server that are remembered because an answer named them.
+/// Maximum number of addresses remembered per server because a result linked to them.
 const MOST_LINKED: usize = 1000;
 
 /// All lists of all servers.
@@ -23,12 +23,12 @@ pub struct Catalogue {
     tools: Names,
     prompts: Names,
     entries: BTreeMap<CatalogueKind, Vec<Box<RawValue>>>,
-    /// The server of each resource, and of each template by what it begins with.
+    /// The server of each resource, and of each template by its literal prefix.
     resources: BTreeMap<String, String>,
-    /// Addresses of resources and templates that several servers list, or that could be taken for ours.
+    /// Addresses that several servers list, or that look like ours.
     shared: HashSet<String>,
     templates: Vec<(String, String)>,
-    /// Servers whose resources and templates are listed.
+    /// Servers that list resources or templates.
     with_resources: Vec<String>,
     linked: BTreeMap<String, (String, u64)>,
     last_link: u64,
@@ -36,7 +36,7 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Puts the lists of these servers together; the kinds whose list has changed.
+    /// Merges the servers' lists. Returns the kinds that changed.
     pub fn update<'a>(
         &mut self,
         servers: impl Iterator<Item = (&'a str, &'a Lists)> + Clone,
@@ -71,7 +71,7 @@ impl Catalogue {
             .collect()
     }
 
-    /// One entry as it is listed; nothing where another one stands for it.
+    /// Returns an entry as it is listed, or `None` if another entry takes its place.
     fn entry(
         &mut self,
         kind: CatalogueKind,
@@ -112,7 +112,7 @@ impl Catalogue {
         to_raw_value(&entry).ok()
     }
 
-    /// A page of a list, as the answer to a request for it; nothing where the cursor is none of ours.
+    /// Returns a page as a list result, or `None` if the cursor is not ours.
     pub fn page(
         &self,
         kind: CatalogueKind,
@@ -129,7 +129,7 @@ impl Catalogue {
         Some(page)
     }
 
-    /// The server of a tool or a prompt, and its own name for it.
+    /// Returns the server of a tool or prompt, and its name there.
     pub fn owner(&self, kind: CatalogueKind, name: &str) -> Option<&Owned> {
         match kind {
             CatalogueKind::Tools => self.tools.owner(name),
@@ -138,9 +138,8 @@ impl Catalogue {
         }
     }
 
-    /// Returns the server of a resource and its own address for it: by the address itself where that says so, else the server
-    /// that lists it, whose template begins most like it, that named it in an answer, whose template begins with nothing, and
-    /// else the only one that has resources.
+    /// Returns the server of a resource and its address there. The first match wins: a qualified address, the server that lists it,
+    /// the longest matching template prefix, a link in a result, a template without a prefix, or the only server with resources.
     pub fn server_of<'a>(&'a self, uri: &'a str) -> Option<(&'a str, &'a str)> {
         if is_reserved(uri) {
             return parse(uri, &self.with_resources);
@@ -161,8 +160,7 @@ impl Catalogue {
         found.map(|server| (server, uri))
     }
 
-    /// The server whose template has the longest beginning, of these, that an address has too; none where that is several
-    /// servers' beginning.
+    /// Returns the server with the longest matching template prefix, or `None` if several servers share it.
     fn by_template(&self, uri: &str, counts: impl Fn(&str) -> bool) -> Option<&str> {
         let fits = |begins: &str| counts(begins) && uri.starts_with(begins);
         let fit = || self.templates.iter().filter(|(begins, _)| fits(begins));
@@ -172,7 +170,7 @@ impl Catalogue {
         owners.all(|other| other == first).then_some(first)
     }
 
-    /// Returns the address by which the client knows a resource of a server; nothing where the resource is not that server's.
+    /// Returns the client's address for a server's resource, or `None` if the resource belongs to another server.
     pub fn address_of(&self, server: &str, uri: &str) -> Option<String> {
         if self.shared.contains(uri) || is_reserved(uri) {
             return Some(qualified(server, uri));
@@ -180,7 +178,7 @@ impl Catalogue {
         self.server_of(uri).filter(|(owner, _)| *owner == server).map(|_| uri.to_owned())
     }
 
-    /// Remembers the resources that a server's answer to a call names.
+    /// Remembers the resources that a call result links to.
     pub fn link(&mut self, server: &str, answer: &RawValue) {
         #[derive(Deserialize)]
         struct Answer {
@@ -207,18 +205,18 @@ impl Catalogue {
         }
     }
 
-    /// Forgets what a server's answers have named.
+    /// Forgets the links of a server's results.
     pub fn forget(&mut self, server: &str) {
         self.linked.retain(|_, (of, _)| of != server);
     }
 
-    /// Sentences about what is not listed as its server lists it.
+    /// Returns warnings about entries that differ from what their server lists.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 }
 
-/// The addresses that more than one server lists, and those that look like ours.
+/// Returns the addresses that several servers list, or that look like ours.
 fn shared<'a>(servers: impl Iterator<Item = (&'a str, &'a Lists)> + Clone) -> HashSet<String> {
     let mut shared = HashSet::new();
     for kind in [CatalogueKind::Resources, CatalogueKind::Templates] {
@@ -368,7 +366,7 @@ mod tests {
         let server = |uri: &str| catalogue.server_of(uri).map(|(server, _)| server.to_owned());
         assert_eq!(server("notes://private/1").as_deref(), Some("private"));
         assert_eq!(server("memo://1").as_deref(), Some("all"));
-        // Two have the same beginning, so that neither owns it, and the empty one does not either.
+        // Neither of two equal prefixes matches, nor does the empty one.
         assert_eq!(server("notes://1"), None);
         assert_eq!(catalogue.server_of("ironcurtain://notes/notes://1"), Some(("notes", "notes://1")));
     }
@@ -387,7 +385,7 @@ mod tests {
         assert_eq!(address("a", "memo://2").as_deref(), Some("memo://2"));
         assert_eq!(address("b", "memo://2"), None);
         assert_eq!(address("b", "memo://1").as_deref(), Some("ironcurtain://b/memo://1"));
-        // One that lists another one's qualified address has not taken it.
+        // Listing another server's qualified address does not take it over.
         assert_eq!(catalogue.server_of(ours), Some(("a", "memo://1")));
         assert_eq!(address("b", ours).as_deref(), Some("ironcurtain://b/ironcurtain://a/memo://1"));
     }

@@ -1,32 +1,32 @@
-//! The client's greeting, which is answered before any server has come, and passed on to each of them.
+//! The client's `initialize`, which is answered before any server has started, and forwarded to each of them.
 
 use crate::wire::{Fields, HANDSHAKE_VERSIONS};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// A greeting that was taken.
+/// Accepted `initialize` parameters.
 #[derive(Debug)]
 pub struct InitializeRequest {
-    /// The parameters for servers.
+    /// Parameters to forward to servers.
     pub params: Box<RawValue>,
-    /// The revision that was agreed on.
+    /// Negotiated protocol version.
     pub version: &'static str,
 }
 
-/// Why a greeting is not taken, in words for the client.
+/// Why `initialize` is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum InitializeError {
-    /// There are no parameters.
+    /// No parameters.
     #[error("`params` is missing")]
     NoParams,
-    /// They are not what they must be.
+    /// Invalid parameters.
     #[error("`params` cannot be read: {0}")]
     Unreadable(#[from] serde_json::Error),
 }
 
 impl InitializeRequest {
-    /// Reads the parameters.
+    /// Parses the parameters.
     pub fn of(params: Option<&RawValue>) -> Result<Self, InitializeError> {
         let params = params.ok_or(InitializeError::NoParams)?;
         let mut params: Fields = serde_json::from_str(params.get())?;
@@ -39,19 +39,19 @@ impl InitializeRequest {
         params.set("protocolVersion", to_raw_value(version)?);
         if let Some(capabilities) = params.get("capabilities") {
             let mut capabilities: Fields = serde_json::from_str(capabilities.get())?;
-            // Its list would show one server the tasks of another.
+            // A task list would show one server the tasks of another.
             capabilities.remove("tasks");
             params.set("capabilities", to_raw_value(&capabilities)?);
         }
         Ok(Self { params: to_raw_value(&params)?, version })
     }
 
-    /// Returns `true` if the revision has batches.
+    /// Returns whether the protocol version has batches.
     pub fn has_batches(&self) -> bool {
         self.version == "2025-03-26"
     }
 
-    /// The answer, with the names of the servers, and what each says of its own use.
+    /// Returns the `initialize` result, with the servers' names and their instructions.
     pub fn answer<'a>(&self, servers: impl Iterator<Item = (&'a str, Option<Arc<str>>)> + Clone) -> Value {
         let names: Vec<String> = servers.clone().map(|(name, _)| format!("`{name}`")).collect();
         let there = if names.is_empty() { "none yet".to_owned() } else { names.join(", ") };
@@ -59,7 +59,7 @@ impl InitializeRequest {
             "Several servers are behind this entry: {there}. Tools and prompts are called `server__name`. One that is missing has not started; calling a tool of it by such a name tells why. Servers come and go while the session lasts; the lists then say that they have changed."
         );
         for (name, says) in servers.filter_map(|(name, says)| Some((name, says?))) {
-            // Of each line it is seen whose it is.
+            // Quoting each line shows which server it comes from.
             let quoted: Vec<String> = says.lines().map(|line| format!("> {line}")).collect();
             instructions
                 .push_str(&format!("\n\nThe server `{name}` says of its use:\n{}", quoted.join("\n")));
@@ -108,7 +108,7 @@ mod tests {
         );
         let instructions = answer["instructions"].as_str().unwrap();
         assert!(instructions.contains("`a`, `b`"));
-        // None can speak in another's name.
+        // No server can write in another's name.
         let quoted = "The server `b` says of its use:\n> Look first.\n> \n> The server `a` says of its use:";
         assert!(instructions.ends_with(quoted), "{instructions}");
         let new = greeting(r#"{"protocolVersion":"2031-01-01"}"#);

@@ -1,13 +1,13 @@
-//! The lists of one server, read to their end within bounds.
+//! The lists of one server, read completely within limits.
 
 use crate::wire::Fields;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// The most bytes of one server's list of one kind.
+/// Maximum size of one list in bytes.
 const MOST_BYTES: usize = 4 << 20;
 
-/// The most pages that are asked of a server.
+/// Maximum number of pages per list.
 const MOST_PAGES: usize = 1000;
 
 /// A kind of list.
@@ -24,15 +24,15 @@ pub enum CatalogueKind {
 }
 
 impl CatalogueKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
 
-    /// The list that a request asks for.
+    /// Returns the kind that a list method requests.
     pub fn of_method(method: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.method() == method)
     }
 
-    /// The request for it.
+    /// Returns the list method.
     pub fn method(self) -> &'static str {
         match self {
             Self::Tools => "tools/list",
@@ -42,7 +42,7 @@ impl CatalogueKind {
         }
     }
 
-    /// The capability of servers that have it.
+    /// Returns the capability of servers that have the list.
     pub fn capability(self) -> &'static str {
         match self {
             Self::Tools => "tools",
@@ -51,7 +51,7 @@ impl CatalogueKind {
         }
     }
 
-    /// The notification that it has changed.
+    /// Returns the `list_changed` notification.
     pub fn changed(self) -> &'static str {
         match self {
             Self::Tools => "notifications/tools/list_changed",
@@ -60,7 +60,7 @@ impl CatalogueKind {
         }
     }
 
-    /// The field of the answer that has the list.
+    /// Returns the result field that holds the list.
     pub fn field(self) -> &'static str {
         match self {
             Self::Tools => "tools",
@@ -70,7 +70,7 @@ impl CatalogueKind {
         }
     }
 
-    /// The field of an entry that tells it from others.
+    /// Returns the field that identifies an entry.
     fn key(self) -> &'static str {
         match self {
             Self::Tools | Self::Prompts => "name",
@@ -83,16 +83,16 @@ impl CatalogueKind {
 /// One server's list of one kind.
 #[derive(Debug, Default, Clone)]
 pub struct ListEntries {
-    /// The entries by name, as the server wrote them.
+    /// Entries by name, as the server wrote them.
     pub entries: Vec<(String, Fields)>,
     bytes: usize,
-    /// Entries that were left out.
+    /// Number of entries left out.
     left_out: usize,
     pages: usize,
 }
 
 impl ListEntries {
-    /// Takes a page; the cursor of the next one, if there is one.
+    /// Adds a page. Returns the cursor of the next one, if any.
     pub fn take(
         &mut self,
         kind: CatalogueKind,
@@ -101,7 +101,7 @@ impl ListEntries {
         self.take_as((kind.field(), kind.key()), page)
     }
 
-    /// The same of a list in this field, whose entries are told apart by this field of theirs.
+    /// Adds a page of a list in `field`, whose entries are identified by `key`.
     pub fn take_as(
         &mut self,
         (field, key): (&str, &str),
@@ -126,7 +126,7 @@ impl ListEntries {
         Ok(next.filter(|_| self.pages < MOST_PAGES && self.bytes <= MOST_BYTES).map(ToOwned::to_owned))
     }
 
-    /// The number of entries that could not be taken.
+    /// Returns the number of invalid entries.
     pub fn left_out(&self) -> usize {
         self.left_out
     }

@@ -1,36 +1,36 @@
-//! The names that an agent knows tools and prompts of several servers by: `server__tool`.
+//! The names under which an agent sees the tools and prompts of several servers: `server__tool`.
 //!
-//! - A name has letters, digits, `_` and `-`, at most 60 of them: what every agent client takes.
-//! - A name says whose it is for as long as the server and its tool are called that: it depends on no other server, and on no
-//!   order. One that cannot be written so that it means one tool only has a hash of both at its end.
-//! - INVARIANT: a name leads to exactly one tool of one server.
+//! - A name has letters, digits, `_` and `-`, and at most 60 characters: every agent client accepts that.
+//! - A name depends only on its server and tool, not on other servers or on an order. If it cannot be written unambiguously, it ends
+//!   with a hash of both.
+//! - INVARIANT: a name refers to exactly one tool of one server.
 
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
-/// The most characters of a name.
+/// Maximum length of a name in characters.
 pub const LONGEST: usize = 60;
 
-/// The number of hexadecimal digits of a hash in a name.
+/// Number of hexadecimal digits of a hash.
 const HASH: usize = 8;
 
-/// Stands between a server and its tool.
+/// Separator between server and tool.
 const BETWEEN: &str = "__";
 
-/// One server's tool, or its prompt.
+/// A server and its tool or prompt.
 pub type Owned = (String, String);
 
-/// The names of tools, or of prompts.
+/// The names of tools or of prompts.
 #[derive(Debug, Default)]
 pub struct Names {
     owners: BTreeMap<String, Owned>,
     names: BTreeMap<Owned, String>,
-    /// Those that had to be named otherwise, because another one has their name.
+    /// Entries that were renamed because of a conflict.
     renamed: Vec<String>,
 }
 
 impl Names {
-    /// Names everything of these servers.
+    /// Assigns names to all entries.
     pub fn of(all: impl IntoIterator<Item = Owned>) -> Self {
         let mut names = Self::default();
         let (plain, hashed): (Vec<Owned>, Vec<Owned>) =
@@ -45,17 +45,17 @@ impl Names {
         names
     }
 
-    /// The tool of a name.
+    /// Returns the tool with this name.
     pub fn owner(&self, name: &str) -> Option<&Owned> {
         self.owners.get(name)
     }
 
-    /// The name of a tool.
+    /// Returns the name of a tool.
     pub fn name(&self, owned: &Owned) -> Option<&str> {
         self.names.get(owned).map(String::as_str)
     }
 
-    /// Sentences about those that have another name than they would have alone.
+    /// Returns warnings about renamed entries.
     pub fn renamed(&self) -> &[String] {
         &self.renamed
     }
@@ -65,7 +65,7 @@ impl Names {
             return;
         }
         let free = |name: &String| !self.owners.contains_key(name);
-        // Each try is another hash, and there are fewer tools than hashes.
+        // Each attempt has another hash, and there are fewer tools than hashes.
         let others = (1..).map(|again| hashed_name(&owned, again));
         let Some(name) = std::iter::once(wanted.clone()).chain(others).find(free) else { return };
         if name != wanted {
@@ -78,14 +78,14 @@ impl Names {
     }
 }
 
-/// Returns `true` if a name could be one of this server's: every one of them begins with it.
+/// Returns whether a name has the prefix of this server.
 pub fn may_be_of(name: &str, server: &str) -> bool {
     let mut begins = format!("{}{BETWEEN}", written(server));
     begins.truncate(LONGEST - HASH - 1);
     name.starts_with(&begins)
 }
 
-/// The name that says by itself what it means: its first `__` ends the server's name.
+/// Returns the plain name, if its first `__` ends the server's name.
 fn plain(server: &str, tool: &str) -> Option<String> {
     let is_as_written = |text: &str| !text.is_empty() && text.bytes().all(may_stand);
     let is_plain =
@@ -94,7 +94,7 @@ fn plain(server: &str, tool: &str) -> Option<String> {
     (is_plain && name.len() <= LONGEST && !looks_hashed(&name)).then_some(name)
 }
 
-/// Returns `true` if a name ends as those with a hash do.
+/// Returns whether a name ends like one with a hash.
 fn looks_hashed(name: &str) -> bool {
     let is_hash = |end: &str| {
         end.len() == HASH && end.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
@@ -106,7 +106,7 @@ fn join(server: &str, tool: &str) -> String {
     format!("{server}{BETWEEN}{tool}")
 }
 
-/// The readable beginning of a name, and a hash.
+/// Returns the readable beginning of a name, followed by a hash.
 fn hashed_name((server, tool): &Owned, again: u32) -> String {
     let mut readable = join(&written(server), &written(tool));
     readable.truncate(LONGEST - HASH - 1);
@@ -120,7 +120,7 @@ fn hashed_name((server, tool): &Owned, again: u32) -> String {
     format!("{readable}_{digits}")
 }
 
-/// A text with `_` in the place of what may not stand in a name.
+/// Replaces invalid characters with `_`.
 fn written(text: &str) -> String {
     text.chars().map(|c| if u8::try_from(c).is_ok_and(may_stand) { c } else { '_' }).collect()
 }

@@ -1,28 +1,28 @@
-//! Addresses that say whose they are: `ironcurtain://SERVER/ADDRESS`, for those that several servers list.
+//! Qualified addresses, `ironcurtain://SERVER/ADDRESS`, for resources that several servers list.
 //!
-//! - INVARIANT: an address that begins like one of ours is never a server's own: listed by a server, it is qualified too.
+//! - INVARIANT: an address with our scheme is never a server's own: if a server lists one, it is qualified again.
 
-/// The beginning of every such address.
+/// Scheme of qualified addresses.
 const SCHEME: &str = "ironcurtain://";
 
-/// Returns the address that stands for this one of this server.
+/// Returns the qualified address of a server's resource.
 pub fn qualified(server: &str, uri: &str) -> String {
     format!("{SCHEME}{}/{uri}", encoded(server))
 }
 
-/// Returns `true` if an address could be taken for one of ours.
+/// Returns whether an address has our scheme.
 pub fn is_reserved(uri: &str) -> bool {
     uri.get(..SCHEME.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(SCHEME))
 }
 
-/// Returns the server of such an address and its own address, if it is one of these servers.
+/// Splits a qualified address into its server, which must be one of `servers`, and the server's own address.
 pub fn parse<'a, 'b>(uri: &'a str, servers: &'b [String]) -> Option<(&'b str, &'a str)> {
     let (server, own) = uri.strip_prefix(SCHEME)?.split_once('/')?;
     let server = servers.iter().find(|known| encoded(known) == server)?;
     Some((server, own))
 }
 
-/// A server's name without anything that ends it in an address.
+/// Escapes a server name for use in an address.
 fn encoded(server: &str) -> String {
     let mut text = String::new();
     for byte in server.bytes() {

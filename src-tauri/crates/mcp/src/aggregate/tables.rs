@@ -1,42 +1,42 @@
-//! Whose request, token or task an id of one side is at the other.
+//! Maps request ids, progress tokens and tasks between the client and the servers.
 //!
-//! - The client's ids are unique, and go to servers as they are. Ids of servers are not, and are exchanged for ours.
-//! - INVARIANT: a server can neither answer, nor report on, nor take back what another one was asked.
+//! - The client's ids are unique and pass unchanged. Server ids are not, and are replaced with ours.
+//! - INVARIANT: a server cannot answer, report on or cancel what another server was asked.
 
 use super::lists::{CatalogueKind, ListEntries};
 use crate::wire::{Fields, Id};
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashMap;
 
-/// The number of tasks whose server is remembered.
+/// Maximum number of tasks remembered.
 const MOST_TASKS: usize = 10_000;
 
-/// A request of the client that a server has.
+/// A client request that is in flight at a server.
 #[derive(Debug)]
 pub struct RoutedRequest {
     /// Number of the server.
     pub upstream: u64,
-    /// The request calls a tool.
+    /// True if the request calls a tool.
     pub calls_tool: bool,
-    /// The request asks for a task.
+    /// True if the request asks for a task.
     pub makes_task: bool,
     token: Option<String>,
 }
 
-/// A request of ours.
+/// A request of our own.
 #[derive(Debug)]
 pub enum OwnRequest {
     /// `initialize`
     Initialize,
-    /// One page of a list, with the entries before it.
+    /// One page of a list, with the entries so far.
     List(CatalogueKind, Box<ListEntries>),
     /// `logging/setLevel`
     Level,
-    /// A page of its tasks, for the client's request of this id.
+    /// A page of the server's tasks, for the client request with this id.
     Tasks(Id, Box<ListEntries>),
 }
 
-/// A request of a server that the client has.
+/// A server request that is in flight at the client.
 #[derive(Debug)]
 struct OfServer {
     upstream: u64,
@@ -44,25 +44,25 @@ struct OfServer {
     token: Option<String>,
 }
 
-/// All of them.
+/// All mappings.
 #[derive(Debug)]
 pub struct RequestTables {
-    /// Begins every id of ours: no answer to an earlier process is taken for one to this one.
+    /// Prefix of our ids, so that responses to an earlier process are not mistaken for ours.
     prefix: String,
     last: u64,
     asked: HashMap<Id, RoutedRequest>,
     own: HashMap<Id, (u64, OwnRequest)>,
     of_servers: HashMap<Id, OfServer>,
-    /// The client's tokens, and who may report by them.
+    /// The client's progress tokens, and the server that may use each.
     tokens: HashMap<String, u64>,
-    /// Ours that stand for tokens of servers.
+    /// Our progress tokens that replace those of servers.
     server_tokens: HashMap<String, (u64, Box<RawValue>)>,
     /// The server of each task.
     tasks: HashMap<String, String>,
 }
 
 impl RequestTables {
-    /// Empty tables, whose ids begin with this.
+    /// Creates empty tables with this id prefix.
     pub fn new(prefix: String, tasks: HashMap<String, String>) -> Self {
         Self {
             prefix,
@@ -86,7 +86,7 @@ impl RequestTables {
         Id::try_from(&*name).ok()
     }
 
-    /// A request of the client goes to this upstream.
+    /// Records that a client request goes to this upstream.
     pub fn asks(&mut self, id: &Id, upstream: u64, method: &str, params: &Fields) {
         let token = token(params).map(|token| token.get().to_owned());
         if let Some(token) = &token {
@@ -97,17 +97,17 @@ impl RequestTables {
         self.asked.insert(id.clone(), RoutedRequest { upstream, calls_tool, makes_task, token });
     }
 
-    /// Returns `true` while a request of the client of this id is under way.
+    /// Returns whether a client request with this id is in flight.
     pub fn is_asked(&self, id: &Id) -> bool {
         self.asked.contains_key(id)
     }
 
-    /// Returns `true` while any is.
+    /// Returns whether any client request is in flight.
     pub fn is_any_asked(&self) -> bool {
         !self.asked.is_empty()
     }
 
-    /// The client's request of this id is over, by this upstream's word or the client's. What it has begun may still be reported on.
+    /// Removes a client request that this upstream answered or the client cancelled. Progress for its task is still accepted.
     pub fn finished(&mut self, id: &Id, by: Option<u64>) -> Option<RoutedRequest> {
         self.asked.get(id).filter(|asked| by.is_none_or(|upstream| asked.upstream == upstream))?;
         let asked = self.asked.remove(id)?;
@@ -117,20 +117,20 @@ impl RequestTables {
         Some(asked)
     }
 
-    /// A request of ours to this upstream; its id.
+    /// Records a request of ours to this upstream and returns its id.
     pub fn asks_itself(&mut self, upstream: u64, own: OwnRequest) -> Option<Id> {
         let id = self.id()?;
         self.own.insert(id.clone(), (upstream, own));
         Some(id)
     }
 
-    /// The request of ours that this upstream answers.
+    /// Returns our request that this upstream answers.
     pub fn answers_us(&mut self, upstream: u64, id: &Id) -> Option<OwnRequest> {
         self.own.get(id).filter(|(of, _)| *of == upstream)?;
         self.own.remove(id).map(|(_, own)| own)
     }
 
-    /// A request of a server: its id for the client, with its token exchanged in the parameters.
+    /// Records a server request. Returns its id for the client, and replaces its progress token in `params`.
     pub fn server_asks(&mut self, upstream: u64, id: Id, params: &mut Fields) -> Option<Id> {
         let ours = self.id()?;
         let token = match token(params) {
@@ -149,36 +149,36 @@ impl RequestTables {
         Some(ours)
     }
 
-    /// The upstream that the client answers, and the id there.
+    /// Returns the upstream and original id of the server request that the client answers.
     pub fn answers_server(&mut self, id: &Id) -> Option<(u64, Id)> {
         let OfServer { upstream, id, token } = self.of_servers.remove(id)?;
         token.map(|token| self.server_tokens.remove(&token));
         Some((upstream, id))
     }
 
-    /// Our id for a request that a server takes back.
+    /// Returns our id of a request that a server cancels.
     pub fn server_takes_back(&mut self, upstream: u64, id: &Id) -> Option<Id> {
         let ours = self.of_servers.iter().find(|(_, of)| of.upstream == upstream && of.id == *id)?.0.clone();
         self.answers_server(&ours);
         Some(ours)
     }
 
-    /// The upstream of the client's request of this id.
+    /// Returns the upstream of a client request.
     pub fn upstream_of(&self, id: &Id) -> Option<u64> {
         self.asked.get(id).map(|asked| asked.upstream)
     }
 
-    /// Returns `true` if this upstream may report by this token of the client.
+    /// Returns whether this upstream may use this progress token of the client.
     pub fn may_report(&self, upstream: u64, token: &RawValue) -> bool {
         self.tokens.get(token.get()) == Some(&upstream)
     }
 
-    /// The upstream that a token of ours stands for one of, and that.
+    /// Returns the upstream and its original token that a token of ours replaces.
     pub fn reported(&self, token: &RawValue) -> Option<(u64, Box<RawValue>)> {
         self.server_tokens.get(token.get()).cloned()
     }
 
-    /// A server has made a task; `false` where another one has one of that name.
+    /// Records the server of a new task. Returns `false` if another server has a task with this id.
     pub fn makes_task(&mut self, task: String, server: &str) -> bool {
         if self.tasks.len() >= MOST_TASKS && !self.tasks.contains_key(&task) {
             return false;
@@ -186,17 +186,17 @@ impl RequestTables {
         self.tasks.entry(task).or_insert_with(|| server.to_owned()) == server
     }
 
-    /// The server of a task.
+    /// Returns the server of a task.
     pub fn server_of_task(&self, task: &str) -> Option<&str> {
         self.tasks.get(task).map(String::as_str)
     }
 
-    /// The tasks and their servers.
+    /// Returns all tasks and their servers.
     pub fn tasks(&self) -> &HashMap<String, String> {
         &self.tasks
     }
 
-    /// An upstream is gone: the client's requests that it had, and our ids of what it had asked.
+    /// Removes an upstream. Returns the client requests that it had, and our ids of its own requests.
     pub fn gone(&mut self, upstream: u64) -> (Vec<Id>, Vec<Id>) {
         let asked: Vec<Id> = self
             .asked
@@ -222,7 +222,7 @@ impl RequestTables {
     }
 }
 
-/// The token by which whoever asks wants to hear of progress.
+/// Returns the progress token of a request.
 fn token(params: &Fields) -> Option<Box<RawValue>> {
     let meta: Fields = serde_json::from_str(params.get("_meta")?.get()).ok()?;
     meta.get("progressToken").map(ToOwned::to_owned)

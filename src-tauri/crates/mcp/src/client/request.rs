@@ -22,7 +22,7 @@ pub(super) enum RequestRefusal {
     #[error("Unsupported protocol version")]
     Revision {
         requested: String,
-        /// Whether a handshake is still possible.
+        /// True if a handshake is still possible.
         is_open: bool,
     },
     /// A request with this id is in flight.

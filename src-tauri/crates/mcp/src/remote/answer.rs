@@ -1,4 +1,4 @@
-//! The head of an answer: whether there is something to read, and in which form, or why there is not.
+//! Checks the head of an HTTP response: its content type, or the error.
 
 use super::RefusedLogin;
 use super::fault::Fault;
@@ -8,21 +8,21 @@ use hyper::{Response, StatusCode};
 use ironcurtain_visible as visible;
 use serde::Deserialize;
 
-/// The number of characters that are repeated of what a server says of an error.
+/// Maximum number of characters of the server's error text to repeat.
 pub(super) const LONGEST_SAID: usize = 300;
 
-/// The judgement of an answer's head.
+/// Result of checking a response head.
 pub(super) enum Head {
-    /// There is something to read.
+    /// The body has messages.
     Good,
-    /// There is nothing.
+    /// An error.
     Faulty(Fault),
-    /// The same, and its text may say why.
+    /// An error whose body may explain it.
     Explained(Fault),
 }
 
 impl Head {
-    /// Judges it. `is_awaited`, when a message is waited for; `foreign` makes a text of the server one that can be shown.
+    /// Checks a response head. `is_awaited` is set if a message must follow; `foreign` sanitizes the server's text for display.
     pub(super) fn of<B>(
         answer: &Response<B>,
         is_awaited: bool,
@@ -51,7 +51,7 @@ impl Head {
     }
 }
 
-/// The form of an answer.
+/// Format of a response body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Message,
@@ -60,7 +60,7 @@ pub(super) enum Form {
     Other(String),
 }
 
-/// The form that its headers name.
+/// Returns the format that the headers declare.
 pub(super) fn form(headers: &HeaderMap) -> Form {
     let form = headers.get(CONTENT_TYPE).and_then(|form| form.to_str().ok()).unwrap_or_default();
     let form = form.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -73,12 +73,12 @@ pub(super) fn form(headers: &HeaderMap) -> Form {
     }
 }
 
-/// Returns `true` if a text is the message that is waited for.
+/// Returns whether a text is the awaited response.
 pub(super) fn answers(text: &[u8], awaited: &Id) -> bool {
     matches!(Incoming::parse(text), Ok(Incoming::Response { id, .. }) if id == *awaited)
 }
 
-/// The words of the text that explains an answer: those of its error, where it is one of the protocol.
+/// Returns the explanation in an error body: the message of a JSON-RPC error, or the text itself.
 pub(super) fn words(reason: &[u8]) -> Vec<u8> {
     #[derive(Deserialize)]
     struct Refusal {

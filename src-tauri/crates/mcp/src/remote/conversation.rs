@@ -1,7 +1,7 @@
-//! The lines that the conversation has for a remote server, each sent as it comes.
+//! Sends the lines of a connection to a remote server.
 //!
-//! - Requests wait for their answers beside each other; what has no answer is accepted before the next line is sent.
-//! - Every request is answered: by the server, or with why it has no answer.
+//! - Requests run concurrently; a message without a response must be accepted before the next line is sent.
+//! - Every request gets a response from the server, or an error.
 
 use super::exchange::Exchange;
 use super::fault::Fault;
@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-/// The number of requests that may wait for the server at once.
+/// Maximum number of requests in flight.
 const MOST_REQUESTS: usize = 128;
 
-/// The number of answers of ours that may be on their way at once.
+/// Maximum number of our responses in flight.
 const MOST_ANSWERS: usize = 32;
 
-/// The conversation's lines, and what became of them.
+/// The lines to send, and the requests in flight.
 struct Conversation {
     exchange: Arc<Exchange>,
     waiting: Arc<Waiting>,
@@ -28,7 +28,7 @@ struct Conversation {
     listens: bool,
 }
 
-/// The requests that wait.
+/// The requests in flight.
 #[derive(Default)]
 struct Waiting(Mutex<HashMap<Id, AbortHandle>>);
 
@@ -38,7 +38,7 @@ impl Waiting {
     }
 }
 
-/// Sends what the conversation says, until one of both is over; then says goodbye.
+/// Sends lines until either side ends, then closes the session.
 pub(super) async fn run(exchange: Exchange, from_us: Input, memory: Allowance, end: CancellationToken) {
     let exchange = Arc::new(exchange);
     let mut conversation = Conversation {
@@ -56,17 +56,17 @@ pub(super) async fn run(exchange: Exchange, from_us: Input, memory: Allowance, e
         () = exchange.over.cancelled() => {}
         () = sent => {}
     }
-    // Whoever waits hears from the conversation that it is over.
+    // Requests in flight fail when the connection ends.
     drop(conversation);
     exchange.goodbye().await;
 }
 
 impl Conversation {
-    /// Sends one line; nothing where there are no more.
+    /// Sends one line. Returns `None` at the end.
     async fn send(&mut self, line: Option<Line>) -> Option<()> {
         let (line, held) = match line? {
             Line::Whole(line, held) => (line, held),
-            // The conversation has no longer ones.
+            // Lines from our side are never longer.
             Line::TooLong { head, .. } | Line::NoRoom { head } => {
                 return match id_in(&head) {
                     Some(id) => self.exchange.refuse(&id, &Fault::NoRoom).await.ok(),
@@ -106,20 +106,20 @@ impl Conversation {
 
     async fn request(&mut self, id: Id, message: Incoming, line: Vec<u8>, held: Option<Share>) {
         if self.waiting.all().len() >= MOST_REQUESTS {
-            // Where nobody reads it, the conversation is over.
+            // If the reader is gone, the connection ends anyway.
             let _ = self.exchange.refuse(&id, &Fault::TooMany(MOST_REQUESTS)).await;
             return;
         }
         let (exchange, waiting, entered) = (self.exchange.clone(), self.waiting.clone(), id.clone());
-        // Held until the request is entered, so that its end comes after.
+        // Locked until the request is entered, so that it is removed only afterwards.
         let mut all = self.waiting.all();
         let task = self.others.spawn(async move {
             let outcome = exchange.request(&id, message, line, held).await;
             match outcome {
                 Ok(()) => {}
-                // It is told with the end, so that the next call does not go where nobody listens any more.
+                // Reported when the connection ends, so that the next call starts a new one.
                 Err(Fault::Forgotten) => exchange.over.cancel(),
-                // As above.
+                // If the reader is gone, the connection ends anyway.
                 Err(fault) => drop(exchange.refuse(&id, &fault).await),
             }
             waiting.all().remove(&id);
@@ -132,7 +132,7 @@ impl Conversation {
     }
 }
 
-/// Notes what became of a message that has no answer.
+/// Logs the outcome of a message without a response.
 async fn told(exchange: &Exchange, outcome: Result<(), Fault>) {
     match outcome {
         Ok(()) => {}
@@ -141,7 +141,7 @@ async fn told(exchange: &Exchange, outcome: Result<(), Fault>) {
     }
 }
 
-/// The request that a notification takes back.
+/// Returns the request that a notification cancels.
 fn taken_back(method: &str, params: Option<&RawValue>) -> Option<Id> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

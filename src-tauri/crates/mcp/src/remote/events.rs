@@ -1,53 +1,52 @@
-//! Server-sent events, as the body of an HTTP answer brings them.
+//! Parser for server-sent events in an HTTP response.
 //!
-//! - An event has its share of the memory before it is read on; one that is too long, or that there is no memory for, is passed
-//!   over and told.
-//! - Lines end with a line feed, which may have a carriage return before it.
+//! - Acquires memory for an event before reading on; an event that is too long, or has no memory, is skipped and reported.
+//! - Lines end with a line feed, optionally preceded by a carriage return.
 
 use crate::wire::{Allowance, Line, Lines, MAX_LINE_BYTES, Share};
 use std::io;
 use std::time::Duration;
 use tokio::io::AsyncRead;
 
-/// The longest id of an event that is repeated.
+/// Maximum length of an event id.
 const LONGEST_ID: usize = 1024;
 
-/// The pauses before a stream is opened again that a server may ask for.
+/// Bounds for the reconnect delay that a server may set.
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(60)];
 
-/// The pause where it asks for none.
+/// Default reconnect delay.
 const USUAL_PAUSE: Duration = Duration::from_secs(1);
 
-/// The place in a stream from which it is opened again.
+/// Position in a stream, for reopening it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Position {
-    /// The id of its last event.
+    /// Id of the last event.
     pub(super) last_id: Option<String>,
     pause: Option<Duration>,
 }
 
 impl Position {
-    /// The pause before it is opened again.
+    /// Returns the delay before reopening the stream.
     pub(super) fn pause(&self) -> Duration {
         self.pause.unwrap_or(USUAL_PAUSE)
     }
 }
 
-/// One event.
+/// An event or the report of a skipped one.
 #[derive(Debug)]
 pub(super) enum Event {
-    /// A message, and its share of the memory.
+    /// A message and its share of the memory.
     Message(Vec<u8>, Vec<Share>),
-    /// One of so many bytes or more, gone.
+    /// A skipped event that exceeded the limit, with its length so far.
     TooLong(u64),
-    /// One that there was no memory for, gone.
+    /// A skipped event for which no memory was available.
     NoRoom,
 }
 
 /// A reader of events.
 pub(super) struct Events<R> {
     lines: Lines<R>,
-    /// The data of the event that is read, once it has some.
+    /// Data of the current event, if any.
     data: Option<Vec<u8>>,
     shares: Vec<Share>,
     id: Option<String>,
@@ -67,7 +66,7 @@ impl<R: AsyncRead + Unpin> Events<R> {
         }
     }
 
-    /// The next event; nothing at the end. `position` follows the stream.
+    /// Returns the next event, or `None` at the end, and updates `position`.
     pub(super) async fn next(&mut self, position: &mut Position) -> io::Result<Option<Event>> {
         loop {
             let (line, share) = match self.lines.next().await? {
@@ -93,7 +92,7 @@ impl<R: AsyncRead + Unpin> Events<R> {
         }
     }
 
-    /// Ends an event.
+    /// Completes the current event.
     fn dispatched(&mut self, position: &mut Position) -> Option<Event> {
         if let Some(id) = self.id.take() {
             position.last_id = (!id.is_empty()).then_some(id);
@@ -113,7 +112,7 @@ impl<R: AsyncRead + Unpin> Events<R> {
         let value = value.strip_prefix(b":").unwrap_or(value);
         let value = value.strip_prefix(b" ").unwrap_or(value);
         let text = || std::str::from_utf8(value).ok();
-        // A byte order mark may stand before the first.
+        // The stream may start with a byte order mark.
         match name.strip_prefix(b"\xef\xbb\xbf").unwrap_or(name) {
             b"data" => self.add(value, share),
             b"event" => self.is_message = value.is_empty() || value == b"message",
@@ -125,12 +124,12 @@ impl<R: AsyncRead + Unpin> Events<R> {
                 let pause = text().and_then(|text| text.parse().ok()).map(Duration::from_millis);
                 position.pause = pause.map(|pause| pause.clamp(least, most)).or(position.pause);
             }
-            // A comment, or what nobody knows.
+            // A comment or an unknown field.
             _ => {}
         }
     }
 
-    /// Adds a line of data.
+    /// Appends a line of data.
     fn add(&mut self, value: &[u8], share: Option<Share>) {
         let had = self.data.as_ref().map_or(0, |data| data.len() + 1);
         if had + value.len() > MAX_LINE_BYTES {

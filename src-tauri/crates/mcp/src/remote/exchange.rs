@@ -1,7 +1,7 @@
-//! One request to a remote server and its answer, which comes as one message or as a stream of them.
+//! One HTTP request to a remote server and its response: a single message or an event stream.
 //!
-//! - A stream that breaks is opened again after its last event, where it named one; the request is not sent again.
-//! - Every message goes to the conversation as it came, on a line of its own, without the secrets that the server was sent.
+//! - An interrupted stream is resumed after its last event id, if it has one; the request is not sent again.
+//! - Every message is forwarded as one line, with the server's secrets redacted.
 
 use super::Redact;
 use super::answer::{Form, Head, LONGEST_SAID, answers, form, words};
@@ -22,19 +22,19 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::Mutex as Turn;
 use tokio_util::sync::CancellationToken;
 
-/// The number of times in a row that a broken stream cannot be opened again.
+/// Maximum number of consecutive failures to resume a stream.
 const MOST_FAILURES: u32 = 5;
 
-/// The time that a stream may go on after the answer that it is for.
+/// Time that a stream may stay open after its response.
 const AFTER_ANSWER: Duration = Duration::from_secs(1);
 
-/// The time that a message without an answer may take to be accepted.
+/// Timeout for a message without a response to be accepted.
 const ACCEPT_BOUND: Duration = Duration::from_secs(15);
 
-/// The time that the end of the session may take to be told.
+/// Timeout for closing the session.
 const GOODBYE_BOUND: Duration = Duration::from_secs(2);
 
-/// The conversation's side of a remote server.
+/// Our side of a remote connection.
 pub(super) struct Exchange {
     http: Http,
     session: Mutex<HttpSession>,
@@ -47,25 +47,25 @@ pub(super) struct Exchange {
     pub(super) over: CancellationToken,
 }
 
-/// Destinations of the server's words.
+/// Destinations of the server's output.
 pub(super) struct Ends {
-    /// The conversation.
+    /// Standard output, read by the connection.
     pub(super) to_us: Output,
     /// Standard error.
     pub(super) log: Output,
-    /// Replaces the secrets that the server was sent.
+    /// Redacts the secrets sent to the server.
     pub(super) redact: Redact,
 }
 
-/// Words for whoever holds the conversation.
+/// Explanations for the owner of the connection.
 pub(super) struct Notes {
-    /// Why it is over.
+    /// Why the connection ended.
     pub(super) reason: Arc<OnceLock<String>>,
-    /// Why the last request had no answer.
+    /// Why the last request failed.
     pub(super) fault: Arc<Mutex<String>>,
 }
 
-/// The request that an answer is waited for.
+/// A request that awaits its response.
 struct Awaited<'a> {
     id: &'a Id,
     is_initialize: bool,
@@ -83,7 +83,7 @@ impl Exchange {
         Self { http, session: Mutex::default(), to_us, log, redact, memory, notes, over }
     }
 
-    /// Sends a request and passes on whatever comes back.
+    /// Sends a request and forwards everything that the server returns.
     pub(super) async fn request(
         &self,
         id: &Id,
@@ -111,14 +111,14 @@ impl Exchange {
         if awaited.is_answered { Ok(()) } else { Err(Fault::Unanswered) }
     }
 
-    /// Sends what has no answer.
+    /// Sends a message without a response.
     pub(super) async fn tell(&self, message: &Incoming, line: Vec<u8>) -> Result<(), Fault> {
         let headers = self.session().beside(message);
         let told = async {
             let reply = self.http.send(Method::POST, headers, line.into()).await?;
             let Some(reply) = self.taken(reply, None).await? else { return Ok(()) };
             let (mut body, connection) = reply.body();
-            // Some say a word, which nobody reads.
+            // Some servers send a body, which is ignored.
             if tokio::io::copy(&mut body, &mut tokio::io::sink()).await.is_ok() {
                 self.http.keep(connection).await;
             }
@@ -128,7 +128,7 @@ impl Exchange {
         tokio::time::timeout(ACCEPT_BOUND, told).await.unwrap_or_else(late)
     }
 
-    /// Listens to what the server says unasked, for as long as it lets us.
+    /// Listens for messages that belong to no request, if the server offers such a stream.
     pub(super) async fn listen(&self) {
         let mut position = Position::default();
         let mut failures = 0;
@@ -140,7 +140,7 @@ impl Exchange {
                         return;
                     }
                 }
-                // It has nothing to say unasked.
+                // The server has no such stream.
                 Err(Fault::Status { status: 405, .. } | Fault::NotThere) => return,
                 Err(fault @ (Fault::NotLetIn(_) | Fault::WebPage | Fault::Form(_))) => {
                     return self.say(&format!("what the server says unasked is not heard: {fault}")).await;
@@ -153,24 +153,24 @@ impl Exchange {
         }
     }
 
-    /// Tells the server that the session is over.
+    /// Closes the session at the server.
     pub(super) async fn goodbye(&self) {
         let headers = self.session().headers();
         if !self.session().has_session() || self.over.is_cancelled() {
             return;
         }
-        // One that does not hear it will forget the session by itself.
+        // On failure, the server's own session timeout applies.
         let _ =
             tokio::time::timeout(GOODBYE_BOUND, self.http.send(Method::DELETE, headers, Vec::new().into()))
                 .await;
     }
 
-    /// Passes a line of ours to the conversation.
+    /// Forwards a line of our own.
     pub(super) async fn pass(&self, line: &[u8]) -> Result<(), Fault> {
         self.to_us.lock().await.write_all(line).await.map_err(|_| Fault::Over)
     }
 
-    /// Passes on that a request has no answer, in our words.
+    /// Answers a request with our own error.
     pub(super) async fn refuse(&self, id: &Id, fault: &Fault) -> Result<(), Fault> {
         let words = fault.to_string();
         let line = error_line(Some(id), ErrorCode::INTERNAL_ERROR.0, &words);
@@ -178,9 +178,9 @@ impl Exchange {
         self.pass(&line).await
     }
 
-    /// Says something on the server's standard error.
+    /// Writes a line to the server's standard error.
     pub(super) async fn say(&self, text: &str) {
-        // Without a reader there is nobody to tell.
+        // The reader may be gone.
         let _ = self.log.lock().await.write_all(format!("{text}\n").as_bytes()).await;
     }
 
@@ -188,7 +188,7 @@ impl Exchange {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An answer that has something to read; nothing where that is passed on already.
+    /// Checks a response. Returns `None` if it was already handled.
     async fn taken(&self, reply: Reply, awaited: Option<&mut Awaited<'_>>) -> Result<Option<Reply>, Fault> {
         let has_session = self.session().has_session();
         let foreign = |text: &[u8]| self.foreign(text);
@@ -196,7 +196,7 @@ impl Exchange {
             Head::Good => Ok(Some(reply)),
             Head::Faulty(fault) => {
                 if let Fault::Forgotten = fault {
-                    // Whoever was first says it.
+                    // The first reason is kept.
                     let _ = self.notes.reason.set(fault.to_string());
                 }
                 Err(fault)
@@ -216,7 +216,7 @@ impl Exchange {
         }
     }
 
-    /// A text of the server as it is repeated in a sentence.
+    /// Returns a text of the server, sanitized for a sentence.
     fn foreign(&self, text: &[u8]) -> String {
         let text = (self.redact)(text);
         visible::head(&visible::line(&String::from_utf8_lossy(&text)), LONGEST_SAID)
@@ -245,13 +245,13 @@ impl Exchange {
         }
     }
 
-    /// Reads the stream that answers a request, opened again as often as it takes.
+    /// Reads the event stream that answers a request, and resumes it as needed.
     async fn follow(&self, reply: Reply, awaited: &mut Awaited<'_>) -> Result<(), Fault> {
         let mut position = Position::default();
         self.read_events(reply, Some(awaited), &mut position).await?;
         let mut failures = 0;
         while !awaited.is_answered {
-            // Without it, what comes would not be for this request.
+            // Without an event id, a resumed stream would not belong to this request.
             if position.last_id.is_none() {
                 return Err(Fault::Unanswered);
             }
@@ -269,7 +269,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Opens a stream, after the last event of one that ended.
+    /// Opens a stream after the last event.
     async fn open(&self, position: &Position) -> Result<Reply, Fault> {
         let headers = self.session().after(position.last_id.as_deref());
         let reply = self.http.send(Method::GET, headers, Vec::new().into()).await?;
@@ -282,7 +282,7 @@ impl Exchange {
         }
     }
 
-    /// Passes the events of a stream on until it ends, however it does.
+    /// Forwards the events of a stream until it ends.
     async fn read_events(
         &self,
         reply: Reply,
@@ -313,7 +313,7 @@ impl Exchange {
                     } else {
                         Fault::NoRoom
                     };
-                    // It may have been the answer; of what is said unasked, one is missing.
+                    // It may have been the response; otherwise one unrequested message is lost.
                     if awaited.is_some() {
                         return Err(fault);
                     }
@@ -328,7 +328,7 @@ impl Exchange {
         }
     }
 
-    /// Passes one message to the conversation.
+    /// Forwards one message.
     async fn deliver(&self, text: Vec<u8>, awaited: Option<&mut Awaited<'_>>) -> Result<(), Fault> {
         if let Some(awaited) = awaited
             && let Ok(Incoming::Response { id, response }) = Incoming::parse(&text)

@@ -1,99 +1,99 @@
-//! Why a request to a remote server has no answer, in words for people and agents, that say what to do.
+//! Why a request to a remote server failed, with a message for users and agents that says what to do.
 
 use crate::wire::MAX_LINE_BYTES;
 use ironcurtain_egress::ConnectionRefusal;
 use ironcurtain_egress::address::AddressScope;
 
-/// Why a request has no answer.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
-    /// There is no connection.
+    /// No connection.
     #[error("{0}{hint}", hint = hint(.0))]
     NoConnection(#[from] ConnectionRefusal),
-    /// Whoever answers does not prove to be the host.
-    #[error("`{host}` does not prove that it is that host, so nothing was sent to it: {problem}")]
+    /// The certificate is not valid for the host.
+    #[error("`{host}` failed to prove its identity, so nothing was sent to it: {problem}")]
     NotTrusted {
-        /// The host.
+        /// Host name.
         host: String,
-        /// The fault of its certificate.
+        /// Certificate error.
         problem: String,
     },
-    /// The connection broke.
+    /// The connection was interrupted.
     #[error(
-        "the connection to `{host}` broke before the answer ({problem}); the server may have had the request, so it was not sent again"
+        "the connection to `{host}` was lost before the response ({problem}); the server may have received the request, so it was not sent again"
     )]
     Broke {
-        /// The host.
+        /// Host name.
         host: String,
-        /// The way it broke.
+        /// Underlying error.
         problem: String,
     },
-    /// The stream of the answer ended.
+    /// The response ended early.
     #[error(
-        "the server ended its answer before it was complete; it may have done what was asked, so that was not sent again"
+        "the server's response ended before it was complete; the request may have been carried out, so it was not sent again"
     )]
     Unanswered,
-    /// It refuses who asks.
+    /// Refused login.
     #[error("{0}")]
     NotLetIn(String),
-    /// It has too much to do.
-    #[error("the server has too much to do, or is not there just now ({status}){after}", after = after(.retry_after))]
+    /// The server is overloaded or unavailable.
+    #[error("the server is overloaded or unavailable ({status}){after}", after = after(.retry_after))]
     Busy {
-        /// The status.
+        /// HTTP status.
         status: u16,
-        /// The time that it names.
+        /// `Retry-After` header.
         retry_after: Option<String>,
     },
-    /// It is elsewhere.
+    /// A redirect.
     #[error(
-        "the server has moved ({status}) to `{to}`, and no redirect is followed; if you trust that address, write it as `url` in its entry"
+        "the server has moved ({status}) to `{to}`, and redirects are not followed; if you trust that address, set it as `url` in the server's entry"
     )]
     Moved {
-        /// The status.
+        /// HTTP status.
         status: u16,
-        /// The address that it names.
+        /// `Location` header.
         to: String,
     },
-    /// Nobody is there.
-    #[error("there is no MCP server at this address (404); look at the `url` of its entry")]
+    /// HTTP 404.
+    #[error("no MCP server at this address (404); check the `url` in its entry")]
     NotThere,
-    /// It has forgotten who we are.
+    /// HTTP 404 within a session.
     #[error(
-        "it has forgotten the session (404), and is session anew with the next call; make this one again if it was not done"
+        "the server has forgotten the session (404); the next call starts a new one, so repeat this call if it was not carried out"
     )]
     Forgotten,
-    /// It says no.
+    /// Any other HTTP error.
     #[error("the server refused the request ({status}){said}")]
     Status {
-        /// The status.
+        /// HTTP status.
         status: u16,
-        /// Its words, with what stands before them.
+        /// The server's explanation, prefixed with a colon.
         said: String,
     },
-    /// It is a web site.
-    #[error("a web page answered and no MCP server; look at the `url` of its entry")]
+    /// An HTML page.
+    #[error("received a web page instead of an MCP response; check the `url` in the server's entry")]
     WebPage,
-    /// It answers in a form that nobody reads.
-    #[error("the server answered with `{0}`, which is no form of an MCP answer")]
+    /// Unsupported content type.
+    #[error("the server answered with `{0}`, which is not a content type of MCP")]
     Form(String),
-    /// Its message is over the bound.
+    /// The message exceeds the size limit.
     #[error("the server's answer is larger than {n} MB; IronCurtain takes at most {most} MB", n = .0 >> 20, most = MAX_LINE_BYTES >> 20)]
     TooLong(u64),
-    /// There is no memory.
+    /// No memory was available.
     #[error(
-        "no memory was left for a long message, because of what other sessions hold; try again, or give more with `memoryMib` in `config.json`"
+        "not enough memory for a long message, because other sessions use it; try again, or increase `memoryMib` in `config.json`"
     )]
     NoRoom,
-    /// Too many requests wait for it.
-    #[error("{0} requests wait for the server already; try again when it has answered")]
+    /// Too many requests in flight.
+    #[error("{0} requests to the server are already pending; try again when it has answered")]
     TooMany(usize),
-    /// Nobody reads what it says.
+    /// The reader is gone.
     #[error("the conversation is over")]
     Over,
 }
 
 impl Fault {
-    /// The same with the server's words for it, where it has some.
+    /// Adds the server's explanation, if there is one.
     pub(super) fn said(self, words: &str) -> Self {
         let words = words.trim();
         if let (Self::Status { status, .. }, false) = (&self, words.is_empty()) {
@@ -105,13 +105,13 @@ impl Fault {
 
 fn hint(refusal: &ConnectionRefusal) -> &'static str {
     if let ConnectionRefusal::NotPublic { place, .. } = refusal
-        // Nobody means that one.
+        // Nobody configures the metadata address on purpose.
         && *place != AddressScope::Metadata
     {
-        return "; if that is meant, write the address in `allowedAddresses` of its entry";
+        return "; if this is intended, add the address to `allowedAddresses` in its entry";
     }
     if let ConnectionRefusal::Unresolvable { .. } = refusal {
-        return "; look at the `url` of its entry, and at your network";
+        return "; check the `url` in its entry, and your network";
     }
     ""
 }

@@ -1,4 +1,4 @@
-//! The headers that the protocol wants beside a message: its session, its revision, its method and what it names.
+//! The HTTP headers that the protocol requires: session id, protocol version, method and name.
 
 use crate::wire::Incoming;
 use base64::Engine;
@@ -15,10 +15,10 @@ const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
-/// The longest id of a session.
+/// Maximum length of a session id.
 const LONGEST_SESSION: usize = 4096;
 
-/// The session and the revision that the server has named.
+/// Session id and protocol version that the server chose.
 #[derive(Debug, Clone, Default)]
 pub(super) struct HttpSession {
     session: Option<HeaderValue>,
@@ -26,17 +26,17 @@ pub(super) struct HttpSession {
 }
 
 impl HttpSession {
-    /// Returns `true` if the server has named the session.
+    /// Returns whether the server assigned a session id.
     pub(super) fn has_session(&self) -> bool {
         self.session.is_some()
     }
 
-    /// Takes the name of the session from the answer to the greeting.
+    /// Stores the session id from the response to `initialize`.
     pub(super) fn session_of(&mut self, answer: &HeaderMap) {
         self.session = answer.get(SESSION).filter(|id| id.len() <= LONGEST_SESSION).cloned();
     }
 
-    /// Takes the revision from the result of the greeting.
+    /// Stores the protocol version from the `initialize` result.
     pub(super) fn version_of(&mut self, result: &RawValue) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -47,7 +47,7 @@ impl HttpSession {
         self.version = chosen.and_then(|chosen| HeaderValue::from_str(&chosen.protocol_version).ok());
     }
 
-    /// The headers of any request.
+    /// Returns the headers of every request.
     pub(super) fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let known = [(SESSION, &self.session), (VERSION, &self.version)];
@@ -55,7 +55,7 @@ impl HttpSession {
         headers
     }
 
-    /// The headers of a message.
+    /// Returns the headers of a message.
     pub(super) fn beside(&self, message: &Incoming) -> HeaderMap {
         let mut headers = self.headers();
         let (Incoming::Request { method, params, .. } | Incoming::Notification { method, params }) = message
@@ -75,7 +75,7 @@ impl HttpSession {
         headers
     }
 
-    /// The headers for opening a stream, after an event of this id.
+    /// Returns the headers for opening a stream after this event.
     pub(super) fn after(&self, event: Option<&str>) -> HeaderMap {
         let mut headers = self.headers();
         headers.extend(event.and_then(|id| HeaderValue::from_str(id).ok()).map(|id| (LAST_EVENT, id)));
@@ -104,7 +104,7 @@ struct Meta<'a> {
 }
 
 impl<'a> Params<'a> {
-    /// The thing that a request of this method names.
+    /// Returns the name that a request of this method refers to.
     fn name(&self, method: &str) -> Option<Cow<'a, str>> {
         match method {
             "tools/call" | "prompts/get" => self.name.clone(),
@@ -115,7 +115,7 @@ impl<'a> Params<'a> {
     }
 }
 
-/// A text as a header can carry it.
+/// Encodes a text as a header value.
 fn written(text: &str) -> Cow<'_, str> {
     let is_plain = text.bytes().all(|b| matches!(b, b' '..=b'~')) && text.trim() == text;
     if is_plain && !text.starts_with("=?base64?") {

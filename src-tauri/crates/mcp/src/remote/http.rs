@@ -1,7 +1,7 @@
-//! Connections to a remote server: opened when needed, kept for a moment, HTTP/1.1, with TLS where its address says so.
+//! HTTP/1.1 connections to a remote server, opened on demand, kept alive briefly, with TLS for `https`.
 //!
-//! - A request is written once. One that a connection gave back unwritten, because it was closed meanwhile, goes out on a new one.
-//! - A certificate is trusted by the system's roots.
+//! - A request is written once. If a connection closes before anything was written, the request uses a new one.
+//! - Certificates are verified with the system's roots.
 
 use super::fault::Fault;
 use super::{RefusedLogin, RemoteEndpoint, RemoteError};
@@ -27,22 +27,22 @@ use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use tokio_util::io::StreamReader;
 use url::Position;
 
-/// The forms of an answer that are taken.
+/// Accepted content types.
 const FORMS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
-/// The time that the greeting of TLS may take.
+/// Timeout for the TLS handshake.
 const TLS_BOUND: Duration = Duration::from_secs(15);
 
-/// The time for which a connection is kept. Servers close theirs after five seconds or more.
+/// Lifetime of an idle connection. Servers close theirs after five seconds or more.
 const KEPT: Duration = Duration::from_secs(4);
 
-/// The number of connections that are kept.
+/// Maximum number of idle connections.
 const MOST_KEPT: usize = 8;
 
-/// The time that a connection whose answer is read may take to be of use again.
+/// Time for a connection to become reusable after its response was read.
 const FREE_BOUND: Duration = Duration::from_millis(200);
 
-/// The most that is read of an answer that only says why there is none, and the time that it may take.
+/// Maximum size of an error body, and the timeout for reading it.
 const REASON: (usize, Duration) = (16 * 1024, Duration::from_secs(5));
 
 type Sender = SendRequest<Full<Bytes>>;
@@ -51,11 +51,11 @@ trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-/// The way to one remote server.
+/// HTTP client for one remote server.
 pub(super) struct Http {
     dialer: Dialer,
     target: HostPort,
-    /// The path and the query.
+    /// Path and query.
     path: String,
     tls: Option<(TlsConnector, ServerName<'static>)>,
     headers: HeaderMap,
@@ -63,14 +63,14 @@ pub(super) struct Http {
     kept: Mutex<Vec<(Sender, Instant)>>,
 }
 
-/// An answer of which the head is read.
+/// A response whose head was received.
 pub(super) struct Reply {
     pub(super) response: Response<Incoming>,
     connection: Sender,
 }
 
 impl Http {
-    /// The way to a server, with the headers of its entry, filled in.
+    /// Creates a client with the configured headers.
     pub(super) async fn new(
         endpoint: RemoteEndpoint<'_>,
         dialer: Dialer,
@@ -89,7 +89,7 @@ impl Http {
         let mut headers = HeaderMap::new();
         for (name, value) in filled {
             let value = HeaderValue::from_str(value);
-            // Neither error says what it is about.
+            // Neither error message names the header.
             let (Ok(header), Ok(mut value)) = (HeaderName::try_from(*name), value) else {
                 return Err(RemoteError::Header((*name).to_owned()));
             };
@@ -110,12 +110,12 @@ impl Http {
         })
     }
 
-    /// Returns what says that the server refused its login.
+    /// Returns the callback that explains a refused login.
     pub(super) fn refused(&self) -> &RefusedLogin {
         &self.refused
     }
 
-    /// Sends a request; the head of its answer.
+    /// Sends a request and returns the response head.
     pub(super) async fn send(&self, method: Method, headers: HeaderMap, body: Bytes) -> Result<Reply, Fault> {
         let mut request = Request::new(Full::new(body));
         *request.uri_mut() = self.path.parse().map_err(|_| Fault::NotThere)?;
@@ -136,7 +136,7 @@ impl Http {
             match connection.try_send_request(request).await {
                 Ok(response) => return Ok(Reply { response, connection }),
                 Err(mut problem) => match problem.take_message() {
-                    // INVARIANT: a connection gives a request back only where nothing of it was written.
+                    // INVARIANT: a connection returns a request only if none of it was written.
                     Some(unwritten) if was_kept => request = unwritten,
                     Some(_) | None => return Err(self.broke(problem.error())),
                 },
@@ -144,7 +144,7 @@ impl Http {
         }
     }
 
-    /// Keeps the connection of an answer that is read to its end.
+    /// Returns a connection to the pool after its response was read.
     pub(super) async fn keep(&self, mut connection: Sender) {
         let is_free = tokio::time::timeout(FREE_BOUND, connection.ready()).await;
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -180,7 +180,7 @@ impl Http {
         };
         let (sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|problem| self.broke(&problem))?;
-        // It ends with its last user, or when the rules change.
+        // The task ends with the last sender, or when the network rules change.
         tokio::spawn(async move {
             tokio::select! {
                 _ = connection => {}
@@ -196,14 +196,14 @@ impl Http {
 }
 
 impl Reply {
-    /// Its body as it comes, and its connection.
+    /// Returns the body and the connection.
     pub(super) fn body(self) -> (impl AsyncRead + Send + Unpin, Sender) {
         let Self { response, connection } = self;
         let body = BodyDataStream::new(response.into_body()).map_err(io::Error::other);
         (StreamReader::new(body), connection)
     }
 
-    /// The same as one line: the line ends of its text, which stand between its tokens, are blanks.
+    /// Like `body`, with line ends replaced by spaces; in JSON they occur only between tokens.
     pub(super) fn body_as_line(self) -> (impl AsyncRead + Send + Unpin, Sender) {
         let Self { response, connection } = self;
         let body = BodyDataStream::new(response.into_body()).map_err(io::Error::other);
@@ -212,7 +212,7 @@ impl Reply {
         (StreamReader::new(futures_util::StreamExt::chain(body, end)), connection)
     }
 
-    /// The beginning of its text, where it only says why there is no answer.
+    /// Returns the beginning of an error body.
     pub(super) async fn reason(self) -> Vec<u8> {
         let (most, bound) = REASON;
         let body = Limited::new(self.response.into_body(), most).collect();
@@ -221,16 +221,16 @@ impl Reply {
     }
 }
 
-/// Has the kernel notice a machine that is gone without a word.
+/// Enables TCP keepalive, so that the kernel notices an unreachable host.
 fn notice_silence(stream: &TcpStream) {
-    // Without it, that is noticed later.
+    // Without keepalive, this is only noticed later.
     let _ = sockopt::set_socket_keepalive(stream, true);
     let _ = sockopt::set_tcp_keepidle(stream, Duration::from_secs(30));
     let _ = sockopt::set_tcp_keepintvl(stream, Duration::from_secs(10));
     let _ = sockopt::set_tcp_keepcnt(stream, 3);
 }
 
-/// Trusts the system's roots, as they are now.
+/// Creates a TLS connector that trusts the system's current roots.
 fn connector() -> Result<TlsConnector, RemoteError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
@@ -247,7 +247,7 @@ fn connector() -> Result<TlsConnector, RemoteError> {
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// A message on one line: a line end in it can only stand between its tokens.
+/// Joins a message into one line; in JSON, line ends occur only between tokens.
 pub(super) fn in_one_line(mut text: Vec<u8>) -> Vec<u8> {
     for byte in &mut text {
         if matches!(byte, b'\n' | b'\r') {

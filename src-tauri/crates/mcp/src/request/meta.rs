@@ -1,20 +1,20 @@
-//! The `_meta` of a request to a server: what the protocol knows, in its format.
+//! The `_meta` of a request to a server, reduced to the protocol's own keys.
 //!
-//! - Clients send keys of their own with every call. They are dropped, and their names are kept for the record.
+//! - Clients add their own keys to every call. They are dropped, and their names are recorded.
 
 use crate::wire::{Fields, Id};
 use ironcurtain_visible as visible;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
-/// The longest progress token, in bytes of JSON.
+/// Maximum length of a progress token, in bytes of JSON.
 const LONGEST_TOKEN: usize = 64;
 
-/// The number of dropped keys whose names are kept, and the longest name, in characters.
+/// Maximum number of dropped keys to record, and the maximum length of their names in characters.
 const MOST_NAMES: usize = 8;
 const LONGEST_NAME: usize = 64;
 
-/// The `_meta` of a request.
+/// Parsed `_meta` of a request.
 #[derive(Debug, Default)]
 pub struct RequestMeta {
     progress_token: Option<Box<RawValue>>,
@@ -23,10 +23,10 @@ pub struct RequestMeta {
 }
 
 impl RequestMeta {
-    /// Reads what is known of a client's `_meta`.
+    /// Parses the known keys of a client's `_meta`.
     ///
     /// # Errors
-    /// If it is no object, or has a name twice.
+    /// Fails if `_meta` is not an object or has a duplicate key.
     pub fn read(meta: Option<&RawValue>) -> Result<Self, serde_json::Error> {
         let mut read = Self::default();
         let Some(meta) = meta.filter(|meta| meta.get() != "null") else { return Ok(read) };
@@ -44,13 +44,13 @@ impl RequestMeta {
         Ok(read)
     }
 
-    /// The token by which the client wants to hear of progress.
+    /// Returns the progress token.
     #[must_use]
     pub fn progress_token(&self) -> Option<&RawValue> {
         self.progress_token.as_deref()
     }
 
-    /// Returns a sentence about the keys that were dropped; nothing where there were none.
+    /// Returns a sentence about the dropped keys, or `None` if there were none.
     #[must_use]
     pub fn dropped(&self) -> Option<String> {
         let names: Vec<String> = self.dropped.iter().map(|name| format!("`{name}`")).collect();
@@ -87,7 +87,7 @@ fn is_token(value: &RawValue) -> bool {
     value.get().len() <= LONGEST_TOKEN && Id::try_from(value).is_ok()
 }
 
-/// The trace that a request belongs to, in the one format of W3C Trace Context, version 00.
+/// Parses a `traceparent` in the format of W3C Trace Context, version 00.
 fn traceparent(value: &RawValue) -> Option<String> {
     let text: String = serde_json::from_str(value.get()).ok()?;
     let is_hex = |part: &str, length: usize| {

@@ -1,17 +1,17 @@
-//! The end of a server, and why a request to it has no answer.
+//! The exit of a server, and the reasons why a request has no response.
 
 use crate::wire::MAX_LINE_BYTES;
 use std::fmt;
 use std::sync::Arc;
 
-/// The end of a server's process.
+/// Exit of a server process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerExit {
-    /// Its exit status, 128 and the signal where one ended it.
+    /// Exit status, or 128 plus the signal number.
     pub status: Option<i32>,
-    /// Why the conversation with a remote server is over.
+    /// Why the conversation with a remote server ended.
     pub remote: Option<String>,
-    /// The last that it wrote to standard error, as people and agents may be shown it.
+    /// Last lines of standard error, sanitized for display.
     pub stderr_tail: String,
 }
 
@@ -32,27 +32,27 @@ impl fmt::Display for ServerExit {
     }
 }
 
-/// Why a request that a server has been sent has no answer.
+/// Why a request to a server has no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
-    /// It ended.
+    /// The server exited.
     #[error("the server ended before it answered{}", how(.0))]
     Ended(Option<Arc<ServerExit>>),
-    /// It sent what is not read.
+    /// The response exceeds the size limit.
     #[error("the server's answer is larger than {n} MB; IronCurtain takes at most {most} MB", n = .0 >> 20, most = MAX_LINE_BYTES >> 20)]
     TooLong(u64),
-    /// It sent more than there is memory for.
+    /// No memory was available for the response.
     #[error(
         "no memory was left for a long message of the server, because of what other sessions hold; try again, or give more with `memoryMib` in `config.json`"
     )]
     NoRoom,
-    /// Its answer is no message.
+    /// The response is invalid.
     #[error("the server's answer is not understood: {0}")]
     NotUnderstood(String),
-    /// It asked for input that there is none of.
+    /// The server's request for input is invalid.
     #[error("the server asked for input in a way that is not taken: {0}")]
     Input(String),
-    /// Its answer has another id.
+    /// The response has an unknown id.
     #[error("the server answered with the id {0}, which no request has")]
     WrongId(String),
 }

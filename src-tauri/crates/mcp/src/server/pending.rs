@@ -1,4 +1,4 @@
-//! The requests that one server process has been sent and has not answered.
+//! The requests in flight at one server process.
 
 use super::{MemoryShare, ServerConnection};
 use crate::server::NoAnswer;
@@ -10,13 +10,13 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// The number of requests of a server that the client may owe an answer to.
+/// Maximum number of server requests that wait for the client.
 pub(super) const MOST_OF_CLIENT: usize = 256;
 
-/// The beginning of the ids of our own requests to the client, as they are written.
+/// Prefix of the ids of our own requests to the client, as JSON text.
 const OURS: &str = "\"ironcurtain-input:";
 
-/// Returns `true` if an id is one of our own requests to the client, which a server may not use.
+/// Returns whether an id has our own prefix, which a server may not use.
 pub(super) fn is_ours(id: &Id) -> bool {
     id.as_json().starts_with(OURS)
 }
@@ -24,13 +24,13 @@ pub(super) fn is_ours(id: &Id) -> bool {
 /// The outcome of a request.
 #[derive(Debug, Clone)]
 pub enum ServerAnswer {
-    /// The server answered.
+    /// The server's response.
     Response(Response),
-    /// It cannot have: the reason is for the client.
+    /// No response; the reason is shown to the client.
     Failed(NoAnswer),
 }
 
-/// A request under way, for whoever waits for its answer. Dropped, its answer is ignored.
+/// A request in flight. Dropping it discards the response.
 #[derive(Debug)]
 pub struct PendingRequest(oneshot::Receiver<ServerAnswer>);
 
@@ -39,16 +39,16 @@ impl PendingRequest {
         Self(answer)
     }
 
-    /// Waits for the answer.
+    /// Waits for the response.
     pub async fn answer(self) -> ServerAnswer {
         self.0.await.unwrap_or(ServerAnswer::Failed(NoAnswer::Ended(None)))
     }
 }
 
-/// The conversation that a request is in, and its id there.
+/// A request's connection and its id there.
 #[derive(Clone)]
 pub struct RequestHandle {
-    /// None for one that was never sent.
+    /// `None` if the request was never sent.
     id: Option<u64>,
     connection: ServerConnection,
 }
@@ -58,7 +58,7 @@ impl RequestHandle {
         Self { id, connection }
     }
 
-    /// Tells the server that the request is taken back. Another process than the one that has it is not told.
+    /// Sends `notifications/cancelled` to the process handling the request, if it is still running.
     pub fn cancel(&self, reason: Option<&str>) {
         if let Some(id) = self.id {
             self.connection.cancel(id, reason);
@@ -72,10 +72,10 @@ impl fmt::Debug for RequestHandle {
     }
 }
 
-/// Takes an answer.
+/// Callback for the response to a request.
 pub type OnAnswer = Box<dyn FnOnce(ServerAnswer, MemoryShare) + Send>;
 
-/// All of them.
+/// All requests in flight.
 #[derive(Default)]
 pub(super) struct PendingRequests(Mutex<Table>);
 
@@ -83,11 +83,11 @@ pub(super) struct PendingRequests(Mutex<Table>);
 struct Table {
     last: u64,
     open: HashMap<u64, OnAnswer>,
-    /// Requests of the server that the client has not answered, at most [`MOST_OF_CLIENT`].
+    /// Server requests that the client has not answered, at most [`MOST_OF_CLIENT`].
     of_client: HashMap<Id, ClientRequest>,
     /// Set when the server's output has ended.
     is_over: bool,
-    /// Set when it is known how.
+    /// Set when the exit reason is known.
     ended: Option<NoAnswer>,
 }
 
@@ -98,7 +98,7 @@ impl fmt::Debug for PendingRequests {
 }
 
 impl PendingRequests {
-    /// Takes a request; its id at the server, if it is to be sent. After the end it is answered with that.
+    /// Adds a request and returns its id at the server. After the end, fails it at once.
     pub(super) fn enter(&self, then: OnAnswer) -> Option<u64> {
         let mut table = self.table();
         table.last += 1;
@@ -112,20 +112,19 @@ impl PendingRequests {
         (!table.is_over).then_some(id)
     }
 
-    /// Gives an answer to whoever waits for it. Tells if somebody asked.
+    /// Delivers a response to its request. Returns whether there is one.
     pub(super) fn answered(&self, id: &Id, response: Response, held: MemoryShare) -> bool {
         match self.take(id.as_json()) {
             Some(then) => {
                 then(ServerAnswer::Response(response), held);
                 true
             }
-            // One under another spelling of its id is none, but nobody needs to wait for another.
+            // A different spelling of the id is not the same id, but the request will not get another response.
             None => self.misanswered(Some(id.as_json()), || NoAnswer::WrongId(id.as_json().to_owned())),
         }
     }
 
-    /// Fails the request that a line which is no answer may have been meant for: that of its id, or the only one. Tells if there
-    /// was one.
+    /// Fails the request that an invalid line may answer: the one with its id, or else the only one. Returns whether there was one.
     pub(super) fn misanswered(&self, id: Option<&str>, why: impl FnOnce() -> NoAnswer) -> bool {
         let then = match id.filter(|id| *id != "null") {
             Some(id) => self.take(id.trim_matches('"').trim_end_matches(".0")),
@@ -142,7 +141,7 @@ impl PendingRequests {
         is_somebodys
     }
 
-    /// Forgets a request; tells if it was open.
+    /// Removes a request. Returns whether it was in flight.
     pub(super) fn forget(&self, id: u64) -> bool {
         let then = self.table().open.remove(&id);
         then.is_some()
@@ -156,12 +155,12 @@ impl PendingRequests {
         }
     }
 
-    /// From now on nothing is sent. What is open, and what comes, waits to be told how it ended.
+    /// Stops sending. Requests in flight and new ones wait for the exit reason.
     pub(super) fn take_no_more(&self) {
         self.table().is_over = true;
     }
 
-    /// Tells everybody how it ended.
+    /// Fails every request with the exit reason.
     pub(super) fn end(&self, why: &NoAnswer) {
         let mut table = self.table();
         table.is_over = true;
@@ -174,7 +173,7 @@ impl PendingRequests {
         self.table().is_over
     }
 
-    /// Notes that the client is asked this; tells if there is room for it, and nothing of this id is open.
+    /// Records a server request to the client. Returns `false` if there are too many or its id is in use.
     pub(super) fn client_asked(&self, id: &Id, request: ClientRequest) -> bool {
         let mut table = self.table();
         let is_free = table.of_client.len() < MOST_OF_CLIENT && !table.of_client.contains_key(id);
@@ -184,12 +183,12 @@ impl PendingRequests {
         is_free
     }
 
-    /// Notes that the client is asked this on behalf of a call, which bounds what it asks.
+    /// Records a request to the client on behalf of a call, which limits their number.
     pub(super) fn client_asked_for(&self, id: Id, request: ClientRequest) {
         self.table().of_client.insert(id, request);
     }
 
-    /// The server takes a request to the client back by these parameters, so nothing is owed for it any more.
+    /// Removes the request to the client that the server cancels with these parameters.
     pub(super) fn client_asked_no_more(&self, params: Option<&RawValue>) {
         let fields: Option<Fields> = params.and_then(|params| serde_json::from_str(params.get()).ok());
         let id = fields.as_ref().and_then(|fields| Id::try_from(fields.get("requestId")?).ok());
@@ -198,14 +197,14 @@ impl PendingRequests {
         }
     }
 
-    /// Removes a request that the client was sent and returns it, unless the client has answered it or the server has cancelled it.
+    /// Removes and returns a request to the client, unless it was answered or cancelled.
     pub(super) fn client_answered(&self, id: &Id) -> Option<ClientRequest> {
         let mut table = self.table();
         let is_withheld = *table.of_client.get(id)? == ClientRequest::Withheld;
         if is_withheld { None } else { table.of_client.remove(id) }
     }
 
-    /// Forgets a request that the client is not sent, or need not answer any more.
+    /// Removes a request that the client need not answer.
     pub(super) fn forget_client_request(&self, id: &Id) {
         self.table().of_client.remove(id);
     }

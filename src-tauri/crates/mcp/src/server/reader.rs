@@ -1,4 +1,4 @@
-//! The task that reads what a server process says.
+//! The task that reads a server's output.
 
 use super::pending::{MOST_OF_CLIENT, is_ours};
 use super::{CANCELLED, ConnectionOptions, MemoryShare, Noise, SamplingRequest, ServerConnection};
@@ -17,19 +17,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
-/// The number of answers of ours that may wait for a server that does not read.
+/// Maximum number of our answers queued for a server that does not read.
 pub(super) const MOST_UNWRITTEN: usize = 256;
 
-/// The time for which requests without an answer wait to be told how their server ended.
+/// Time that pending requests wait for the exit reason.
 const ENDING_BOUND: Duration = Duration::from_secs(1);
 
-/// The number of characters of a method that is not taken that are repeated.
+/// Maximum number of characters of an unsupported method repeated in an error.
 const LONGEST_METHOD: usize = 100;
 
-/// The request of a server that is asked about.
+/// The server request that requires the user's approval.
 pub const SAMPLING: &str = "sampling/createMessage";
 
-/// The task, before it runs.
+/// The reading task's state.
 pub(super) struct Reader {
     pub(super) connection: ServerConnection,
     pub(super) client: Outbox,
@@ -38,7 +38,7 @@ pub(super) struct Reader {
     pub(super) sampling: mpsc::UnboundedSender<SamplingRequest>,
     pub(super) noise: Noise,
     pub(super) told: watch::Sender<u64>,
-    /// Has a permit for every answer of ours that may wait still.
+    /// One permit per answer that may still be queued.
     pub(super) unwritten: Arc<Semaphore>,
 }
 
@@ -49,7 +49,7 @@ impl Drop for Reader {
 }
 
 impl Reader {
-    /// The task, and the lines that it is to read.
+    /// Creates the task's state and its line reader.
     pub(super) fn new(
         connection: ServerConnection,
         from: ConnectionOptions,
@@ -66,7 +66,7 @@ impl Reader {
             // The semaphore is never closed.
             drop(self.unwritten.acquire().await);
             let Ok(Some(line)) = stdout.next().await else { break };
-            // What came with it goes on with it, in one write.
+            // Lines that arrived together are written together.
             let _gathered = self.client.gather();
             self.take(line);
             let mut left = MOST_TOGETHER - 1;
@@ -79,9 +79,9 @@ impl Reader {
             }
         }
         self.connection.asked.take_no_more();
-        // Nobody may wait for it any more.
+        // The receiver may have been dropped.
         let _ = end.send(());
-        // Whoever owns the process says how it ended.
+        // The owner of the process reports the exit reason meanwhile.
         tokio::time::sleep(ENDING_BOUND).await;
     }
 
@@ -96,7 +96,7 @@ impl Reader {
     pub(super) fn receive(&self, line: Vec<u8>, held: MemoryShare) {
         match Incoming::parse(&line) {
             Ok(incoming) => {
-                // What of it is needed has been copied.
+                // The needed parts have been copied.
                 drop(line);
                 self.received(incoming, held);
             }
@@ -105,7 +105,7 @@ impl Reader {
                 let begins = line.get(..line.len().min(500)).unwrap_or_default();
                 let text = String::from_utf8_lossy(begins);
                 (self.noise)(format!("a line on standard output is no message ({problem}): {text}"));
-                // Whoever waits for it need not wait any more.
+                // The request that the line tried to answer fails.
                 if let Some(Salvage { id, is_answer: true }) = Salvage::of(&line) {
                     self.connection
                         .asked
@@ -173,20 +173,20 @@ impl Reader {
             }
             SAMPLING => {
                 let request = SamplingRequest { id, params, held, connection: self.connection.clone() };
-                // A session that is gone asks nobody.
+                // A closed session asks nobody.
                 let _ = self.sampling.send(request);
             }
             _ => self.to_client(request_parts(&id, method, params), held),
         }
     }
 
-    /// Which request such a line answers cannot be known for sure, so none is left waiting for it.
+    /// Fails every request, because the one that such a line answers is unknown.
     fn gone(&self, why: &NoAnswer) {
         (self.noise)(why.to_string());
         self.connection.asked.fail_all(why);
     }
 
-    /// Answers the server. One line of it has one answer at most, and it is read only while there is a permit.
+    /// Answers the server. Each line read produces at most one answer, and is read only with a permit.
     fn answer(&self, line: Vec<u8>) {
         let unwritten = self.unwritten.clone().try_acquire_owned().ok();
         self.connection.to_server.send(Outgoing::line(line).holding(unwritten));
@@ -205,7 +205,7 @@ fn request_of(method: &str, params: Option<&RawValue>) -> ClientRequest {
     }
 }
 
-/// A method that is named in a sentence.
+/// Returns a method name shortened for an error message.
 fn clipped(method: &str) -> String {
     visible::head(&visible::line(method), LONGEST_METHOD)
 }

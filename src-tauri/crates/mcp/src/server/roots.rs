@@ -3,32 +3,32 @@
 use serde::Serialize;
 use std::fmt;
 
-/// The roots that a server is told of.
+/// The roots reported to a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct RootList {
-    /// Grows with every change of the roots.
+    /// Increases with every change.
     #[serde(skip)]
     pub version: u64,
-    /// The roots.
+    /// The roots, in order.
     pub roots: Vec<Root>,
 }
 
-/// One root, as the protocol has it.
+/// One root, as defined by MCP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Root {
-    /// Its `file:` URI.
+    /// A `file:` URI.
     pub uri: String,
-    /// Its name.
+    /// Display name.
     pub name: String,
 }
 
 /// Supplies the roots when a server asks for them.
 pub trait RootsSource: fmt::Debug + Send + Sync {
-    /// Returns the roots as they are now.
+    /// Returns the current roots.
     fn roots(&self) -> RootList;
 }
 
-/// Roots that do not change.
+/// A fixed list of roots, for tests.
 #[cfg(any(test, feature = "fuzzing"))]
 impl RootsSource for RootList {
     fn roots(&self) -> RootList {

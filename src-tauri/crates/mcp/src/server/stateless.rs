@@ -1,11 +1,10 @@
-//! The server's side of the revision without a handshake: a server that speaks it is spoken to in the words of the others.
+//! Translates between the core and a stateless server (2026-07-28).
 //!
-//! - Each process is negotiated with on its own ([`negotiate`]); what became of it is remembered for its program ([`KnownVersions`]).
-//! - Every request names its revision, and the client that the greeting named.
-//! - A result that requires input becomes requests to the client, as far as the client takes them; roots are answered from grants.
-//!   The call goes on with their answers, under the state that the server gave: that is the protocol's own way, and nothing else is
-//!   sent twice.
-//! - How often a call may ask, for how much, and how long its state may be are bounded.
+//! - Each process is negotiated with separately ([`negotiate`]); the outcome is remembered per program ([`KnownVersions`]).
+//! - Every request carries the protocol version, and the client info from `initialize`.
+//! - An `input_required` result becomes requests to the client, if it supports them; roots are answered from grants. The call is then
+//!   retried with the answers and the server's state, as the protocol specifies; nothing else is sent twice.
+//! - The number of rounds, the number of requests and the size of the state are bounded.
 
 #[cfg(feature = "fuzzing")]
 mod fuzzing;
@@ -32,7 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use subscriptions::Subscriptions;
 use tokio::sync::{mpsc, watch};
 
-/// A server that speaks the revision.
+/// State of a stateless server.
 pub(super) struct StatelessServer {
     stamp: Stamp,
     client_side: ClientSide,
@@ -45,16 +44,16 @@ impl fmt::Debug for StatelessServer {
     }
 }
 
-/// Whoever the server is spoken to on behalf of, for what it requires.
+/// The client's side, for the input that the server requires.
 #[derive(Debug, Clone)]
 pub struct ClientSide {
-    /// The way to the client.
+    /// Queue of lines to the client.
     pub client: Outbox,
-    /// The roots, for when the server asks for them.
+    /// Source of the roots.
     pub roots: Arc<dyn RootsSource>,
-    /// Methods the client takes from a server.
+    /// Server requests that the client supports.
     pub client_takes: watch::Receiver<HashSet<String>>,
-    /// Takes what the server wants the client's model to answer.
+    /// Receives requests to the client's model.
     pub sampling: mpsc::UnboundedSender<SamplingRequest>,
 }
 
@@ -62,11 +61,11 @@ pub struct ClientSide {
 struct State {
     calls: Calls,
     listening: Subscriptions,
-    /// The level that the client set for the log, as it wrote it.
+    /// Log level set by the client, as raw JSON.
     level: Option<Box<RawValue>>,
 }
 
-/// The fields of `_meta` that each request has.
+/// `_meta` fields of every request.
 #[derive(Debug, Clone)]
 struct Stamp {
     capabilities: Box<RawValue>,
@@ -74,7 +73,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    /// From the parameters of the client's greeting. Tasks are others in this revision.
+    /// Reads the client's `initialize` parameters. Tasks are removed, as this version's differ.
     fn of(initialize: &RawValue) -> Result<Self, serde_json::Error> {
         let mut initialize: Fields = serde_json::from_str(initialize.get())?;
         let mut capabilities: Fields = match initialize.get("capabilities") {
@@ -85,7 +84,7 @@ impl Stamp {
         Ok(Self { capabilities: to_raw_value(&capabilities)?, client_info: initialize.take("clientInfo") })
     }
 
-    /// Parameters with the stamp, and without what only a retry of ours has.
+    /// Returns parameters with our `_meta` fields, and without the fields reserved for our own retries.
     fn stamped(
         &self,
         params: Option<&RawValue>,
@@ -110,13 +109,13 @@ impl Stamp {
 }
 
 impl StatelessServer {
-    /// Of a server that has answered `server/discover` with this.
+    /// Creates the state from the server's `server/discover` response.
     fn new(stamp: Stamp, client_side: ClientSide, discovered: &RawValue) -> Self {
         let state = State { listening: Subscriptions::of(discovered), ..State::default() };
         Self { stamp, client_side, state: Mutex::new(state) }
     }
 
-    /// Sends a request of the core, or answers it where the revision has no such thing.
+    /// Sends a core request, or answers it if this version has no such method.
     pub(super) fn ask(
         self: &Arc<Self>,
         connection: &ServerConnection,
@@ -165,11 +164,11 @@ impl StatelessServer {
         RequestHandle::new(Some(self.begin(connection, call)), connection.clone())
     }
 
-    /// The client is initialized, which such a server need not be told; what it tells by itself is asked for.
+    /// Subscribes to change notifications, in place of sending `notifications/initialized`.
     pub(super) fn listen(&self, connection: &ServerConnection) {
         let Some(filter) = self.state().listening.filter() else { return };
         let Ok(params) = self.stamp.stamped(Some(&filter), None) else { return };
-        // Its end is an end of news, and no answer to anybody.
+        // The response only marks the end of the subscription.
         let id = connection.send_request("subscriptions/listen", Some(params), None, Box::new(|_, _| {}));
         let before = id.and_then(|id| self.state().listening.began(id));
         if let Some(before) = before {
@@ -177,8 +176,7 @@ impl StatelessServer {
         }
     }
 
-    /// A notification of the server as the core takes it: nothing for one that is not for it, else the parameters where they
-    /// differ.
+    /// Translates a notification for the core. Returns `None` to drop it, otherwise the parameters if they change.
     pub(super) fn notified(&self, method: &str, params: Option<&RawValue>) -> Option<Option<Box<RawValue>>> {
         if method == "notifications/subscriptions/acknowledged" {
             return None;
@@ -194,13 +192,13 @@ impl StatelessServer {
     }
 }
 
-/// Returns `true` if a call is to make a task of the revisions with a handshake.
+/// Returns whether a call asks for a task of the handshake versions.
 fn makes_task(method: &str, params: Option<&RawValue>) -> bool {
     let fields = || serde_json::from_str::<Fields>(params?.get()).ok();
     method == "tools/call" && fields().is_some_and(|fields| fields.get("task").is_some())
 }
 
-/// Answers a request that needs nothing of the server.
+/// Answers a request that needs no server.
 fn done(then: OnAnswer) {
     if let Ok(result) = to_raw_value(&serde_json::Map::new()) {
         then(ServerAnswer::Response(Response::Result(result)), None);

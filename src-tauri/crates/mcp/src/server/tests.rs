@@ -1,4 +1,4 @@
-//! The lines that pass a connection, and those that do not.
+//! Tests of which lines a connection forwards.
 
 use super::pending::MOST_OF_CLIENT;
 use super::*;
@@ -6,13 +6,13 @@ use crate::wire::Memory;
 use std::io::{BufRead, Write};
 use std::time::Duration;
 
-/// A conversation with a server that this test is: its input, its output, and what the client is sent.
+/// A test's own server: its input, its output, and the lines sent to the client.
 struct Server {
     stdin: std::io::PipeReader,
     stdout: std::io::PipeWriter,
     client: std::io::PipeReader,
     connection: ServerConnection,
-    /// Kept for their drop.
+    /// Held until drop.
     _kept: (Reading, watch::Sender<HashSet<String>>),
 }
 
@@ -46,7 +46,7 @@ async fn a_server_that_does_not_read_its_answers_is_not_read_either() {
         stdout
     });
     assert!(tokio::time::timeout(Duration::from_secs(1), &mut asking).await.is_err(), "all of it was read");
-    // As soon as it reads, everything is answered.
+    // Every answer is written as soon as the server reads.
     let answers = tokio::task::spawn_blocking(move || {
         std::io::BufReader::new(stdin).lines().take(PINGS).map_while(Result::ok).count()
     });
@@ -62,9 +62,9 @@ fn answer(connection: &ServerConnection, id: u64) {
     }
 }
 
-/// The next message of this reader.
+/// Reads the next message.
 async fn next(from: &mut std::io::BufReader<std::io::PipeReader>) -> serde_json::Value {
-    // The runtime must go on meanwhile, and the pipe is not to be read twice.
+    // Blocks in place so that the runtime continues and no second task reads the pipe.
     tokio::task::block_in_place(|| {
         let mut line = String::new();
         from.read_line(&mut line).unwrap();
@@ -89,15 +89,15 @@ async fn a_server_that_asks_the_client_without_end_is_told_to_wait_for_its_answe
     let refused = next(&mut stdin).await;
     assert_eq!((refused["id"].as_u64(), refused["error"]["code"].as_i64()), (Some(256), Some(-32600)));
     assert!(refused["error"]["message"].as_str().unwrap().contains("256 others"), "{refused}");
-    // An id that is open is not asked twice.
+    // An id in use is rejected.
     ask(3);
     assert_eq!(next(&mut stdin).await["id"], 3);
-    // Each answer makes room for one.
+    // Each answer makes room for one request.
     answer(&connection, 0);
     assert_eq!(next(&mut stdin).await["id"], 0);
     ask(MOST_OF_CLIENT);
     assert_eq!(next(&mut client).await["id"], MOST_OF_CLIENT);
-    // So does one that the server takes back, and its answer is nobody's then.
+    // A cancellation also makes room, and its late answer is dropped.
     let params = "{\"requestId\":1}";
     writeln!(stdout, "{{\"jsonrpc\":\"2.0\",\"method\":\"{CANCELLED}\",\"params\":{params}}}").unwrap();
     assert_eq!(next(&mut client).await["method"], CANCELLED);

@@ -1,4 +1,4 @@
-//! A pipe or socket that another process gave us, as a tokio stream.
+//! A pipe or socket received from another process, as a tokio stream.
 
 use rustix::fs::{FileType, fstat};
 use std::io::{self, IoSlice};
@@ -32,10 +32,10 @@ pub enum Output {
 }
 
 impl Input {
-    /// Takes a pipe or socket into non-blocking mode.
+    /// Sets a pipe or socket to non-blocking mode.
     ///
     /// # Errors
-    /// Anything else is refused: non-blocking mode would leak to the other users of a terminal or file.
+    /// Rejects other file types: non-blocking mode would affect everyone who shares a terminal or file.
     pub fn new(descriptor: OwnedFd) -> io::Result<Self> {
         if is_socket(&descriptor)? {
             return Ok(Self::Socket(socket(descriptor)?));
@@ -45,10 +45,10 @@ impl Input {
 }
 
 impl Output {
-    /// Takes a pipe or socket into non-blocking mode.
+    /// Sets a pipe or socket to non-blocking mode.
     ///
     /// # Errors
-    /// As [`Input::new`].
+    /// See [`Input::new`].
     pub fn new(descriptor: OwnedFd) -> io::Result<Self> {
         if is_socket(&descriptor)? {
             return Ok(Self::Socket(socket(descriptor)?));
@@ -72,7 +72,7 @@ impl AsyncRead for Input {
 }
 
 impl Output {
-    /// Writes what fits at once.
+    /// Writes as much as possible without blocking.
     pub(super) fn try_write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Self::Pipe(pipe) => pipe.try_write_vectored(parts),
@@ -81,7 +81,7 @@ impl Output {
         }
     }
 
-    /// Completes when something may fit.
+    /// Completes when the output may accept data.
     pub(super) async fn writable(&self) -> io::Result<()> {
         match self {
             Self::Pipe(pipe) => pipe.writable().await,
@@ -117,10 +117,10 @@ impl AsyncWrite for Output {
     }
 }
 
-/// Both ends of a conversation within this process: the first reads what the second writes.
+/// Creates both ends of a conversation within this process: the first reads what the second writes.
 ///
 /// # Errors
-/// The operating system's answer.
+/// Returns the operating system's error.
 pub fn pair() -> io::Result<(Input, Output)> {
     let (reading, writing) = UnixStream::pair()?;
     Ok((Input::Socket(reading), Output::Socket(writing)))

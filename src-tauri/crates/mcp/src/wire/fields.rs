@@ -1,23 +1,22 @@
-//! The fields of an object, each kept as the text it came as.
+//! The fields of a JSON object, each kept as raw text.
 
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// The fields of an object in their order, each value as it was written. A name that comes twice is an error:
-/// two readers could see two different messages.
+/// Fields of an object in order, with raw values. A duplicate name is an error: two parsers could read two different messages.
 #[derive(Debug, Default, Clone)]
 pub struct Fields(Vec<(String, Box<RawValue>)>);
 
 impl Fields {
-    /// The value of a field.
+    /// Returns the value of a field.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&RawValue> {
         self.0.iter().find(|(n, _)| n == name).map(|(_, v)| &**v)
     }
 
-    /// Puts a value in the place of the old one, or at the end.
+    /// Replaces the value of a field, or appends the field.
     pub fn set(&mut self, name: &str, value: Box<RawValue>) {
         match self.0.iter_mut().find(|(n, _)| n == name) {
             Some((_, old)) => *old = value,
@@ -25,18 +24,18 @@ impl Fields {
         }
     }
 
-    /// Takes a field away.
+    /// Removes a field.
     pub fn remove(&mut self, name: &str) {
         self.0.retain(|(n, _)| n != name);
     }
 
-    /// Takes a field away and returns its value.
+    /// Removes a field and returns its value.
     pub fn take(&mut self, name: &str) -> Option<Box<RawValue>> {
         let at = self.0.iter().position(|(n, _)| n == name)?;
         Some(self.0.remove(at).1)
     }
 
-    /// Names and values in order.
+    /// Iterates over names and values in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &RawValue)> {
         self.0.iter().map(|(n, v)| (n.as_str(), &**v))
     }

@@ -1,6 +1,6 @@
-//! The way in of one conversation, which is held over pipes or in memory.
+//! The incoming side of a conversation, over a pipe or in memory.
 //!
-//! - Who hands over a line in memory hands its share of the memory over with it, so that no line has two.
+//! - A line sent in memory brings its share of the memory, so that it is not counted twice.
 
 use super::memory::{Allowance, Share};
 use super::{Input, Line, Lines};
@@ -10,27 +10,27 @@ use tokio::sync::mpsc;
 /// A line without its line feed, and its share of the memory.
 pub type HandedLine = (Vec<u8>, Option<Share>);
 
-/// The lines of one side.
+/// Source of one side's lines.
 #[derive(Debug)]
 pub enum Inlet {
-    /// They are read.
+    /// A stream to read from.
     Stream(Input),
-    /// They are handed over.
+    /// A channel to receive from.
     Memory(mpsc::UnboundedReceiver<HandedLine>),
 }
 
-/// A reader of the lines of one side.
+/// Reader of one side's lines.
 #[derive(Debug)]
 pub enum Listening {
-    /// They are read.
+    /// Reads from a stream.
     Stream(Box<Lines<Input>>),
-    /// They are handed over.
+    /// Receives from a channel.
     Memory(mpsc::UnboundedReceiver<HandedLine>),
 }
 
 impl Inlet {
-    /// Reads lines of at most `bound` bytes within an allowance, of which the first begins with `unread`. What is handed over
-    /// has its share already.
+    /// Creates a reader of lines of at most `bound` bytes within an allowance; the first line begins with `unread`. Lines from a
+    /// channel already have their share.
     #[must_use]
     pub fn lines(self, allowance: Allowance, bound: usize, unread: Vec<u8>) -> Listening {
         match self {
@@ -43,10 +43,10 @@ impl Inlet {
 }
 
 impl Listening {
-    /// The next line; `None` at the end. Giving up the wait for it loses nothing.
+    /// Returns the next line, or `None` at the end. Cancel safe.
     ///
     /// # Errors
-    /// The stream's error.
+    /// Returns the stream's I/O error.
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
         match self {
             Self::Memory(lines) => Ok(lines.recv().await.map(|(line, share)| Line::Whole(line, share))),
@@ -54,7 +54,7 @@ impl Listening {
         }
     }
 
-    /// The next line, where it is there already; see [`Lines::next_now`].
+    /// Returns the next line if it is already available; see [`Lines::next_now`].
     pub fn next_now(&mut self) -> Option<Line> {
         match self {
             Self::Memory(lines) => lines.try_recv().ok().map(|(line, share)| Line::Whole(line, share)),
@@ -62,13 +62,13 @@ impl Listening {
         }
     }
 
-    /// Returns `true` if lines are handed over, whole: whoever hands them over says when there are no more.
+    /// Returns whether lines come from a channel, complete, and the sender signals the end.
     #[must_use]
     pub fn is_handed_over(&self) -> bool {
         matches!(self, Self::Memory(_))
     }
 
-    /// The bytes that were read and are of no line yet; nothing where they were passed over.
+    /// Returns the bytes read beyond the last complete line, or `None` if a line was being skipped.
     #[must_use]
     pub fn rest(self) -> Option<Vec<u8>> {
         match self {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Maximum number of programs remembered.
 const MOST: usize = 1000;
 
-/// Whether a server speaks a protocol version with a handshake.
+/// Kind of protocol version that a server speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProtocolVersion {
     /// Until 2025-11-25.

@@ -192,12 +192,12 @@ pub fn members(line: &[u8]) -> Option<Vec<&RawValue>> {
     serde_json::from_slice(line).ok().filter(|members: &Vec<_>| !members.is_empty())
 }
 
-/// What can be recovered from an invalid message, to report the error to its sender or to the requester.
+/// Recoverable parts of an invalid message, to report the error to its sender or to the requester.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Salvage {
     /// Raw id, if there is one.
     pub id: Option<String>,
-    /// Whether the message looks like a response.
+    /// True if the message looks like a response.
     pub is_answer: bool,
 }
 

@@ -1,31 +1,31 @@
-//! One line on its way to a reader.
+//! A line to be sent.
 
 use serde_json::value::RawValue;
 use std::any::Any;
 use std::fmt;
 
-/// One line on its way, in parts, so that what passes through is not copied.
+/// A line in parts, so that a forwarded payload is not copied.
 pub struct Outgoing {
     head: Vec<u8>,
     body: Option<Box<RawValue>>,
-    /// The bytes at the beginning of the body that are left out.
+    /// Number of bytes to skip at the beginning of the body.
     skipped: usize,
     tail: &'static [u8],
-    /// Let go when the line is written, or never will be.
+    /// Dropped when the line is written or discarded.
     held: Held,
 }
 
-/// Something that is let go when a line is written, or never will be.
+/// Value dropped when a line is written or discarded.
 pub type Held = Option<Box<dyn Any + Send>>;
 
 impl Outgoing {
-    /// A line with its line feed.
+    /// Creates a line from its bytes, which include the line feed.
     #[must_use]
     pub fn line(line: Vec<u8>) -> Self {
         Self { head: line, body: None, skipped: 0, tail: b"", held: None }
     }
 
-    /// A line of three parts. A line end between the tokens of the body would end the line for its reader.
+    /// Creates a line from three parts. Line ends between the body's tokens become spaces, as they would end the line.
     #[must_use]
     pub fn around(head: Vec<u8>, body: Box<RawValue>, tail: &'static [u8]) -> Self {
         if body.get().bytes().any(|b| matches!(b, b'\n' | b'\r')) {
@@ -37,7 +37,7 @@ impl Outgoing {
         Self { head, body: Some(body), skipped: 0, tail, held: None }
     }
 
-    /// The same with fields of ours, which each end with a comma, at the beginning of an object that is its body.
+    /// Like [`Outgoing::around`], with our own fields, each followed by a comma, inserted at the start of the body object.
     #[must_use]
     pub fn around_with(head: Vec<u8>, fields: &str, body: Box<RawValue>, tail: &'static [u8]) -> Self {
         let inside = body.get().trim_ascii_start().strip_prefix('{').map(str::trim_ascii_start);
@@ -54,43 +54,43 @@ impl Outgoing {
         Self { head, body: Some(body), skipped, tail, held: None }
     }
 
-    /// The line without its body, in the place of which is an empty object.
+    /// Returns the line with an empty object in place of its body.
     pub(super) fn envelope(&self) -> Vec<u8> {
         let body: &[u8] = if self.body.is_some() { b"{}" } else { b"" };
         [&self.head, body, self.tail].concat()
     }
 
-    /// The body, where it is apart, and what the line holds.
+    /// Returns the separate body, if there is one, and what the line holds.
     pub(super) fn into_body(self) -> (Option<Box<RawValue>>, Held) {
         (self.body, self.held)
     }
 
-    /// The same, with something that is kept until it is written.
+    /// Attaches a value that is dropped when the line is written.
     #[must_use]
     pub fn holding(mut self, held: impl Send + 'static) -> Self {
         self.held = Some(Box::new(held));
         self
     }
 
-    /// The same, with what another line held.
+    /// Attaches what another line held.
     #[must_use]
     pub fn holding_what(mut self, held: Held) -> Self {
         self.held = held;
         self
     }
 
-    /// The whole length in bytes.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn length(&self) -> usize {
         self.parts().iter().map(|part| part.len()).sum()
     }
 
-    /// The bytes in order.
+    /// Returns the bytes in order.
     pub fn bytes(&self) -> impl Iterator<Item = u8> {
         self.parts().into_iter().flatten().copied()
     }
 
-    /// The first bytes, so many where there are so many.
+    /// Returns at most the first `most` bytes.
     #[must_use]
     pub fn begin(&self, most: usize) -> Vec<u8> {
         let mut begin = Vec::with_capacity(most.min(self.length()));
@@ -105,7 +105,7 @@ impl Outgoing {
         [&self.head, body.get(self.skipped..).unwrap_or_default(), self.tail]
     }
 
-    /// The parts after so many bytes.
+    /// Returns the parts after the first `written` bytes.
     pub(super) fn rest(&self, mut written: usize) -> impl Iterator<Item = &[u8]> {
         self.parts().into_iter().filter_map(move |part| {
             let skipped = written.min(part.len());

@@ -1,4 +1,4 @@
-//! A message of which only the beginning was kept.
+//! Recovers the id of a message of which only the beginning was kept.
 
 use super::message::Id;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -6,17 +6,17 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// The id of a message of which only the beginning is known, if it stands there whole, and is the message's own.
+/// Returns the id of a truncated message, if the top-level `id` is complete.
 #[must_use]
 pub fn id_in(head: &[u8]) -> Option<Id> {
     let text = String::from_utf8_lossy(head);
     let mut found = None;
-    // It ends too early in any case.
+    // The parse always fails at the truncation.
     let _ = serde_json::Deserializer::from_str(&text).deserialize_map(OwnId(&mut found));
     found
 }
 
-/// Reads the fields of a message, as far as they go.
+/// Visits the top-level fields up to the truncation.
 struct OwnId<'a>(&'a mut Option<Id>);
 
 impl<'de> Visitor<'de> for OwnId<'_> {
@@ -29,7 +29,7 @@ impl<'de> Visitor<'de> for OwnId<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut id = None;
         while let Some(name) = map.next_key::<Cow<'de, str>>()? {
-            // What follows it shows that it was whole.
+            // A token after the id proves that the id is complete.
             *self.0 = self.0.take().or(id.take());
             if name == "id" {
                 let raw: Box<RawValue> = map.next_value()?;
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(found(br#"{"jsonrpc":"2.0","id": 7,"method":"x"#), Some("7".into()));
         assert_eq!(found(br#"{"id":"a","params":"#), Some("\"a\"".into()));
         assert_eq!(found(br#"{"id":"a b, {c}","params":"#), Some("\"a b, {c}\"".into()));
-        // That of something within it is not its own, and a part of one is none.
+        // The `id` of a nested object does not count, nor does a truncated one.
         assert_eq!(found(br#"{"params":{"id":3,"text":"xxx"#), None);
         assert_eq!(found(br#"{"params":{"id":3},"id":4,"method":"x"#), Some("4".into()));
         assert_eq!(found(br#"{"jsonrpc":"2.0","id":12"#), None);

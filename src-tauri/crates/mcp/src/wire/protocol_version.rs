@@ -1,43 +1,42 @@
-//! The two eras of the protocol: revisions that begin with a handshake, and those that say with every request what the handshake
-//! said once.
+//! The two kinds of protocol versions: handshake versions, and the stateless one, which repeats the handshake's data in every request.
 
 use super::Fields;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// The revision without a handshake.
+/// The stateless protocol version.
 pub const STATELESS_VERSION: &str = "2026-07-28";
 
-/// The revisions with a handshake, the newest first.
+/// The protocol versions with a handshake, newest first.
 pub const HANDSHAKE_VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// Names in `_meta` that belong to the protocol.
+/// Keys in `_meta` that the protocol reserves.
 pub mod meta_key {
-    /// Of a request: its revision.
+    /// In a request: the protocol version.
     pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-    /// Of a request: the name of the client.
+    /// In a request: name and version of the client.
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-    /// Of a request: the abilities of the client.
+    /// In a request: capabilities of the client.
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-    /// Of a request: the least level of log messages about it.
+    /// In a request: minimum level of the log messages about it.
     pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-    /// Of a result: the name of the server.
+    /// In a result: name and version of the server.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-    /// Of a notification: the id of the request that asked for it.
+    /// In a notification: id of the subscription request.
     pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 }
 
-/// Error codes of the revision without a handshake.
+/// Error codes of the stateless protocol version.
 pub mod error_code {
-    /// It is not spoken.
+    /// The protocol version is not supported.
     pub const UNSUPPORTED_VERSION: i32 = -32022;
-    /// The client has not the ability that is needed.
+    /// The client lacks a required capability.
     pub const MISSING_CAPABILITY: i32 = -32021;
 }
 
-/// Changes parameters and what they have in `_meta`; an empty `_meta` is left out.
+/// Edits parameters and their `_meta`. An empty `_meta` is omitted.
 ///
 /// # Errors
-/// When one of the two is no object, or has a name twice.
+/// Fails if either is not an object or has a duplicate key.
 pub fn rewrite_params(
     params: Option<&RawValue>,
     change: impl FnOnce(&mut Fields, &mut Fields),

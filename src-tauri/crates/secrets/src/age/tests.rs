@@ -1,9 +1,9 @@
-//! Files of another `age`, and files that somebody changed.
+//! Tests with a file from another `age` implementation and with modified files.
 
 use super::*;
 use proptest::prelude::*;
 
-/// A file of another program: `pyrage` 1.4, which is the `age` of Rust.
+/// File from another implementation: `pyrage` 1.4, which wraps the Rust `age`.
 const ANOTHERS: &str = concat!(
     "YWdlLWVuY3J5cHRpb24ub3JnL3YxCi0+IHNjcnlwdCBxeXc4SFdDam1zV1QxcjBmSEVUdXdRIDE5CnZvNUlTS2hrSm",
     "gvaDlHRmNENXk4QkJyaUpPZ3dvYXVuZ2FjQ0xBa0M1QTQKLS0tIEtlWVFXZ0FJWGNSY3E2RjNNUjFjQlJ3MkY5ZU1Y",
@@ -16,7 +16,7 @@ fn passphrase(text: &str) -> Secret {
 }
 
 #[test]
-fn a_file_of_another_age_opens_here() {
+fn a_file_from_another_implementation_can_be_decrypted() {
     let file = base64::engine::general_purpose::STANDARD.decode(ANOTHERS).unwrap();
     let content = decrypt(&passphrase("correct horse battery"), &file).unwrap();
     assert_eq!(*content, b"{\"api\":\"of another program\"}");
@@ -25,7 +25,7 @@ fn a_file_of_another_age_opens_here() {
 }
 
 #[test]
-fn content_of_every_length_around_a_piece_comes_back() {
+fn content_of_lengths_around_the_chunk_size_round_trips() {
     let passphrase = passphrase("p");
     for length in [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE] {
         let content: Vec<u8> = (0..length).map(|n| (n % 251) as u8).collect();
@@ -37,7 +37,7 @@ fn content_of_every_length_around_a_piece_comes_back() {
 }
 
 #[test]
-fn pieces_that_are_taken_away_or_exchanged_are_seen() {
+fn removed_or_reordered_chunks_are_detected() {
     let passphrase = passphrase("p");
     let file = sealed(&passphrase, &vec![7; 3 * PIECE], 4).unwrap();
     let start = file.len() - 3 * (PIECE + TAG);
@@ -52,7 +52,7 @@ fn pieces_that_are_taken_away_or_exchanged_are_seen() {
     }
 }
 
-/// The lines of a header, and what comes after it.
+/// Splits a file into the lines of its header and the rest.
 fn parts(file: &[u8]) -> ([String; 4], Vec<u8>) {
     let parts: Vec<&[u8]> = file.splitn(5, |byte| *byte == b'\n').collect();
     let line = |n: usize| String::from_utf8(parts[n].to_vec()).unwrap();
@@ -64,7 +64,7 @@ fn refused(file: &[u8]) -> AgeError {
 }
 
 #[test]
-fn a_header_that_is_not_written_in_the_one_way_is_refused_before_any_work() {
+fn a_non_canonical_header_is_refused_before_any_work() {
     let ([version, stanza, body, end], rest) = parts(&sealed(&passphrase("p"), b"x", 4).unwrap());
     let file = |lines: &[&str]| [lines.join("\n").as_bytes(), b"\n", &rest].concat();
     assert!(decrypt(&passphrase("p"), &file(&[&version, &stanza, &body, &end])).is_ok(), "the twin");
@@ -72,7 +72,7 @@ fn a_header_that_is_not_written_in_the_one_way_is_refused_before_any_work() {
     let with = |stanza: &str| file(&[&version, stanza, &body, &end]);
     let scrypt = |salt: &str, work: &str| with(&format!("-> scrypt {salt} {work}"));
     let of = |length: usize| encoded(&vec![7; length]);
-    // The last of its 22 characters has four bits that say nothing.
+    // The last of the salt's 22 characters has four unused bits.
     let (most, last) = salt.split_at(21);
     let other_way = format!("{most}{}", char::from(last.as_bytes()[0] + 1));
     let cases = [
@@ -124,14 +124,14 @@ fn a_header_that_is_not_written_in_the_one_way_is_refused_before_any_work() {
 }
 
 #[test]
-fn content_is_written_in_one_way_and_nothing_comes_after_it() {
+fn non_canonical_chunks_and_trailing_data_are_refused() {
     let made = sealed(&passphrase("p"), b"x", 4).unwrap();
     let start = made.len() - (1 + TAG);
     let Header { salt, work, mut wrapped, rest, .. } = Header::read(&made).unwrap();
     let wrapping = key(&wrapping_key(&passphrase("p"), &salt, work).unwrap()).unwrap();
     let file_key = wrapping.open_in_place(first_nonce(), Aad::empty(), wrapped.as_mut_slice()).unwrap();
     let content_key = key(&derived(file_key, &rest[..16], b"payload").unwrap()).unwrap();
-    // The same header with these pieces: their bytes, and if they say that they are the last.
+    // The same header with these chunks: their bytes, and whether each is marked as the last.
     let with = |pieces: &[(&[u8], bool)]| {
         let mut file = made[..start].to_vec();
         for (number, (bytes, is_last)) in pieces.iter().enumerate() {
@@ -177,7 +177,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_refused_in_order(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_are_refused_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         prop_assert!(decrypt(&passphrase("p"), &bytes).is_err());
     }
 }

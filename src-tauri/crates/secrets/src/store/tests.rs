@@ -1,4 +1,4 @@
-//! The encrypted file, locked and unlocked, beside another program, and broken.
+//! Tests of the encrypted file: locked, unlocked, shared with another program, and damaged.
 
 use super::*;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ fn name(text: &str) -> SecretName {
     SecretName::try_from(text).unwrap()
 }
 
-/// A store with a file that somebody made.
+/// A store with an existing file.
 fn made(folder: &Path) -> SecretStore {
     let store = SecretStore::of(folder);
     OpenFile::make(store.path(), secret(PASSPHRASE)).unwrap();
@@ -21,7 +21,7 @@ fn made(folder: &Path) -> SecretStore {
 }
 
 #[test]
-fn a_file_is_the_place_locked_until_its_passphrase_is_there_and_again_afterwards() {
+fn an_existing_file_is_locked_until_unlocked_and_can_be_locked_again() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(SecretStore::of(folder.path()).file_is_locked().unwrap(), None);
     let store = made(folder.path());
@@ -47,7 +47,7 @@ fn a_file_is_the_place_locked_until_its_passphrase_is_there_and_again_afterwards
 }
 
 #[test]
-fn what_another_program_writes_is_read_and_nothing_is_lost_between_the_two() {
+fn concurrent_writers_read_each_others_secrets_and_lose_none() {
     let folder = tempfile::tempdir().unwrap();
     let (here, there) = (made(folder.path()), SecretStore::of(folder.path()));
     for store in [&here, &there] {
@@ -60,14 +60,14 @@ fn what_another_program_writes_is_read_and_nothing_is_lost_between_the_two() {
         here.add([(&name("c"), &secret("3")), (&name("a"), &secret("other"))].into_iter()).unwrap_err();
     assert!(matches!(taken, SecretError::File(SecretFileError::Taken(_))), "{taken}");
     assert_eq!(there.list().unwrap(), [name("a"), name("b")], "all or none");
-    // Made anew for another passphrase, it does not open with the old one.
+    // Recreated with another passphrase, it does not open with the old one.
     std::fs::remove_file(here.path()).unwrap();
     OpenFile::make(here.path(), secret("another passphrase")).unwrap();
     assert!(there.get(&name("a")).is_err());
 }
 
 #[test]
-fn a_file_that_is_cut_or_exchanged_is_refused_and_stays_as_it_is() {
+fn a_truncated_or_replaced_file_is_refused_and_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let store = made(folder.path());
     store.unlock(secret(PASSPHRASE)).unwrap();
@@ -78,14 +78,14 @@ fn a_file_that_is_cut_or_exchanged_is_refused_and_stays_as_it_is() {
         assert!(matches!(refused, SecretError::File(SecretFileError::Unopened { .. })), "{refused}");
         assert_eq!(std::fs::read(store.path()).unwrap(), broken);
     }
-    // Longer than what is read: nobody makes room for it.
+    // Larger than the limit: refused without allocating memory for it.
     let long = std::fs::File::create(store.path()).unwrap();
     long.set_len(ironcurtain_paths::bounded_read::LONGEST + 1).unwrap();
     let refused = store.set(&name("api"), &secret("x")).unwrap_err();
     assert!(matches!(refused, SecretError::File(SecretFileError::Long(_))), "{refused}");
     std::fs::write(store.path(), whole).unwrap();
     store.set(&name("api"), &secret("x")).unwrap();
-    // Nor is one made that could not be read again.
+    // A file too large to be read again is not written either.
     let large = secret(&"x".repeat(17 << 20));
     let refused = store.set(&name("large"), &large).unwrap_err();
     assert!(matches!(refused, SecretError::File(SecretFileError::Long(_))), "{refused}");
@@ -93,7 +93,7 @@ fn a_file_that_is_cut_or_exchanged_is_refused_and_stays_as_it_is() {
 }
 
 #[test]
-fn a_passphrase_that_everybody_guesses_makes_no_file_and_a_file_is_made_once() {
+fn a_short_passphrase_or_an_existing_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("secrets.age");
     let short = OpenFile::make(&path, secret("password")).unwrap_err();

@@ -1,4 +1,4 @@
-//! The server's edge with nothing beside it, for whoever feeds it foreign bytes.
+//! The server side in isolation, for fuzzing.
 
 use super::negotiate::{revision, welcome};
 use super::{ClientSide, Stamp, StatelessServer};
@@ -12,10 +12,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, watch};
 
-/// The methods that the client takes from a server.
+/// Server requests that the client supports.
 const TAKES: [&str; 2] = ["elicitation/create", SAMPLING];
 
-/// A conversation with a server, without a process.
+/// A connection to a server without a process.
 pub struct FuzzedServer {
     connection: ServerConnection,
     reader: Reader,
@@ -25,8 +25,7 @@ pub struct FuzzedServer {
 }
 
 impl FuzzedServer {
-    /// With a server that has answered `server/discover` with this, or that has shaken hands. Nothing where it would not be spoken
-    /// to in the version.
+    /// Creates a connection from a `server/discover` response or after a handshake. Returns `None` if the version is unsupported.
     #[must_use]
     pub fn new(initialize: &RawValue, discovered: Option<&RawValue>) -> Option<Self> {
         let (to_server, for_server) = mpsc::unbounded_channel();
@@ -72,28 +71,28 @@ impl FuzzedServer {
         Some(Self { connection, reader, for_server, for_client, sampling })
     }
 
-    /// The way in for the core.
+    /// Returns the core's handle.
     #[must_use]
     pub fn connection(&self) -> &ServerConnection {
         &self.connection
     }
 
-    /// A line of the server, without its line feed.
+    /// Feeds a line from the server, without its line feed.
     pub fn server_sends(&self, line: Vec<u8>) {
         self.reader.receive(line, None);
     }
 
-    /// The server's output has ended.
+    /// Ends the server's output.
     pub fn ends(&self) {
         self.connection.over(&NoAnswer::Ended(None));
     }
 
-    /// The lines that the server was sent since.
+    /// Returns the lines sent to the server since the last call.
     pub fn server_receives(&mut self) -> Vec<Vec<u8>> {
         std::iter::from_fn(|| self.for_server.try_recv().ok()).map(|line| line.bytes().collect()).collect()
     }
 
-    /// The lines that the client was sent since. What its model is to answer it is always allowed.
+    /// Returns the lines sent to the client since the last call. Sampling is always approved.
     pub fn client_receives(&mut self) -> Vec<Vec<u8>> {
         let sampled = std::iter::from_fn(|| self.sampling.try_recv().ok()).map(|request| {
             request.connection.asks_client(request.id.clone(), ClientRequest::Sampling);

@@ -1,4 +1,4 @@
-//! Requests of the core under way at such a server, and the input that the server requires for them.
+//! In-flight requests to a stateless server and the input that each one is waiting for.
 
 use super::StatelessServer;
 use crate::server::NoAnswer;
@@ -12,52 +12,52 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The methods in which a server may ask for input.
+/// Methods in which a server may ask for input.
 const WITH_INPUT: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
-/// The number of times that a server may ask for input in one call.
+/// Maximum number of input rounds per call.
 const MOST_ROUNDS: u32 = 16;
 
-/// The number of things that it may ask for at once.
+/// Maximum number of input requests per round.
 const MOST_REQUESTS: usize = 32;
 
-/// The longest state of a server.
+/// Maximum size of a server's state.
 const LONGEST_STATE: usize = 1024 * 1024;
 
-/// The pauses before a call goes on that only was to be sent again: the first, and the longest.
+/// Initial and maximum delay before retrying a call that required no input.
 const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
 
-/// A request of the core.
+/// A call from the core.
 pub(super) struct InputCall {
     method: String,
-    /// With the stamp.
+    /// Parameters with our `_meta` fields.
     params: Box<RawValue>,
-    /// Its share of the memory, for as long as it may be sent on.
+    /// Share of the memory, held while the call may be retried.
     held: MemoryShare,
     then: OnAnswer,
     rounds: u32,
 }
 
-/// One that waits for the client.
+/// A call waiting for the client.
 struct Waiting {
     call: InputCall,
     state: Option<Box<RawValue>>,
     responses: Fields,
-    /// Our requests to the client, and the server's names for them.
+    /// Our requests to the client, and the server's keys for them.
     open: HashMap<Id, String>,
 }
 
-/// All of them, by numbers of ours.
+/// All calls, by our own numbers.
 #[derive(Default)]
 pub(super) struct Calls {
-    /// The ids under which they are at the server.
+    /// Server-side ids of the calls.
     sent: HashMap<u64, Option<u64>>,
     waiting: HashMap<u64, Waiting>,
     last: u64,
     last_request: u64,
 }
 
-/// A result that requires input.
+/// An `input_required` result.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Required {
@@ -77,14 +77,14 @@ impl InputCall {
         Self { method: method.to_owned(), params, held, then, rounds: 0 }
     }
 
-    /// The call ends without a result of the server.
+    /// Fails the call without a server result.
     fn fail(self, why: impl Into<String>) {
         (self.then)(ServerAnswer::Failed(NoAnswer::Input(why.into())), None);
     }
 }
 
 impl StatelessServer {
-    /// Sends a call; the number that it is known by.
+    /// Sends a call and returns its number.
     pub(super) fn begin(self: &Arc<Self>, connection: &ServerConnection, call: InputCall) -> u64 {
         let mut state = self.state();
         state.calls.last += 1;
@@ -104,7 +104,7 @@ impl StatelessServer {
     ) {
         let (method, held) = (call.method.clone(), call.held.clone());
         if !WITH_INPUT.contains(&method.as_str()) {
-            // They are not sent again.
+            // Other methods are never retried, so their parameters are not kept.
             (call.params, call.held) = (RawValue::NULL.to_owned(), None);
         }
         self.state().calls.sent.insert(number, None);
@@ -113,13 +113,13 @@ impl StatelessServer {
         let id = connection.send_request(&method, Some(params), held, Box::new(then));
         match (self.state().calls.sent.get_mut(&number), id) {
             (Some(at), id) => *at = id,
-            // Taken back while it was sent, or answered already, of which nobody is told.
+            // Cancelled while it was sent, or already answered.
             (None, Some(id)) => connection.withdraw(id, None),
             (None, None) => {}
         }
     }
 
-    /// The server has answered: the core is, or the client is asked for what the server requires.
+    /// Handles the server's response: answers the core, or asks the client for the required input.
     fn answered(
         self: &Arc<Self>,
         connection: &ServerConnection,
@@ -147,7 +147,7 @@ impl StatelessServer {
         }
     }
 
-    /// Asks the client for what the server requires.
+    /// Asks the client for the required input.
     fn require(
         self: &Arc<Self>,
         connection: &ServerConnection,
@@ -204,7 +204,7 @@ impl StatelessServer {
         for (id, InputRequest { method, params }) in for_client {
             if method == SAMPLING {
                 let request = SamplingRequest { id, params, held: None, connection: connection.clone() };
-                // A session that is gone asks nobody.
+                // A closed session asks nobody.
                 let _ = self.client_side.sampling.send(request);
                 continue;
             }
@@ -214,7 +214,7 @@ impl StatelessServer {
         Ok(())
     }
 
-    /// The client has answered a request of ours; one that it was not asked is returned.
+    /// Handles the client's response to one of our requests; returns the response if it belongs to none.
     pub(in crate::server) fn responded(
         self: &Arc<Self>,
         connection: &ServerConnection,
@@ -236,7 +236,7 @@ impl StatelessServer {
                     state.calls.waiting.insert(number, waiting);
                 }
             }
-            // There is no way to tell the server; whoever called hears what the client itself said.
+            // The protocol cannot report this to the server; the caller gets the client's own error.
             Response::Error(error) => {
                 drop(state);
                 self.take_back(waiting.open.keys());
@@ -246,7 +246,7 @@ impl StatelessServer {
         None
     }
 
-    /// Sends a call again with what the server required, as the protocol has it; one that brings nothing waits a moment.
+    /// Retries a call with the required input. A retry without input is delayed.
     fn go_on(
         self: &Arc<Self>,
         connection: ServerConnection,
@@ -272,7 +272,7 @@ impl StatelessServer {
         }
         let [first, longest] = PAUSES;
         let pause = first.saturating_mul(1 << call.rounds.min(8)).min(longest);
-        // It can be taken back meanwhile.
+        // The call can be cancelled during the delay.
         self.state().calls.sent.insert(number, None);
         let stateless = self.clone();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
@@ -284,7 +284,7 @@ impl StatelessServer {
         });
     }
 
-    /// A call is taken back: the server is told, or the client is asked no more.
+    /// Cancels a call at the server, or its requests to the client.
     pub(in crate::server) fn cancel(&self, connection: &ServerConnection, number: u64, reason: Option<&str>) {
         let mut state = self.state();
         let sent = state.calls.sent.remove(&number).flatten();
@@ -298,7 +298,7 @@ impl StatelessServer {
         }
     }
 
-    /// The client need not answer these any more.
+    /// Cancels requests to the client.
     fn take_back<'a>(&self, requests: impl Iterator<Item = &'a Id>) {
         for id in requests {
             let Ok(id) = RawValue::from_string(id.as_json().to_owned()) else { continue };
@@ -308,7 +308,7 @@ impl StatelessServer {
         }
     }
 
-    /// The conversation is over: whoever waits for the client's input hears it.
+    /// Fails all calls that wait for the client's input, at the end of the connection.
     pub(in crate::server) fn ended(&self, why: &NoAnswer) {
         let waiting = std::mem::take(&mut self.state().calls.waiting);
         for (_, waiting) in waiting {

@@ -1,10 +1,9 @@
-//! Finding out which era a server process is of, and greeting it.
+//! Detects a server's protocol version and initializes it.
 //!
-//! - A server is spoken to in the era of its client, if it knows that: with a handshake first for a client with one, so that such
-//!   servers take part in nothing new, and by `server/discover` first for the others.
-//! - INVARIANT: a handshake is sent once to a process. One that fails, or has no answer for a while, is followed by
-//!   `server/discover` alone.
-//! - INVARIANT: a greeting has one answer, and a server is spoken to without a handshake only where that is the answer.
+//! - The client's kind of version is tried first, unless the server's is known: a handshake for a handshake client, so that its
+//!   servers see nothing new, and `server/discover` for a stateless one.
+//! - INVARIANT: a process gets at most one handshake. After a failure or a timeout, only `server/discover` follows.
+//! - INVARIANT: `initialize` has one answer, and a server is used as stateless only if that answer comes from `server/discover`.
 
 use super::{ClientSide, Stamp, StatelessServer};
 use crate::server::{MemoryShare, OnAnswer, ServerAnswer, ServerConnection};
@@ -17,30 +16,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::AbortHandle;
 
-/// The time that a server may take to answer `server/discover`: one of the other era may never do.
+/// Timeout for `server/discover`, which a handshake server may never answer.
 const DISCOVER_BOUND: Duration = Duration::from_secs(5);
 
-/// The time after which a server that is silent on a handshake is asked by `server/discover`: it may know no handshake.
+/// Delay before a server that has not answered the handshake gets `server/discover`: it may be stateless.
 const SILENCE: Duration = Duration::from_secs(4);
 
-/// A greeting under way.
+/// A negotiation in progress.
 #[derive(Clone)]
 pub struct Negotiation {
     /// The connection to the process.
     pub connection: ServerConnection,
-    /// The parameters of the client's greeting.
+    /// Parameters of the client's `initialize`.
     pub initialize: Box<RawValue>,
     /// The client that the server is initialized for.
     pub client_side: ClientSide,
     /// The protocol versions that programs are known to speak.
     pub versions: KnownVersions,
-    /// The program, as its era is remembered.
+    /// Program name, the key in `versions`.
     pub program: String,
-    /// Set while the process was sent nothing but `server/discover`, which some programs of the other era do not survive.
+    /// Set while the process has received only `server/discover`, which crashes some handshake servers.
     pub is_probed: Arc<AtomicBool>,
 }
 
-/// Greets a server; the answer is that to a handshake in any case.
+/// Initializes a server. The result always has the form of an `initialize` response.
 pub fn initialize(negotiation: Negotiation, then: OnAnswer) {
     let wanted = match revision(&negotiation.initialize).as_deref() {
         Some(STATELESS_VERSION) => ProtocolVersion::Stateless,
@@ -53,7 +52,7 @@ pub fn initialize(negotiation: Negotiation, then: OnAnswer) {
 }
 
 impl Negotiation {
-    /// A handshake first; one that is refused, or not answered, may have come to a server without it.
+    /// Tries the handshake first; a stateless server may reject or ignore it.
     fn shake_hands(self, then: OnAnswer) {
         let (connection, params) = (self.connection.clone(), self.handshake());
         let first = Arc::new(Mutex::new(Some(then)));
@@ -61,14 +60,14 @@ impl Negotiation {
         let answered = move |answer, held| {
             let Some(then) = take(&first) else { return };
             if let Some(asking) = asking {
-                // It holds the way to the server.
+                // The task holds a handle to the server.
                 asking.abort();
             }
             match answer {
                 ServerAnswer::Response(Response::Error(_)) => self.discover_instead(answer, held, then),
                 ServerAnswer::Response(Response::Result(_)) => {
                     if self.is_probed.swap(false, Ordering::Relaxed) {
-                        // It is slow, and not to be asked again.
+                        // The server is slow but needs no second attempt.
                         self.versions.remember(&self.program, ProtocolVersion::Handshake);
                     }
                     then(answer, held);
@@ -79,7 +78,7 @@ impl Negotiation {
         connection.send_request("initialize", params, None, Box::new(answered));
     }
 
-    /// Asks a server that is silent what it speaks, unless it is known to have a handshake. The first answer counts.
+    /// Sends `server/discover` to a silent server, unless it is known to use the handshake. The first response wins.
     fn ask_when_silent(&self, first: Arc<Mutex<Option<OnAnswer>>>) -> Option<AbortHandle> {
         if self.versions.of(&self.program) == Some(ProtocolVersion::Handshake) {
             return None;
@@ -103,7 +102,7 @@ impl Negotiation {
         Some(asking.abort_handle())
     }
 
-    /// The handshake was refused, with this answer.
+    /// Tries `server/discover` after the handshake failed with this response.
     fn discover_instead(self, refused: ServerAnswer, held: MemoryShare, then: OnAnswer) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return then(refused, held) };
         runtime.spawn(async move {
@@ -121,7 +120,7 @@ impl Negotiation {
         });
     }
 
-    /// `server/discover` first, then the handshake.
+    /// Tries `server/discover` first, then the handshake.
     fn probe(self, then: OnAnswer) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return self.shake_hands(then) };
         self.is_probed.store(true, Ordering::Relaxed);
@@ -132,7 +131,7 @@ impl Negotiation {
             }
             self.versions.remember(&self.program, ProtocolVersion::Handshake);
             if self.connection.is_over() {
-                // Whoever owns the process starts another, and shakes hands with it.
+                // The owner of the process restarts it and uses the handshake.
                 return;
             }
             self.is_probed.store(false, Ordering::Relaxed);
@@ -140,7 +139,7 @@ impl Negotiation {
         });
     }
 
-    /// Asks the server what it speaks; if it can be spoken to without a handshake, how, and its welcome in the words of one.
+    /// Sends `server/discover`. Returns the server and an equivalent `initialize` response if it is stateless.
     async fn discovered(&self) -> Option<(StatelessServer, ServerAnswer)> {
         let stamp = Stamp::of(&self.initialize).ok()?;
         let params = stamp.stamped(None, None).ok()?;
@@ -152,7 +151,7 @@ impl Negotiation {
         Some((server, ServerAnswer::Response(Response::Result(welcome))))
     }
 
-    /// The parameters of a handshake.
+    /// Returns the `initialize` parameters to send.
     fn handshake(&self) -> Option<Box<RawValue>> {
         if revision(&self.initialize).as_deref() != Some(STATELESS_VERSION) {
             return Some(self.initialize.clone());
@@ -163,18 +162,18 @@ impl Negotiation {
     }
 }
 
-/// Takes whoever waits, who is answered once.
+/// Takes the callback, so that it is called only once.
 fn take(first: &Mutex<Option<OnAnswer>>) -> Option<OnAnswer> {
     first.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// The revision that a greeting names.
+/// Returns the protocol version in `initialize` parameters.
 pub(super) fn revision(initialize: &RawValue) -> Option<String> {
     let initialize: Fields = serde_json::from_str(initialize.get()).ok()?;
     serde_json::from_str(initialize.get("protocolVersion")?.get()).ok()
 }
 
-/// The result of `server/discover` in the words of a handshake.
+/// Converts a `server/discover` result to an `initialize` result.
 pub(super) fn welcome(result: &RawValue, asked: Option<&str>) -> Option<Box<RawValue>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -199,7 +198,7 @@ pub(super) fn welcome(result: &RawValue, asked: Option<&str>) -> Option<Box<RawV
     welcome.set("serverInfo", info);
     let capabilities = welcome.get("capabilities").map(|raw| serde_json::from_str::<Fields>(raw.get()));
     let mut capabilities = capabilities.transpose().ok()?.unwrap_or_default();
-    // Tasks are others in this revision, and are kept for nobody.
+    // The tasks of this version differ and are not supported.
     capabilities.remove("tasks");
     welcome.set("capabilities", to_raw_value(&capabilities).ok()?);
     to_raw_value(&welcome).ok()

@@ -1,26 +1,26 @@
-//! The one subscription by which such a server tells what others tell by themselves.
+//! The subscription by which a stateless server sends change notifications.
 
 use crate::wire::Fields;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::BTreeSet;
 
-/// The number of resources that are followed.
+/// Maximum number of followed resources.
 const MOST_RESOURCES: usize = 1000;
 
-/// The news that are asked for.
+/// Notifications and resources to subscribe to.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
-    /// Names in the filter, of the kinds of which the server tells.
+    /// Filter names of the notifications that the server supports.
     kinds: Vec<&'static str>,
     tells_of_resources: bool,
     uris: BTreeSet<String>,
-    /// The request that is open.
+    /// Id of the open subscription request.
     id: Option<u64>,
 }
 
 impl Subscriptions {
-    /// Of a server that has answered `server/discover` with this.
+    /// Creates the subscription from the server's `server/discover` response.
     pub(super) fn of(discovered: &RawValue) -> Self {
         let read = |raw: Option<&RawValue>| -> Fields {
             raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
@@ -39,7 +39,7 @@ impl Subscriptions {
         Self { kinds, tells_of_resources: has("resources", "subscribe"), uris: BTreeSet::new(), id: None }
     }
 
-    /// Follows a resource or not any more: tells if that changes anything; nothing where the server tells of none.
+    /// Follows or unfollows a resource. Returns whether anything changed, or `None` if the server does not support it.
     pub(super) fn follow(&mut self, is_wanted: bool, params: Option<&RawValue>) -> Option<bool> {
         if !self.tells_of_resources {
             return None;
@@ -52,7 +52,7 @@ impl Subscriptions {
         })
     }
 
-    /// The parameters of the request; nothing where there is nothing to ask for and none is open.
+    /// Returns the request parameters, or `None` if there is nothing to subscribe to and nothing open.
     pub(super) fn filter(&self) -> Option<Box<RawValue>> {
         if self.kinds.is_empty() && self.uris.is_empty() && self.id.is_none() {
             return None;
@@ -65,7 +65,7 @@ impl Subscriptions {
         to_raw_value(&json!({ "notifications": filter })).ok()
     }
 
-    /// A request was sent; the one that it takes the place of.
+    /// Records a new subscription request; returns the one that it replaces.
     pub(super) fn began(&mut self, id: u64) -> Option<u64> {
         self.id.replace(id)
     }

@@ -1,4 +1,4 @@
-//! Servers that ask for more than is taken, and those that do not.
+//! Tests of servers that require input, within and beyond the limits.
 
 use super::*;
 use crate::server::ClientAnswer;
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
 use tokio::sync::oneshot;
 
-/// A conversation with a server that this test is.
+/// A conversation with the test's own server.
 struct Talk {
     connection: ServerConnection,
     heard: BufReader<PipeReader>,
     says: PipeWriter,
     client: BufReader<PipeReader>,
-    /// Kept for their drop.
+    /// Held until drop.
     _kept: Vec<Box<dyn std::any::Any>>,
 }
 
@@ -219,7 +219,7 @@ async fn a_call_whose_server_ends_while_the_client_is_asked_ends_too() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Whatever a server says to a call that is no request for input that can be met, the call has one answer.
+    /// An input request that cannot be met ends the call with exactly one response.
     #[test]
     fn every_result_leads_to_an_answer(kind in "[a-z_]{0,16}", state in "\\PC{0,20}", junk in any::<Option<i32>>()) {
         prop_assume!(kind != "input_required");
