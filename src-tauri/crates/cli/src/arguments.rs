@@ -29,7 +29,7 @@ pub enum Command {
     /// List active sessions and the files they left behind that other programs may run.
     Sessions,
     /// Show a session and the files it left behind that other programs may run; keep or quarantine those files.
-    Session(SessionOptions),
+    Session(SessionArguments),
     /// List quarantined files, put one back, or delete it.
     Quarantine {
         #[command(subcommand)]
@@ -134,7 +134,7 @@ pub struct DaemonArguments {
 
 /// Options of `session`.
 #[derive(Debug, Args)]
-pub struct SessionOptions {
+pub struct SessionArguments {
     /// Id of the session, as listed.
     pub id: String,
     /// Keep this file where it is.

@@ -1,6 +1,6 @@
 //! `sessions` and `session`: lists sessions and decides about the files they left behind.
 
-use crate::arguments::SessionOptions;
+use crate::arguments::SessionArguments;
 use crate::connection::Connection;
 use crate::left_file;
 use crate::lines::TextLines;
@@ -31,9 +31,9 @@ pub fn all(screen: Screen) -> anyhow::Result<ExitCode> {
 }
 
 /// Applies the user's choices to a session's files, and shows the session.
-pub fn one(options: SessionOptions, screen: Screen) -> anyhow::Result<ExitCode> {
+pub fn one(options: SessionArguments, screen: Screen) -> anyhow::Result<ExitCode> {
     let mut connection = Connection::open()?;
-    let SessionOptions { id: session, keep, quarantine } = options;
+    let SessionArguments { id: session, keep, quarantine } = options;
     let kept = keep.into_iter().map(|path| (path, LeftChoice::Keep));
     for (path, choice) in kept.chain(quarantine.into_iter().map(|path| (path, LeftChoice::Quarantine))) {
         connection.ask(Request::DecideLeft { session: session.clone(), path, choice })?;

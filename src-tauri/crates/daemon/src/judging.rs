@@ -31,7 +31,7 @@ pub struct JudgingContext {
     pub snapshot: Arc<PolicySnapshot>,
     /// Name of the server.
     pub server: String,
-    /// How the server writes files in its sandbox, or `None` without a sandbox.
+    /// Way in which the server writes files in its sandbox. `None` without a sandbox.
     pub contained: Option<FileWrites>,
     /// Treatment of the server's unannotated tools.
     pub unannotated: Unannotated,

@@ -36,7 +36,7 @@ pub(super) enum Understood {
     Ended,
     /// The server has understood, or its time is over.
     Waited {
-        /// Whether the server requests roots, `None` while unknown.
+        /// Set if the server requests roots, `None` while unknown.
         asks_for_roots: Option<bool>,
     },
 }
