@@ -66,7 +66,7 @@ fn a_call_needs_the_targets_of_its_paths_outside_the_sandbox() {
 fn creating_a_file_beside_credentials_is_denied() {
     let (_dir, setting) = world();
     let write = |path: &str| denial(&setting, "write_file", json!({ "path": path, "content": "" }));
-    assert!(write("~/new.txt").unwrap().starts_with("to make or remove a name in"));
+    assert!(write("~/new.txt").unwrap().starts_with("to create or delete something in"));
     assert_eq!(write("~/docs/new.txt"), None);
     assert_eq!(write("~/docs/a.txt"), None);
     let without_sandbox = JudgingContext { contained: None, ..setting };
