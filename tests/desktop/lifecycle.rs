@@ -67,7 +67,7 @@ fn question_survives_suspend_and_wake_up_input_is_no_answer() {
 fn crashed_page_reloads_and_questions_still_work() {
     let screen = tray::with_panel();
     let mut harness = Harness::start(&screen, &["app"]);
-    window::says(&screen, "Protecting");
+    window::says(&screen, "Partly protected");
     let pages: Vec<u32> =
         family(harness.id()).into_iter().filter(|one| name(*one).starts_with("WebKitWeb")).collect();
     for page in &pages {

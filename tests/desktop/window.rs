@@ -10,7 +10,7 @@ const WINDOW: &str = "^IronCurtain$";
 fn home_shows_live_sessions_decisions_and_pending_questions() {
     let screen = Screen::start();
     let mut harness = Harness::start(&screen, &["app"]);
-    says(&screen, "Protecting");
+    says(&screen, "Partly protected");
     says(&screen, "Claude Code");
     says(&screen, "148 allowed, 3 denied, 5 asked");
     // Fake text that would become an element if text were treated as markup.
@@ -119,7 +119,7 @@ fn closing_window_keeps_app_running() {
     let screen = crate::tray::with_panel();
     let mut harness = Harness::start(&screen, &["app"]);
     let window = screen.window(WINDOW);
-    says(&screen, "Protecting");
+    says(&screen, "Partly protected");
     screen.activate(&window);
     screen.key("alt+F4");
     until("the window to close", || screen.xdotool(&["search", "--name", WINDOW]).is_empty().then_some(()));
