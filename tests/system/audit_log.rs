@@ -227,7 +227,7 @@ fn prompts_resources_and_refusals_are_recorded() {
         ("deny", "structural-malformed", "`tools/call` of `echo`: "),
         ("deny", "structural-malformed", "`no/such`: `no/such` is not available"),
         ("deny", "structural-malformed", "the message is not JSON: "),
-        ("deny", "structural-malformed", "a message without an id"),
+        ("deny", "structural-malformed", "dropped a message without an id"),
     ];
     let decided = decisions_on_other_requests(&world);
     assert_eq!(decided.len(), expected.len(), "{decided:?}");

@@ -122,7 +122,7 @@ fn paused_agent_is_denied_until_resumed() {
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     look(&mut client, &file).ok();
     let record = world.log();
-    for words in ["the session was paused, by the person", "the session was resumed, by the person"] {
+    for words in ["the session was paused, by the user", "the session was resumed, by the user"] {
         assert!(record.contains(words), "{words}: {record}");
     }
     let unknown = world.request(Request::Pause { session: "nobody".into() });
@@ -206,7 +206,7 @@ fn lockdown_survives_restart_and_keeps_rules_and_grants() {
     world.restart();
     assert_eq!(world.status().protection, Protection::Protecting);
     let record = world.log();
-    for words in ["lockdown began, by the person", "lockdown is to end, by the person"] {
+    for words in ["lockdown began, by the user", "lockdown is to end, by the user"] {
         assert!(record.contains(words), "{words}: {record}");
     }
 }
@@ -264,7 +264,7 @@ fn pending_questions_are_denied_together_with_separate_results() {
     assert_eq!(deny(WaitingChoice::All), Reply::Denied(Vec::new()));
     let record = world.log();
     assert_eq!(record.matches("the question ended: denied").count(), 3, "{record}");
-    assert_eq!(record.matches("questions were denied together, by the person").count(), 2, "{record}");
+    assert_eq!(record.matches("questions were denied together, by the user").count(), 2, "{record}");
     // They can be asked again, and an approval then works.
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     look(&mut clients[1], &world.path("docs/1.txt")).ok();

@@ -249,7 +249,7 @@ fn cancelling_a_call_closes_its_question() {
     let mut events: Vec<&str> = open.iter().map(|e| e.event.as_str()).collect();
     events.sort_unstable();
     assert_eq!(events, ["outcome", "question"], "{open:?}");
-    assert!(open.iter().any(|e| e.summary == "The client took the call back"), "{open:?}");
+    assert!(open.iter().any(|e| e.summary == "The client cancelled the call"), "{open:?}");
 }
 
 #[test]

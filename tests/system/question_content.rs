@@ -225,7 +225,7 @@ fn file_type_change_at_path_asks_again() {
             (Verb::Overwrite, "1 of 1 line is removed, 1 is added".to_owned()),
         ];
         assert_eq!(verbs(), expected);
-        assert_eq!(std::fs::read_to_string(&new).unwrap(), "the user's file");
+        assert_eq!(std::fs::read_to_string(&new).unwrap(), "the person's");
         assert_eq!(world.grants(), [], "an approval of something else has no effect");
         // The path was a file and is now a folder.
         let at = file.clone();

@@ -23,7 +23,7 @@ fn repeatedly_recreated_file_is_removed_and_folder_becomes_read_only() {
     eventually("the file is gone", BOUND, || !repo.join(".mcp.json").exists());
     let mut change = || client.call("change", json!({ "path": repo.join("text") }));
     eventually("the folder is read-only", BOUND, || change().is_error);
-    change().refused("it can only be read in this session");
+    change().refused("it is read-only in this session");
     client.run(&repo, "echo x > other").refused("Read-only file system");
     client.run(&repo, "cat text").ok();
     assert!(!repo.join(".mcp.json").exists());

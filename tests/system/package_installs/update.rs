@@ -72,7 +72,7 @@ fn update_shows_tool_changes_and_applies_after_approval() {
     registry.npm("tiny", "1.2.0", &Package::default());
     let plain = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("{{ \"mcpServers\": {plain} }}")).unwrap();
-    assert!(run(&world.home, &["update", "tiny", "--yes"]).unwrap().contains("Taken."));
+    assert!(run(&world.home, &["update", "tiny", "--yes"]).unwrap().contains("Updated."));
     let all: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
     assert_eq!((&all["mcpServers"]["tiny"]["args"][1], all.get("tiny")), (&json!("tiny@1.2.0"), None));
 }
@@ -104,7 +104,7 @@ fn permissions_are_carried_over_when_the_same_archive_is_installed_again_and_by_
     install(&world.home, "tiny");
     applies("1.0.0");
     newer(&registry);
-    assert!(run(&world.home, &["update", "tiny", "--yes"]).unwrap().contains("Taken."));
+    assert!(run(&world.home, &["update", "tiny", "--yes"]).unwrap().contains("Updated."));
     crate::world::eventually("the new version is in force", crate::client::BOUND, || {
         let mut client = world.start("tiny");
         let about = json!({ "name": "t", "version": "1" });

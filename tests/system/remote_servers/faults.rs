@@ -152,7 +152,7 @@ fn possibly_delivered_call_is_not_resent() {
         }
         is_call(asked)
     });
-    client.say("once").refused("so that was not sent again");
+    client.say("once").refused("so it was not sent again");
     far.behave_correctly();
     client.say("again").ok();
 }
