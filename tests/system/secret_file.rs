@@ -78,7 +78,7 @@ pub fn type_at_terminal(ours: &Path, arguments: &[&str], lines: &[(&str, &str)])
 /// Stores the secret in a new file.
 pub fn create_file_with_secret(ours: &Path) -> PathBuf {
     let made = run(ours, &["secrets", "set", "api", "--make-file"], &format!("{SECRET}\n{PASSPHRASE}\n"));
-    assert!(made.0 && made.1.contains("secrets.age` has `api`"), "{made:?}");
+    assert!(made.0 && made.1.contains("Stored `api` in the encrypted file"), "{made:?}");
     ours.join("state/secrets.age")
 }
 
@@ -250,7 +250,7 @@ fn terminal_asks_first_and_reads_passphrase_twice_without_echo() {
         assert!(!said.0 && said.1.contains("the passphrase is too short") && !file.exists(), "{said:?}");
         let same = [(asked, "y"), (secret, SECRET), (new, PASSPHRASE), (again, PASSPHRASE)];
         let said = type_at_terminal(&ours, &set, &same);
-        assert!(said.0 && said.1.contains("secrets.age` has `api`") && file.exists(), "{said:?}");
+        assert!(said.0 && said.1.contains("Stored `api` in the encrypted file") && file.exists(), "{said:?}");
     });
 }
 

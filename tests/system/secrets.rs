@@ -130,7 +130,7 @@ pub fn command_lines_with(text: &str) -> Vec<String> {
 fn secret_reaches_only_the_server_that_names_it() {
     on_a_bus("secrets::secret_reaches_only_the_server_that_names_it", UNLOCKED, || {
         let set = ironcurtain(&["set", "api"], &format!("{SECRET}\n"));
-        assert!(set.status.success() && text(&set).contains("The keyring has `api`"), "{}", text(&set));
+        assert!(set.status.success() && text(&set).contains("Stored `api` in the keyring"), "{}", text(&set));
         assert!(!text(&set).contains(SECRET));
         assert_eq!(text(&ironcurtain(&["list"], "")).trim(), "api");
 
@@ -196,7 +196,7 @@ fn missing_secret_stops_server_start_with_advice() {
         for (arguments, input, wanted) in [
             (&["set", "a b"][..], SECRET, "cannot be the name of a secret"),
             (&["set", "api"], "", "the secret is empty"),
-            (&["set", "api"], "two\nlines", "has a line end or a control character"),
+            (&["set", "api"], "two\nlines", "contains a line end or control character"),
             (&["remove", "api"], "", "there is no secret `api`"),
         ] {
             let refused = ironcurtain(arguments, input);
@@ -312,7 +312,7 @@ fn plain_secrets_move_to_keyring_and_still_reach_server() {
         // A different secret with that name is kept, and so is the plain one.
         assert!(ironcurtain(&["set", "hostile-API_KEY"], "another").status.success());
         let refused = run(&["secrets", "move", "--yes"]);
-        assert!(!refused.0 && refused.1.contains("another secret `hostile-API_KEY` already"), "{refused:?}");
+        assert!(!refused.0 && refused.1.contains("already has a different secret `hostile-API_KEY`"), "{refused:?}");
         assert!(file().contains(SECRET));
         assert!(ironcurtain(&["remove", "hostile-API_KEY"], "").status.success());
         let moved = run(&["secrets", "move", "--yes"]);

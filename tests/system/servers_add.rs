@@ -199,7 +199,7 @@ fn registry_package_is_added_with_one_command() {
         assert!(added && said.contains("It has 6 tools, already annotated."), "{said}");
         let (added, said) =
             add(ours, &home.person, &["npm:@modelcontextprotocol/server-everything", "--yes"], "");
-        assert!(added && said.contains("`everything` is in"), "{said}");
+        assert!(added && said.contains("Added `everything` to"), "{said}");
         let (added, said) =
             add(ours, &home.person, &["pypi:mcp-server-calculator", "--yes", "--name", "sums"], "");
         assert!(added && said.contains("Installed `mcp-server-calculator=="), "{said}");
