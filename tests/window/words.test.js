@@ -43,11 +43,11 @@ test("protection is not claimed before a client has connected", () => {
   assert.equal(protectionState(snapshot({ status: { protection: "degraded", troubles: ["x"] }, sessions: [{}] })).mood, "degraded");
 });
 
-test("a changed server is named as what is wrong, where nothing else is", () => {
+test("changed server is named if nothing else is wrong", () => {
   const degraded = { protection: "degraded", troubles: [] };
-  const changed = truth(snapshot({ status: degraded, changed_servers: ["notes"] }));
+  const changed = protectionState(snapshot({ status: degraded, changed_servers: ["notes"] }));
   assert.deepEqual([changed.mood, changed.title], ["degraded", "1 server changed"]);
-  assert.equal(truth(snapshot({ status: { ...degraded, troubles: ["x"] }, changed_servers: ["notes"] })).title, "Something is wrong");
+  assert.equal(protectionState(snapshot({ status: { ...degraded, troubles: ["x"] }, changed_servers: ["notes"] })).title, "Something is wrong");
 });
 
 test("a grant of a changed server does not apply, and leads to the decision", () => {
