@@ -79,10 +79,15 @@ fn alone(test: &str, mut round: impl FnMut(&World, &mut Client, &Path)) {
         (0..count).for_each(|_| round(&world, &mut client, &secret));
         own_bytes()
     };
-    // The first run allocates what is kept for reuse.
-    let taken: Vec<u64> = (0..5).map(|_| rounds(churn())).collect();
+    // The first round allocates what is kept for reuse, and a thread that starts late adds some 0.3 MB once. A leak grows in
+    // every window of five rounds.
+    let most = 4 * churn() * LEFT_BY_EACH;
+    let mut taken: Vec<u64> = Vec::new();
+    while !taken.last_chunk::<5>().is_some_and(|[first, .., last]| *last < first + most) {
+        assert!(taken.len() < 15, "{taken:?}");
+        taken.push(rounds(churn()));
+    }
     let _ = writeln!(std::io::stderr(), "each time {} grants came and went: {taken:?} bytes", churn());
-    assert!(taken[4] < taken[0] + 4 * churn() * LEFT_BY_EACH, "{taken:?}");
 }
 
 /// Returns this process's private memory in bytes.

@@ -312,7 +312,10 @@ fn plain_secrets_move_to_keyring_and_still_reach_server() {
         // A different secret with that name is kept, and so is the plain one.
         assert!(ironcurtain(&["set", "hostile-API_KEY"], "another").status.success());
         let refused = run(&["secrets", "move", "--yes"]);
-        assert!(!refused.0 && refused.1.contains("already has a different secret `hostile-API_KEY`"), "{refused:?}");
+        assert!(
+            !refused.0 && refused.1.contains("already has a different secret `hostile-API_KEY`"),
+            "{refused:?}"
+        );
         assert!(file().contains(SECRET));
         assert!(ironcurtain(&["remove", "hostile-API_KEY"], "").status.success());
         let moved = run(&["secrets", "move", "--yes"]);

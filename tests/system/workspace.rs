@@ -235,7 +235,9 @@ fn invalid_or_excessive_client_roots_do_not_stop_the_session() {
     eventually("the maximum number of folders is proposed", BOUND, || {
         world.grants().iter().filter(|grant| grant.kind == "declined").count() >= 4
     });
-    eventually("the excess folders are reported", BOUND, || logs(&world).contains("ignored 9996 further folders"));
+    eventually("the excess folders are reported", BOUND, || {
+        logs(&world).contains("ignored 9996 further folders")
+    });
     client.read(&notes);
 }
 

@@ -1,7 +1,7 @@
 //! Facts about a call's values from the disk and git, gathered before it is judged.
 //!
 //! - Blocking, and true only at that moment: later uses gather them again.
-//! - Decides nothing. The caller says where git is queried ([`ironcurtain_git_facts::RemoteQuestion::answer`]).
+//! - Decides nothing. The caller says where git is queried (`RemoteQuestion::answer` of `ironcurtain_git_facts`).
 
 mod project;
 
