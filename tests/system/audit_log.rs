@@ -104,7 +104,7 @@ fn unwritable_audit_log_denies_every_call() {
         }
         let status = String::from_utf8(machine.command(&["status"]).stdout).unwrap();
         assert!(
-            status.contains(" is protecting only partly ")
+            status.contains(" is only partly protecting ")
                 && status.contains("because the audit log cannot be written"),
             "{status}"
         );
@@ -163,7 +163,7 @@ fn tampered_audit_log_stops_all_decisions_and_is_reported() {
         let answer = client.request("prompts/get", json!({ "name": "x" }));
         assert!(answer["error"]["message"].as_str().unwrap().starts_with(&because), "{answer}");
         let status = String::from_utf8(machine.command(&["status"]).stdout).unwrap();
-        assert!(status.contains(" is protecting only partly ") && status.contains(what), "{status}");
+        assert!(status.contains(" is only partly protecting ") && status.contains(what), "{status}");
         restore();
         client.plain("heard").ok();
         whole(&machine);

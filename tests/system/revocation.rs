@@ -187,7 +187,7 @@ fn revoke_while<T>(breaks: impl FnOnce(&Machine) -> T, mends: impl FnOnce(&Machi
     assert!(command_output(&machine, &["grants"]).contains("BEING REVOKED: it is denied since"));
     let status = command_output(&machine, &["status"]);
     assert!(
-        status.contains(" is protecting only partly ")
+        status.contains(" is only partly protecting ")
             && status.contains("1 grant has ended, but that could not be stored"),
         "{status}"
     );

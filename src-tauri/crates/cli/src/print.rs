@@ -82,7 +82,7 @@ fn status(out: &mut TextLines, status: &StatusView) {
         Protection::Protecting => "protecting",
         Protection::Asking => "waiting for your answer",
         Protection::Lockdown => "locked down: everything that needs your approval is denied",
-        Protection::Degraded => "protecting only partly",
+        Protection::Degraded => "only partly protecting",
     };
     out.line(format_args!("IronCurtain {} is {state} (process {}).", status.version, status.pid));
     status.troubles.iter().chain(&status.other_home).for_each(|one| out.line(format_args!("  ! {one}")));
