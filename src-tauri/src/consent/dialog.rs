@@ -21,7 +21,7 @@ use super::arming::{Arming, Effect, Event, InView};
 use super::clock::{Countdown, waiting_words};
 use super::cover::CoverWatch;
 use super::presence::asleep;
-use super::read_progress::Reading;
+use super::read_progress::ReadProgress;
 use super::view::{ConsentView, allow_words};
 use super::{Command, DialogResult};
 use crate::window_stack;
@@ -78,7 +78,7 @@ struct Inner {
     unobscured: Cell<bool>,
     covers: RefCell<Option<CoverWatch>>,
     /// Parts read so far.
-    read: RefCell<Reading>,
+    read: RefCell<ReadProgress>,
     /// Screen readers were warned that time is nearly up.
     warned: Cell<bool>,
     mirrored: Cell<bool>,

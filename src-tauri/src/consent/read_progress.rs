@@ -37,9 +37,9 @@ impl ReadExtent {
 
 /// Reading state of each part.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Reading(Vec<ReadExtent>);
+pub(super) struct ReadProgress(Vec<ReadExtent>);
 
-impl Reading {
+impl ReadProgress {
     /// Records a measurement of each part, in order; a part without one keeps its state. Returns
     /// whether all parts were read, or `None` if the first one, the question itself, is not laid
     /// out yet.
@@ -85,7 +85,7 @@ mod tests {
     fn every_part_must_be_read_and_a_collapsed_one_keeps_its_state() {
         let whole = Some((Extent { height: 100.0, room: 200.0 }, 0.0));
         let long = |above| Some((Extent { height: 900.0, room: 180.0 }, above));
-        let mut reading = Reading::default();
+        let mut reading = ReadProgress::default();
         assert_eq!(reading.look(&[None, whole]), None, "nothing is laid out");
         assert_eq!(reading.look(&[whole, long(0.0)]), Some(false));
         assert_eq!(reading.unread(), Some(1));

@@ -146,7 +146,7 @@ pub struct KnownServer {
     /// Server whose shipped annotations also apply to this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tools_of: Option<String>,
-    /// Annotations of its tools, as in `tool-annotations.json`; empty if nobody has reviewed them.
+    /// Annotations of its tools, as in `tool-annotations.json`; empty if they have not been reviewed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(test, schemars(with = "Vec<Map<String, Value>>"))]
     tools: Vec<Map<String, Value>>,

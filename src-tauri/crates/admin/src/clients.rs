@@ -1,7 +1,7 @@
 //! Agent clients on this machine: lists them, connects them to IronCurtain and disconnects them.
 //!
-//! - A change is a value ([`ClientChange`]) that is shown before it is written. It is not written if the file has changed meanwhile.
-//! - Disconnecting restores the exact file if nobody has changed it since, and otherwise the entries that were replaced.
+//! - A change is a value ([`ClientChange`]) that is shown before it is written. It is not written if the file has changed since.
+//! - Disconnecting restores the file exactly if it has not changed since connecting, and otherwise only the replaced entries.
 
 mod connect;
 mod own_command;

@@ -1,6 +1,6 @@
 //! Decides the calls in the audit log again.
 //!
-//! - Reads the log, the disk and, for remotes, git. Changes nothing and asks nobody.
+//! - Reads the log, the disk and, for remotes, git. Changes nothing and asks no questions.
 //! - [`ironcurtain_policy_tools::replay`] compares the old and new decisions.
 //! - Ignores everything in the log after a line that was tampered with.
 

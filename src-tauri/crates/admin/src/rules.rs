@@ -1,7 +1,7 @@
 //! Tries and writes policy rules.
 //!
 //! - Never writes an invalid policy.
-//! - Does not overwrite rules that were changed meanwhile.
+//! - Does not overwrite rules that changed since they were read.
 
 use crate::trial::{PolicyTrial, TrialError};
 use ironcurtain_config::ConfigError;

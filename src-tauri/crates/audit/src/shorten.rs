@@ -1,4 +1,4 @@
-//! Keeps log lines short, whatever a client sends: long parts are cut, with a mark that gives the removed amount.
+//! Keeps log lines short: cuts the long parts of what a client sends, and marks how much was removed.
 //!
 //! - INVARIANT: a cut argument is marked like a redacted one, so it is never mistaken for the judged value.
 

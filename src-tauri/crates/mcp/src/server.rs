@@ -97,13 +97,13 @@ pub struct ConnectionOptions {
 
 /// The reading task. Dropping it stops reading and fails all pending requests.
 #[derive(Debug)]
-pub struct Reading {
+pub struct ReaderTask {
     /// Completes at the end of the server's output.
     pub ended: oneshot::Receiver<()>,
     task: AbortHandle,
 }
 
-impl Drop for Reading {
+impl Drop for ReaderTask {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -111,7 +111,7 @@ impl Drop for Reading {
 
 impl ServerConnection {
     /// Starts the connection.
-    pub fn start(stdin: Output, from_server: ConnectionOptions) -> (Self, Reading) {
+    pub fn start(stdin: Output, from_server: ConnectionOptions) -> (Self, ReaderTask) {
         let (told_sender, told) = watch::channel(0);
         let (end, ended) = oneshot::channel();
         let connection = Self {
@@ -123,7 +123,7 @@ impl ServerConnection {
         };
         let (reader, stdout) = Reader::new(connection.clone(), from_server, told_sender);
         let task = tokio::spawn(reader.run(stdout, end)).abort_handle();
-        (connection, Reading { ended, task })
+        (connection, ReaderTask { ended, task })
     }
 
     /// Returns whether the server's output has ended.

@@ -21,7 +21,7 @@ pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     replace_bytes(path, text.as_bytes())
 }
 
-/// The same with what is no text.
+/// Replaces a file with bytes, as [`replace`] does with text.
 ///
 /// # Errors
 /// As [`replace`].
@@ -32,7 +32,7 @@ pub fn replace_bytes(path: &Path, content: &[u8]) -> io::Result<()> {
     let (beside, mut file) = create_in(folder)?;
     let written = write(&mut file, content, mode).and_then(|()| std::fs::rename(&beside, &target));
     if written.is_err() {
-        // What was not made is not there to be removed.
+        // Ignore the error: the file may not have been created.
         let _ = std::fs::remove_file(&beside);
     }
     written?;

@@ -1,6 +1,6 @@
 //! Starts our own programs through the same descriptor that was checked.
 //!
-//! - Our programs belong to root or to this user, and nobody else can write them. Others are not started.
+//! - Our programs belong to root or to this user, and no other user can write them. Other programs are not started.
 //! - The process shows the path by which the program was opened.
 
 use rustix::process::{getegid, geteuid};

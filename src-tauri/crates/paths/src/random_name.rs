@@ -1,11 +1,11 @@
-//! Names that nobody can guess.
+//! Random names.
 
 use std::io;
 
-/// A name that nobody can guess: 80 bits from the kernel's random source, as lower-case letters and digits.
+/// Returns an unguessable name: 80 bits from the kernel's random source, as lower-case letters and digits.
 ///
 /// # Errors
-/// When the kernel has no random bytes to give.
+/// If the kernel provides no random bytes.
 pub fn random_name() -> io::Result<String> {
     const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     Ok(random_bytes()?

@@ -61,7 +61,7 @@ async fn filled(
         let unfilled = |source| UnfilledError { place: format!("{of}.{key}"), source };
         match reference(value).map_err(|problem| unfilled(problem.into()))? {
             None => {
-                // A plain-text value counts as a secret if its setting's name says so, as in `Bearer TOKEN`.
+                // A plain-text value counts as a secret if its setting's name suggests one, as in `Bearer TOKEN`.
                 let token = value.rsplit(' ').next().filter(|_| names_a_secret(key));
                 secrets.extend(token.map(|token| Secret::new(token.to_owned())));
                 all.values.insert(key.clone(), Secret::new(value.clone()));

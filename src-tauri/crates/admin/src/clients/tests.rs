@@ -113,7 +113,7 @@ fn servers_are_moved_to_ironcurtain_and_back() {
         desk.connect(ConnectRequest::Move { secrets: false, only: None, given: &NO_SECRETS }).unwrap().names,
         [""; 0]
     );
-    // The file is changed meanwhile: the entry is restored, and the other changes are kept.
+    // If the file has changed since, only our entry is restored and the other changes are kept.
     std::fs::write(desk.file(), text.replace("// mine", "// theirs")).unwrap();
     desk.disconnect(None).unwrap();
     let text = desk.text().unwrap();

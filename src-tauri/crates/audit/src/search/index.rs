@@ -215,7 +215,7 @@ fn entry(connection: &Connection, log: &File, seq: u64) -> io::Result<Option<Ent
 }
 
 fn line(log: &File, place: &Place) -> io::Result<Vec<u8>> {
-    // Limited by the size of the file, whatever the index claims.
+    // Limited by the size of the file: the index may claim more.
     let length = place.length.min(log.metadata()?.len().saturating_sub(place.begin));
     let mut line = vec![0; usize::try_from(length).unwrap_or(0)];
     log.read_exact_at(&mut line, place.begin)?;

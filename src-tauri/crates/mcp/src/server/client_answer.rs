@@ -5,11 +5,19 @@
 
 use crate::wire::Response;
 use ironcurtain_visible as visible;
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
+use std::fmt;
 
 /// Maximum size of the content of an elicitation response, in bytes of JSON. A form has short fields.
 const LONGEST_CONTENT: usize = 16 * 1024;
+
+/// Maximum size of a response that is parsed, in bytes: of a sampling response, which may have images, and of any other. A parsed
+/// value takes up to 16 times as much memory, which the session's share does not count.
+const LONGEST_SAMPLED: usize = 4 << 20;
+const LONGEST_OTHER: usize = 64 * 1024;
 
 /// Maximum length of a name, a model, a stop reason or an identifier, in bytes.
 const LONGEST_NAME: usize = 256;
@@ -75,10 +83,44 @@ impl ClientRequest {
 
 /// Returns the names of the properties in an elicitation's `requestedSchema`.
 fn form_fields(params: Option<&RawValue>) -> Vec<String> {
-    let params: Option<Value> = params.and_then(|params| serde_json::from_str(params.get()).ok());
-    let properties = params.as_ref().and_then(|params| params.pointer("/requestedSchema/properties"));
-    let names = properties.and_then(Value::as_object).into_iter().flat_map(Map::keys);
-    names.filter(|name| name.len() <= LONGEST_NAME).take(MOST_FIELDS).cloned().collect()
+    let params: Option<FormParams> = params.and_then(|params| serde_json::from_str(params.get()).ok());
+    params.map(|params| params.requested_schema.properties.0).unwrap_or_default()
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FormParams {
+    requested_schema: FormSchema,
+}
+
+#[derive(Deserialize)]
+struct FormSchema {
+    properties: FormFields,
+}
+
+/// Names of the properties, without the server's text about them.
+struct FormFields(Vec<String>);
+
+impl<'de> Deserialize<'de> for FormFields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Names;
+        impl<'de> Visitor<'de> for Names {
+            type Value = FormFields;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<FormFields, A::Error> {
+                let mut names = Vec::new();
+                while let Some((name, IgnoredAny)) = map.next_entry::<String, IgnoredAny>()? {
+                    if names.len() < MOST_FIELDS && name.len() <= LONGEST_NAME {
+                        names.push(name);
+                    }
+                }
+                Ok(FormFields(names))
+            }
+        }
+        deserializer.deserialize_map(Names)
+    }
 }
 
 /// A response that is ready to be sent to the server.
@@ -135,6 +177,8 @@ enum AnswerError {
     Json(#[from] serde_json::Error),
     #[error("expected an object")]
     NoObject,
+    #[error("it has {length} bytes; at most {most} are accepted")]
+    Long { length: usize, most: usize },
     #[error("expected `{field}` to be {expected}")]
     Field { field: &'static str, expected: &'static str },
     #[error("`content` has {0} bytes; at most {LONGEST_CONTENT} are accepted")]
@@ -152,7 +196,15 @@ impl Builder {
         request: &ClientRequest,
         result: &RawValue,
     ) -> Result<Map<String, Value>, AnswerError> {
-        let given = parse(result)?;
+        let most = match request {
+            ClientRequest::Sampling | ClientRequest::TaskResult => LONGEST_SAMPLED,
+            ClientRequest::Elicitation(_)
+            | ClientRequest::Task
+            | ClientRequest::TaskList
+            | ClientRequest::Other
+            | ClientRequest::Withheld => LONGEST_OTHER,
+        };
+        let given = parse(result, most)?;
         // A client with tasks may answer with one, and give the response by `tasks/result`.
         if given.contains_key("task")
             && matches!(request, ClientRequest::Elicitation(_) | ClientRequest::Sampling)
@@ -246,7 +298,7 @@ impl Builder {
     }
 
     fn error(&mut self, error: &RawValue) -> Result<Map<String, Value>, AnswerError> {
-        let given = parse(error)?;
+        let given = parse(error, LONGEST_OTHER)?;
         if !given.get("code").is_some_and(Value::is_i64) {
             return Err(AnswerError::Field { field: "code", expected: "an integer" });
         }
@@ -282,7 +334,11 @@ impl Builder {
     }
 }
 
-fn parse(raw: &RawValue) -> Result<Map<String, Value>, AnswerError> {
+fn parse(raw: &RawValue, most: usize) -> Result<Map<String, Value>, AnswerError> {
+    let length = raw.get().len();
+    if length > most {
+        return Err(AnswerError::Long { length, most });
+    }
     let given: Value = serde_json::from_str(raw.get())?;
     if let Value::Object(given) = given { Ok(given) } else { Err(AnswerError::NoObject) }
 }
@@ -347,6 +403,18 @@ mod tests {
         assert!(built(&form(), &long).0.unwrap_err().contains("at most 16384 are accepted"));
         assert!(built(&form(), &json!({ "action": "maybe" })).0.unwrap_err().contains("`decline`"));
         assert!(built(&form(), &json!([])).0.unwrap_err().contains("expected an object"));
+        // Longer responses are not even parsed.
+        let nested = json!({ "action": "accept", "content": { "name": vec![0; LONGEST_OTHER] } });
+        assert!(built(&form(), &nested).0.unwrap_err().contains("at most 65536 are accepted"));
+        let image = |length| json!({ "type": "image", "data": "x".repeat(length), "mimeType": "image/png" });
+        let sampled = |length| json!({ "role": "assistant", "content": image(length), "model": "m" });
+        assert!(built(&ClientRequest::Sampling, &sampled(1 << 20)).0.is_ok());
+        assert!(
+            built(&ClientRequest::Sampling, &sampled(LONGEST_SAMPLED))
+                .0
+                .unwrap_err()
+                .contains("at most 4194304")
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ struct Server {
     client: std::io::PipeReader,
     connection: ServerConnection,
     /// Held until drop.
-    _kept: (Reading, watch::Sender<HashSet<String>>),
+    _kept: (ReaderTask, watch::Sender<HashSet<String>>),
 }
 
 fn server(client_takes: &[&str]) -> Server {

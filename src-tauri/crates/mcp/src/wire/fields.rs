@@ -3,7 +3,11 @@
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
+use std::collections::HashSet;
 use std::fmt;
+
+/// Number of names up to which they are compared one by one, which is faster than a set.
+const FEW: usize = 32;
 
 /// Fields of an object in order, with raw values. A duplicate name is an error: two parsers could read two different messages.
 #[derive(Debug, Default, Clone)]
@@ -51,8 +55,17 @@ impl<'de> Deserialize<'de> for Fields {
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
                 let mut fields = Fields::default();
+                let mut many = HashSet::new();
                 while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
-                    if fields.get(&name).is_some() {
+                    // Comparing every pair of names would take hours for a hostile object with millions of them.
+                    if fields.0.len() == FEW {
+                        many.extend(fields.0.iter().map(|(name, _)| name.clone()));
+                    }
+                    let is_repeated = match fields.0.len() < FEW {
+                        true => fields.get(&name).is_some(),
+                        false => !many.insert(name.clone()),
+                    };
+                    if is_repeated {
                         return Err(de::Error::custom(format_args!("the field `{name}` comes twice")));
                     }
                     fields.0.push((name, value));
@@ -80,5 +93,14 @@ mod tests {
         assert!(twice.to_string().starts_with("the field `path` comes twice"), "{twice}");
         let escaped = serde_json::from_str::<Fields>(r#"{"path":"/a","p\u0061th":"/b"}"#);
         assert!(escaped.is_err());
+    }
+
+    #[test]
+    fn object_with_very_many_fields_is_read_in_linear_time() {
+        let many: Vec<String> = (0..200_000).map(|n| format!("\"{n}\":0")).collect();
+        let fields: Fields = serde_json::from_str(&format!("{{{}}}", many.join(","))).unwrap();
+        assert_eq!(fields.iter().count(), 200_000);
+        let twice = format!("{{{},\"7\":1}}", many.join(","));
+        assert!(serde_json::from_str::<Fields>(&twice).unwrap_err().to_string().contains("`7` comes twice"));
     }
 }

@@ -1,7 +1,7 @@
 //! Files and folders that tell agent clients which programs to start.
 //!
 //! - In the home, only the user and the client itself may change them: a server named there runs outside IronCurtain.
-//! - In a project, an agent may legitimately write them, so each change requires approval, whatever rules and grants allow.
+//! - In a project, an agent may legitimately write them, so each change requires approval, even if rules or grants allow it.
 
 use super::{KnownPath, known};
 

@@ -4,7 +4,7 @@ use super::stderr_tail::StderrTail;
 use crate::server::control::SupervisorControl;
 use crate::server::process::ProcessHold;
 use crate::server::replay::HandshakeOutcome;
-use ironcurtain_mcp::server::{Reading, ServerConnection};
+use ironcurtain_mcp::server::{ReaderTask, ServerConnection};
 use ironcurtain_sandbox::ControlOp;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ const STOP_BOUND: Duration = Duration::from_secs(5);
 pub(super) struct Running {
     pub(super) connection: ServerConnection,
     pub(super) hold: ProcessHold,
-    pub(super) reading: Reading,
+    pub(super) reading: ReaderTask,
     pub(super) stderr_tail: StderrTail,
     pub(super) pid: Option<u32>,
     pub(super) handshake: Handshake,
