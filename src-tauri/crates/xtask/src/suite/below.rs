@@ -31,7 +31,7 @@ pub(crate) fn run(built: &[Built]) -> anyhow::Result<Report> {
     let place = Place::new()?;
     let copies = place.copy(built)?;
     let programs: Vec<&Built> = copies.iter().collect();
-    let report = runner::run_all(&programs, |tests| {
+    let report = runner::run_all(&programs, 1, |tests| {
         let mut program = runner::program(tests, &tests.program);
         program.args(modules(&tests.name));
         program

@@ -13,14 +13,17 @@ use std::time::Duration;
 /// Maximum time for one test program: longer than any takes on a slow machine.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Number of test programs that run at once. Many tests wait for a process or a timer, which leaves processors idle.
+/// Number of programs with unit tests that run at once. Many of their tests wait for a timer, which leaves processors idle.
 const AT_ONCE: usize = 3;
 
-/// Programs that run one after the other, because their tests use up what one user may have.
-const ALONE: [&str; 1] = ["escape"];
+/// Program whose tests run one after the other, because they use up what one user may have.
+const SEQUENTIAL: &str = "escape";
 
 /// Programs whose tests start sandboxes, use servers from npm and PyPI, or fill disks.
 const WITH_SANDBOX: [&str; 4] = ["autostart", "escape", "sandbox", "suite"];
+
+/// Module of the system tests that measures its process's memory, which other tests beside it would change. It runs by itself.
+const UNDISTURBED: &str = "memory::";
 
 /// Which tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,32 +42,47 @@ pub(crate) enum Part {
 pub(crate) fn run(built: &[Built], part: Part) -> anyhow::Result<Report> {
     let mut programs: Vec<&Built> = built.iter().filter(|b| b.test && Part::of(b) == part).collect();
     programs.sort_by_key(|tests| (&tests.package, &tests.name));
-    let report = run_all(&programs, |tests| program(tests, &tests.program));
+    let at_once = if part == Part::Crates { AT_ONCE } else { 1 };
+    let mut report = run_all(&programs, at_once, |tests| {
+        let mut program = program(tests, &tests.program);
+        if part == Part::System {
+            // These tests mostly wait for processes.
+            let threads = std::thread::available_parallelism().map_or(2, |cores| cores.get() * 2);
+            program.args(["--skip", UNDISTURBED, &format!("--test-threads={threads}")]);
+        }
+        program
+    });
+    if part == Part::System {
+        report.add(run_all(&programs, 1, |tests| {
+            let mut program = program(tests, &tests.program);
+            program.args([UNDISTURBED, "--test-threads=1"]);
+            program
+        }));
+    }
     anyhow::ensure!(report.totals != Totals::default(), "there is no test to run");
     Ok(report)
 }
 
-/// Runs test programs and prints the output of each when it has ended, or at once if it is the only one.
-pub(super) fn run_all(programs: &[&Built], command: impl Fn(&Built) -> Command + Sync) -> Report {
+/// Runs test programs, `at_once` of them at a time, and prints the output of each when it has ended, or line by line if only one
+/// runs at a time.
+pub(super) fn run_all(
+    programs: &[&Built],
+    at_once: usize,
+    command: impl Fn(&Built) -> Command + Sync,
+) -> Report {
     let report = Mutex::new(Report::default());
-    let (alone, together): (Vec<&Built>, Vec<&Built>) =
-        programs.iter().partition(|tests| ALONE.contains(&tests.name.as_str()));
-    let queue = Mutex::new(together.iter());
+    let queue = Mutex::new(programs.iter());
     let next = || queue.lock().ok().and_then(|mut queue| queue.next().copied());
-    let is_single = programs.len() == 1;
     let work = || {
         while let Some(tests) = next() {
-            run_one(tests, command(tests), is_single, &report);
+            run_one(tests, command(tests), at_once == 1, &report);
         }
     };
     std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE.min(together.len()) {
+        for _ in 0..at_once.min(programs.len()) {
             scope.spawn(work);
         }
     });
-    for tests in alone {
-        run_one(tests, command(tests), true, &report);
-    }
     report.into_inner().unwrap_or_default()
 }
 
@@ -95,13 +113,9 @@ pub(super) fn program(tests: &Built, path: &Path) -> Command {
     let mut program = Command::new("env");
     program.args(["--default-signal", "RUSTC_BOOTSTRAP=1"]).arg(path).current_dir(&tests.package);
     program.args(["-Zunstable-options", "--report-time"]);
-    let threads = match Part::of(tests) {
-        _ if ALONE.contains(&tests.name.as_str()) => Some(1),
-        // These tests mostly wait for processes.
-        Part::System => std::thread::available_parallelism().ok().map(|cores| cores.get() * 2),
-        Part::Crates | Part::Sandbox | Part::Display => None,
-    };
-    program.args(threads.map(|threads| format!("--test-threads={threads}")));
+    if tests.name == SEQUENTIAL {
+        program.arg("--test-threads=1");
+    }
     program
 }
 
