@@ -135,7 +135,7 @@ impl Incoming {
     /// Parses one line.
     ///
     /// # Errors
-    /// Returns a [`MessageError`], whose text is meant for the sender.
+    /// Returns an error whose text is meant for the sender.
     pub fn parse(line: &[u8]) -> Result<Self, MessageError> {
         let first = line.iter().find(|b| !b.is_ascii_whitespace());
         if first == Some(&b'[') {
