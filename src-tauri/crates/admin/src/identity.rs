@@ -10,16 +10,16 @@ use crate::file_edit::FileEditError;
 use crate::servers_file::ServerChangeError;
 use ironcurtain_config::home::{Home, HomeError};
 use ironcurtain_config::{ConfigError, Server, Servers};
-use ironcurtain_daemon::packages::Packages;
-use ironcurtain_daemon::server_identity::{
-    Digests, IdentityError, IdentitySuspension, KeptUnderName, ServerIdentity,
-};
-use ironcurtain_daemon::{PolicySnapshot, SnapshotError};
+use ironcurtain_config::{PolicySnapshot, SnapshotError};
 use ironcurtain_grants::Binding;
 use ironcurtain_grants::Bindings;
 use ironcurtain_grants::IdentityDecision;
 use ironcurtain_grants::StandingGrant;
 use ironcurtain_grants::StoreError;
+use ironcurtain_packages::Packages;
+use ironcurtain_server_identity::{
+    Digests, IdentityError, IdentitySuspension, KeptUnderName, ServerIdentity,
+};
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -9,7 +9,7 @@ use ironcurtain_client_config::Edit;
 use ironcurtain_config::Sandbox;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{LimitSettings, Server};
-use ironcurtain_daemon::containment::limits as in_force;
+use ironcurtain_containment::limits as in_force;
 use ironcurtain_sandbox::ResourceLimits;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

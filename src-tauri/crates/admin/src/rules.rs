@@ -5,8 +5,8 @@
 
 use crate::trial::{PolicyTrial, TrialError};
 use ironcurtain_config::ConfigError;
+use ironcurtain_config::PolicyFiles;
 use ironcurtain_config::home::Home;
-use ironcurtain_daemon::PolicyFiles;
 use ironcurtain_paths::atomic_file;
 use std::io;
 use std::path::PathBuf;

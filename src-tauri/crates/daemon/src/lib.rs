@@ -5,8 +5,6 @@
 //! - Errors fail closed: the call is denied with a reason, and the session continues.
 
 mod aggregate;
-mod autostart;
-pub mod containment;
 mod control;
 mod daemon;
 mod daemon_state;
@@ -14,17 +12,15 @@ mod descriptors;
 mod event_log;
 mod health;
 mod identity;
+mod identity_gate;
 pub mod judging;
 mod listener;
+mod machine;
 mod metrics;
 pub mod network;
-pub mod packages;
-pub mod policy_snapshot;
-mod protection;
 pub mod record_head;
 mod reload;
 pub mod server;
-pub mod server_identity;
 mod services;
 mod session;
 mod session_log;
@@ -38,6 +34,4 @@ pub use daemon::{
 };
 pub use event_log::EventLog;
 pub use listener::ListenError;
-pub use policy_snapshot::{ExposedFile, PolicyFiles, PolicySnapshot, SnapshotError};
-pub use protection::{Exposure, WritableBy, protection};
 pub use view::{shown_entry, time_of_day};

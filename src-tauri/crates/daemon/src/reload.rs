@@ -15,13 +15,13 @@ mod file_watch;
 mod read;
 mod task;
 
-use crate::containment::Machine;
 use crate::health::Health;
-use crate::policy_snapshot::{PolicySnapshot, SnapshotError};
+use crate::machine::Machine;
 pub(crate) use exposed::Writable;
 use ironcurtain_audit::Audit;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{Config, Servers};
+use ironcurtain_config::{PolicySnapshot, SnapshotError};
 use ironcurtain_grants::GrantTable;
 use read::Current;
 use std::sync::Arc;

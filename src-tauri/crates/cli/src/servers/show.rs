@@ -8,7 +8,7 @@ use ironcurtain_config::GitConfigSettings;
 use ironcurtain_config::Sandbox;
 use ironcurtain_config::Server;
 use ironcurtain_config::Servers;
-use ironcurtain_daemon::packages::{PackageState, Packages};
+use ironcurtain_packages::{PackageState, Packages};
 use ironcurtain_policy_tools::propose::{Confidence, Proposal, ProposedArgument};
 use ironcurtain_visible as visible;
 use serde_json::{Value, json};

@@ -2,10 +2,10 @@
 
 use super::SessionSettings;
 use super::exposed::Writable;
-use crate::policy_snapshot::{ExposedFile, Hosts, PolicyFiles, PolicySnapshot, PolicyTexts, SnapshotError};
-use crate::protection::protection;
 use ironcurtain_config::home::{Home, HomeError, private_dir};
+use ironcurtain_config::protection;
 use ironcurtain_config::{Config, ConfigError, Servers, Text};
+use ironcurtain_config::{ExposedFile, Hosts, PolicyFiles, PolicySnapshot, PolicyTexts, SnapshotError};
 use ironcurtain_grants::GrantTable;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

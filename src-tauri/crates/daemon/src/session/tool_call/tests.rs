@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::judging::JudgingContext;
-use crate::policy_snapshot::PolicySnapshot;
+use ironcurtain_config::PolicySnapshot;
 use ironcurtain_config::Servers;
 use ironcurtain_config::home::Home;
 use ironcurtain_paths::Resolver;

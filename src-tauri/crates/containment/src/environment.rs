@@ -10,7 +10,7 @@ const PASSED: [&str; 4] = ["LANG", "TERM", "USER", "LC_ALL"];
 
 /// Returns the basic variables, those that the entry passes on, those of the proxy, and those that the entry sets.
 #[must_use]
-pub(crate) fn environment(
+pub fn environment(
     server: &Server,
     home: &Path,
     proxy: Option<BTreeMap<String, String>>,

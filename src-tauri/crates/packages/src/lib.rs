@@ -5,6 +5,17 @@
 //! - A package is looked at before each start. One that changed is not started.
 //! - A folder that a server was started from is locked until that server has ended.
 //! - Nothing is installed, changed or removed here.
+//!
+//! ```no_run
+//! use ironcurtain_config::{Servers, home::Home};
+//! use ironcurtain_packages::Packages;
+//!
+//! let home = Home::from_env()?;
+//! for server in Servers::load(&home)?.iter() {
+//!     println!("{}: {:?}", server.name, Packages::of(&home).state(server));
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod record;
 mod requested;

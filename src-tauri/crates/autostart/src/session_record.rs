@@ -23,17 +23,18 @@ const MOST_REASONS: usize = 50;
 /// Facts about a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct SessionFacts {
+pub struct SessionFacts {
     /// Client name, verified by the kernel.
-    pub(crate) client: String,
+    pub client: String,
     /// Server name.
-    pub(crate) server: String,
+    pub server: String,
     /// True if the server runs in a sandbox.
-    pub(crate) sandboxed: bool,
+    pub sandboxed: bool,
+    /// True if the server is reached over HTTP.
     #[serde(default)]
-    pub(crate) remote: bool,
+    pub remote: bool,
     /// Start time.
-    pub(crate) started_ms: u64,
+    pub started_ms: u64,
 }
 
 /// The record of one session.

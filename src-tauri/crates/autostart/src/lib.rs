@@ -3,6 +3,21 @@
 //! - Each sandbox with write access has a [`SandboxWatch`] from before its first root is writable until all its processes have exited.
 //! - Findings survive the trusted process: in the session record, in the audit log, and for unchecked files in the watcher's journal.
 //! - Only the user's own programs can keep a file or move it; agents have no way to request it.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use ironcurtain_audit::Audit;
+//! use ironcurtain_autostart::{Autostart, AutostartParts};
+//! use ironcurtain_config::home::Home;
+//!
+//! let home = Home::from_env()?;
+//! let audit = Audit::open(&home.audit(), |_| ())?;
+//! let (changes, sandboxes) = (Default::default(), Default::default());
+//! let autostart = Autostart::start(AutostartParts { home: &home, audit, changes, sandboxes: &sandboxes });
+//! println!("{:?}", autostart.left_behind(&[]).await);
+//! # Ok(())
+//! # }
+//! ```
 
 mod alone;
 mod last_looks;
@@ -13,15 +28,15 @@ mod watching;
 
 pub use alone::LoneWatch;
 use last_looks::LastLook;
-pub(crate) use last_looks::LastLooks;
-pub(crate) use recorder::DecideError;
-pub(crate) use session_record::SessionFacts;
-pub(crate) use watching::{SandboxWatch, WatchError};
+pub use last_looks::LastLooks;
+pub use recorder::DecideError;
+pub use session_record::SessionFacts;
+pub use watching::{SandboxWatch, WatchError};
 
-use crate::containment::{Profile, Surroundings};
 use ironcurtain_audit::Audit;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{AutostartSettings, GitConfigSettings};
+use ironcurtain_containment::{Profile, Surroundings};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_protocol::{LeftChoice, LeftState, SessionRecordView};
 use ironcurtain_sandbox::autostart::{AutostartMode, AutostartRules, GitConfig, Watcher};
@@ -47,25 +62,31 @@ pub struct Autostart {
 }
 
 /// Arguments of [`Autostart::start`].
-pub(crate) struct AutostartParts<'a> {
-    pub(crate) home: &'a Home,
-    pub(crate) audit: Audit,
-    pub(crate) changes: watch::Sender<u64>,
-    pub(crate) sandboxes: &'a TaskTracker,
+pub struct AutostartParts<'a> {
+    /// Directories of the trusted process.
+    pub home: &'a Home,
+    /// The log in which findings and decisions are recorded.
+    pub audit: Audit,
+    /// Incremented when a session record changes.
+    pub changes: watch::Sender<u64>,
+    /// Tracks the sandboxes; shutdown waits for their last check.
+    pub sandboxes: &'a TaskTracker,
 }
 
 /// A server of a session whose sandbox is watched.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct WatchedServer<'a> {
-    pub(crate) session: &'a str,
-    pub(crate) server: &'a str,
+pub struct WatchedServer<'a> {
+    /// Session id.
+    pub session: &'a str,
+    /// Server name.
+    pub server: &'a str,
     /// Number of earlier processes of the server.
-    pub(crate) before: u64,
+    pub before: u64,
 }
 
 impl Autostart {
     /// Starts the watcher and the recorder, and checks what a killed process left behind.
-    pub(crate) fn start(parts: AutostartParts<'_>) -> Self {
+    pub fn start(parts: AutostartParts<'_>) -> Self {
         let AutostartParts { home, audit, changes, sandboxes } = parts;
         let (found, inbox) = mpsc::unbounded_channel();
         let (counts, undecided) = watch::channel(Undecided::new());
@@ -83,7 +104,7 @@ impl Autostart {
     ///
     /// # Errors
     /// Returns a [`WatchError`]; the server must not be started then.
-    pub(crate) async fn watch(
+    pub async fn watch(
         &self,
         watched: WatchedServer<'_>,
         rules: AutostartRules,
@@ -94,22 +115,22 @@ impl Autostart {
     }
 
     /// Records the start of a session.
-    pub(crate) fn began(&self, session: &str, facts: SessionFacts) {
+    pub fn began(&self, session: &str, facts: SessionFacts) {
         self.tell(RecorderMessage::Began { session: session.to_owned(), facts });
     }
 
     /// Records the end of a session.
-    pub(crate) fn ended(&self, session: &str) {
+    pub fn ended(&self, session: &str) {
         self.tell(RecorderMessage::Ended { session: session.to_owned() });
     }
 
     /// Returns the number of files of a session that need a decision.
-    pub(crate) fn undecided(&self, session: &str) -> usize {
+    pub fn undecided(&self, session: &str) -> usize {
         self.undecided.borrow().get(session).copied().unwrap_or_default().undecided
     }
 
     /// Returns the final checks in progress.
-    pub(crate) fn last_looks(&self) -> &LastLooks {
+    pub fn last_looks(&self) -> &LastLooks {
         &self.last_looks
     }
 
@@ -117,7 +138,7 @@ impl Autostart {
     ///
     /// # Errors
     /// Returns a [`DecideError`] if it has no record.
-    pub(crate) async fn session(&self, session: &str) -> Result<SessionRecordView, DecideError> {
+    pub async fn session(&self, session: &str) -> Result<SessionRecordView, DecideError> {
         checked(session)?;
         let failed = |problem: String| DecideError::Record { session: session.to_owned(), problem };
         let (dir, id) = (self.sessions.join(session), session.to_owned());
@@ -131,7 +152,7 @@ impl Autostart {
     }
 
     /// Returns the closed sessions with files that need a decision, newest first.
-    pub(crate) async fn left_behind(&self, live: &[String]) -> Vec<SessionRecordView> {
+    pub async fn left_behind(&self, live: &[String]) -> Vec<SessionRecordView> {
         let mut found = self.records(|id, count| count.undecided > 0 && !live.contains(id)).await;
         found.retain(|one| one.files.iter().any(|file| file.state == LeftState::Left));
         found.truncate(MOST_SESSIONS);
@@ -140,7 +161,7 @@ impl Autostart {
 
     /// Returns the sessions with files in quarantine, limited to those files, newest first. For several files of one path, only the
     /// newest is returned, which a decision applies to.
-    pub(crate) async fn in_quarantine(&self) -> Vec<SessionRecordView> {
+    pub async fn in_quarantine(&self) -> Vec<SessionRecordView> {
         let mut found = self.records(|_, count| count.in_quarantine > 0).await;
         for one in &mut found {
             one.files.retain(|file| file.moved_to.is_some());
@@ -167,7 +188,7 @@ impl Autostart {
     ///
     /// # Errors
     /// Returns a [`DecideError`].
-    pub(crate) async fn decide(
+    pub async fn decide(
         &self,
         session: &str,
         path: String,
@@ -230,7 +251,7 @@ impl Autostart {
 }
 
 /// Returns the rules for a sandbox.
-pub(crate) fn rules(profile: &Profile, around: &Surroundings) -> AutostartRules {
+pub fn rules(profile: &Profile, around: &Surroundings) -> AutostartRules {
     AutostartRules {
         mode: match profile.autostart {
             AutostartSettings::Listed => AutostartMode::Listed,
@@ -247,7 +268,7 @@ pub(crate) fn rules(profile: &Profile, around: &Surroundings) -> AutostartRules 
 }
 
 /// Returns whether the user's programs run the contents of this file.
-pub(crate) fn runs_later(path: &CanonicalPath, home: &CanonicalPath) -> bool {
+pub fn runs_later(path: &CanonicalPath, home: &CanonicalPath) -> bool {
     ironcurtain_sandbox::autostart::runs_later(path.as_str(), Some(home.as_str())).is_some()
 }
 
@@ -269,16 +290,6 @@ fn checked(session: &str) -> Result<(), DecideError> {
     } else {
         Err(DecideError::NoSession(ironcurtain_visible::line(session)))
     }
-}
-
-/// Returns a final check that discards its findings, for tests.
-#[cfg(test)]
-pub(crate) async fn look_in(state: &Path, sandboxes: &TaskTracker) -> SandboxWatch {
-    let (found, mut inbox) = mpsc::unbounded_channel();
-    tokio::spawn(async move { while inbox.recv().await.is_some() {} });
-    let last = LastLooks::new(sandboxes).of("a", "session a".to_owned());
-    let watching = Watching::start(state, found).unwrap();
-    watching.begin(name_of("a", 0), AutostartRules::default(), last).await.unwrap()
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ pub(super) struct Watching {
 
 /// A watched sandbox. Dropping it starts the final check, so the owner drops it only after all processes have exited.
 #[derive(Debug)]
-pub(crate) struct SandboxWatch {
+pub struct SandboxWatch {
     name: String,
     watching: Watching,
     last: Option<LastLook>,
@@ -115,46 +115,46 @@ impl Watching {
 
 impl SandboxWatch {
     /// Scans a root before it becomes writable. Returns the paths to close in it.
-    pub(crate) async fn open(&self, root: &str) -> Result<Vec<String>, WatchError> {
+    pub async fn open(&self, root: &str) -> Result<Vec<String>, WatchError> {
         let (done, opened) = oneshot::channel();
         self.watching.send(WatchOrder::Open { name: self.name.clone(), root: root.to_owned(), done });
         answer(root, opened).await
     }
 
     /// Stops watching a root that is no longer writable.
-    pub(crate) fn close(&self, root: &str) {
+    pub fn close(&self, root: &str) {
         self.watching.send(WatchOrder::Close { name: self.name.clone(), root: root.to_owned() });
     }
 
     /// Notes that the user approved this file by name.
-    pub(crate) fn named(&self, path: &str) {
+    pub fn named(&self, path: &str) {
         self.watching.send(WatchOrder::Named { name: self.name.clone(), path: path.to_owned() });
     }
 
     /// Notes paths hidden in the sandbox.
-    pub(crate) fn hidden(&self, paths: Vec<String>) {
+    pub fn hidden(&self, paths: Vec<String>) {
         self.watching.send(WatchOrder::Hidden { name: self.name.clone(), paths });
     }
 
     /// Notes that the supervisor has installed every mask.
-    pub(crate) fn covered(&self) {
+    pub fn covered(&self) {
         self.watching.send(WatchOrder::Covered { name: self.name.clone() });
     }
 
     /// Counts the final check as in progress from now on.
-    pub(crate) fn ending(&mut self) {
+    pub fn ending(&mut self) {
         if let Some(last) = &mut self.last {
             last.begins();
         }
     }
 
     /// Returns the signal that masks may be lost, on which the supervisor is queried.
-    pub(crate) fn check(&self) -> Arc<Notify> {
+    pub fn check(&self) -> Arc<Notify> {
         self.news.check.clone()
     }
 
     /// Takes the countermeasures against a sandbox that keeps creating files.
-    pub(crate) fn due(&self) -> Vec<Countermeasure> {
+    pub fn due(&self) -> Vec<Countermeasure> {
         std::mem::take(&mut *self.news.due.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -3,11 +3,11 @@
 //! - A configured server gets what is under its name, without a question. A name that no entry has belongs to nobody who is known.
 
 use super::{Digests, IdentityError, ProgramIdentity, ServerIdentity};
-use crate::packages::Packages;
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{Server, Servers};
 use ironcurtain_grants::{Bindings, StandingGrant, StoreError};
+use ironcurtain_packages::Packages;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// [`StoreError`]: nothing is bound.
-pub(crate) fn bind_existing(
+pub fn bind_existing(
     home: &Home,
     ours: &Path,
     servers: &Servers,

@@ -1,16 +1,16 @@
 //! The files a policy is read from, as they stood at one moment.
 
 use super::{Hosts, PolicyFiles, SnapshotError};
+use crate::home::Home;
+use crate::{ConfigError, Text};
 use ironcurtain_audit::hash_of;
-use ironcurtain_config::home::Home;
-use ironcurtain_config::{ConfigError, Text};
 use ironcurtain_policy::defaults;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// The three files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PolicyTexts {
+pub struct PolicyTexts {
     policy: Text,
     annotations: Text,
     lists: Text,
@@ -21,7 +21,7 @@ impl PolicyTexts {
     ///
     /// # Errors
     /// When one cannot be read, or one that is named is not there.
-    pub(crate) fn read(home: &Home, files: &PolicyFiles) -> Result<Self, SnapshotError> {
+    pub fn read(home: &Home, files: &PolicyFiles) -> Result<Self, SnapshotError> {
         let [policy, annotations, lists] = Self::paths(home);
         Ok(Self {
             policy: named_or(files.policy.as_deref(), policy)?,
@@ -31,13 +31,13 @@ impl PolicyTexts {
     }
 
     /// The paths of the person's files.
-    pub(crate) fn paths(home: &Home) -> [PathBuf; 3] {
+    pub fn paths(home: &Home) -> [PathBuf; 3] {
         ["compiled-policy.json", "tool-annotations.json", "dynamic-lists.json"]
             .map(|name| home.policy().join(name))
     }
 
     /// All of them.
-    pub(crate) fn files(&self) -> [&Text; 3] {
+    pub fn files(&self) -> [&Text; 3] {
         [&self.policy, &self.annotations, &self.lists]
     }
 

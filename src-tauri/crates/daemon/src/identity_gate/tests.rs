@@ -1,12 +1,12 @@
 //! Bindings that hold, that are suspended, and that are decided about.
 
-use super::super::{FileIdentity, ProgramFile, ProgramIdentity, bind_existing};
 use super::*;
 use ironcurtain_audit::Audit;
 use ironcurtain_audit::clock::Clock;
 use ironcurtain_config::Servers;
 use ironcurtain_grants::Binding;
 use ironcurtain_grants::{GrantParts, Grants};
+use ironcurtain_server_identity::{FileIdentity, ProgramFile, ProgramIdentity, bind_existing};
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -145,10 +145,7 @@ fn what_an_older_version_kept_is_bound_at_the_first_start_without_a_question() {
     assert_eq!(owners, expected.map(|(name, is_known)| (name.to_owned(), is_known)));
     // One that could not be identified then takes the first program that can; a name that no entry had takes none.
     let named = |name: &str| ServerIdentity { name: name.into(), ..identity("a") };
-    let later = ServerIdentity {
-        args: ServerIdentity::entry(servers.find(Some("later")).unwrap(), ProgramIdentity::Unseen).args,
-        ..named("later")
-    };
+    let later = ServerIdentity { args: now("notes").args, ..named("later") };
     assert!(matches!(admission(&bindings, &later, &something()), Ok(Admission::Known)));
     let refused = admission(&bindings, &named("s"), &something()).map(drop).unwrap_err().to_string();
     assert!(refused.contains("nothing tells which program had this name before"), "{refused}");

@@ -5,11 +5,11 @@
 
 mod texts;
 
-pub(crate) use texts::PolicyTexts;
+pub use texts::PolicyTexts;
 
+use crate::home::{Home, UnresolvedPath, canonical_home};
 use crate::protection::{Exposure, protection};
-use ironcurtain_config::home::{Home, UnresolvedPath, canonical_home};
-use ironcurtain_config::{ConfigError, Server, Servers};
+use crate::{ConfigError, Server, Servers};
 use ironcurtain_grants::GrantLimits;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
@@ -42,7 +42,7 @@ pub struct PolicySnapshot {
 }
 
 /// The patterns of the hosts each server may reach without a question. A server that is not in it may reach all.
-pub(crate) type Hosts = BTreeMap<String, Vec<String>>;
+pub type Hosts = BTreeMap<String, Vec<String>>;
 
 /// Files that a person names in place of those in force.
 #[derive(Debug, Clone, Default)]
@@ -98,7 +98,7 @@ impl PolicySnapshot {
     }
 
     /// The policy that these files make.
-    pub(crate) fn of(home: &Home, hosts: Hosts, text: PolicyTexts) -> Result<Self, SnapshotError> {
+    pub fn of(home: &Home, hosts: Hosts, text: PolicyTexts) -> Result<Self, SnapshotError> {
         let person = canonical_home(home)?;
         let resolver = Resolver::new(person.clone(), person.clone());
         let within = |raw: &str| resolver.locate(raw).map_err(WithinError::from);
@@ -116,24 +116,24 @@ impl PolicySnapshot {
     }
 
     /// The same with other hosts.
-    pub(crate) fn with_hosts(&self, hosts: Hosts) -> Self {
+    pub fn with_hosts(&self, hosts: Hosts) -> Self {
         let (hash, gates) = (self.text.hash(&hosts), AllowedHosts::new(&hosts));
         Self { hash, gates, hosts, ..self.clone() }
     }
 
     /// The same with what is protected now.
-    pub(crate) fn with_protection(&self, protected: ProtectedPaths) -> Self {
+    pub fn with_protection(&self, protected: ProtectedPaths) -> Self {
         Self { protected, ..self.clone() }
     }
 
     /// The hosts of servers, where those that are not configured any more keep theirs: a session may still have one.
-    pub(crate) fn hosts_with(&self, servers: &Servers) -> Hosts {
+    pub fn hosts_with(&self, servers: &Servers) -> Hosts {
         let gone = self.hosts.iter().filter(|(name, _)| servers.find(Some(name)).is_none());
         gone.map(|(name, hosts)| (name.clone(), hosts.clone())).chain(hosts(servers)).collect()
     }
 
     /// The hosts of a server's list.
-    pub(crate) fn hosts_of(&self, server: &str) -> &[String] {
+    pub fn hosts_of(&self, server: &str) -> &[String] {
         self.hosts.get(server).map_or(&[], Vec::as_slice)
     }
 
@@ -144,7 +144,7 @@ impl PolicySnapshot {
     }
 
     /// The files it was read from.
-    pub(crate) fn text(&self) -> &PolicyTexts {
+    pub fn text(&self) -> &PolicyTexts {
         &self.text
     }
 }
@@ -212,7 +212,7 @@ mod tests {
         home.prepare().unwrap();
         let load = |home: &Home| -> Result<(), String> {
             let said = |problem: &dyn std::fmt::Display| problem.to_string();
-            ironcurtain_config::Config::load(home).map_err(|e| said(&e))?;
+            crate::Config::load(home).map_err(|e| said(&e))?;
             let servers = Servers::load(home).map_err(|e| said(&e))?;
             PolicySnapshot::load(home, &servers).map(drop).map_err(|e| said(&e))
         };

@@ -22,7 +22,7 @@ const INSTALL_HELPERS: &str = "sudo apt-get install -y bubblewrap socat ripgrep"
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Tries whether it can sandbox; names what is missing when it cannot.
-pub(super) async fn check(programs: &Path, trial: &Path) -> Availability {
+pub async fn check(programs: &Path, trial: &Path) -> Availability {
     let problem = match try_it(programs, trial).await {
         Ok(()) => return Availability { usable: true, missing: vec![], fix_command: None, warnings: vec![] },
         Err(problem) => problem,

@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 /// Why a decision about a file failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum DecideError {
+pub enum DecideError {
     /// Unknown session.
     #[error("there is no record of a session `{0}`")]
     NoSession(String),

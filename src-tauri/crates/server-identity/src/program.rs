@@ -7,9 +7,9 @@
 use super::IdentityError;
 use super::files::{self, Digests, Stamp};
 use super::system::System;
-use crate::containment::named_program;
-use crate::packages::PackageIdentity;
 use ironcurtain_config::{RemoteServer, Server};
+use ironcurtain_containment::named_program;
+use ironcurtain_packages::PackageIdentity;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,14 +1,14 @@
 //! Finds the programs of servers, and verifies that our own are as installed.
 
-use crate::packages::Packages;
-use crate::protection::Exposure;
+use ironcurtain_config::Exposure;
+use ironcurtain_packages::Packages;
 use ironcurtain_paths::OwnProgram;
 use ironcurtain_secrets::SecretStore;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Rejects a program that another server may change.
-pub(crate) type RefusesProgram = dyn Fn(&Path) -> Result<(), ProgramError> + Send + Sync;
+pub type RefusesProgram = dyn Fn(&Path) -> Result<(), ProgramError> + Send + Sync;
 
 /// Our helper programs, installed packages, and the secrets passed to servers.
 #[derive(Debug, Clone)]
@@ -80,7 +80,7 @@ pub fn find_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError>
 ///
 /// # Errors
 /// [`ProgramError`].
-pub(crate) fn named_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError> {
+pub fn named_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = if command.starts_with('/') {
         Some(PathBuf::from(command))
@@ -97,7 +97,7 @@ pub(crate) fn named_program(command: &str, ours: &Path) -> Result<PathBuf, Progr
 ///
 /// # Errors
 /// [`ProgramError::Refused`].
-pub(crate) fn trusted(program: &Path) -> Result<(), ProgramError> {
+pub fn trusted(program: &Path) -> Result<(), ProgramError> {
     match OwnProgram::open(program) {
         Ok(_) => Ok(()),
         Err(source) => Err(ProgramError::Refused { program: program.to_path_buf(), source }),

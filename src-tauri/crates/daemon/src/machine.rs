@@ -1,9 +1,9 @@
 //! This machine's ability to create sandboxes: tested at startup, and again on demand after a failure, so that installing the missing
 //! program is enough.
 
-use super::srt;
 use crate::health::{Concern, Health};
 use ironcurtain_config::{SandboxBackend, SandboxPolicy};
+use ironcurtain_containment::check_srt;
 use ironcurtain_sandbox::Availability;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ impl MachineOptions {
     async fn try_it(&self) -> Availability {
         let (supervisor, allow_root) = (self.programs.join("ironcurtain-sandbox"), self.allow_root);
         let tried = match self.backend {
-            SandboxBackend::Srt => return srt::check(&self.programs, &self.trial).await,
+            SandboxBackend::Srt => return check_srt(&self.programs, &self.trial).await,
             SandboxBackend::Native => {
                 let state = self.sandboxes.display().to_string();
                 let trial = move || {

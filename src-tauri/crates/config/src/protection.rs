@@ -10,7 +10,7 @@ mod exposure;
 
 pub use exposure::{Exposure, WritableBy};
 
-use ironcurtain_config::home::{Home, UnresolvedPath};
+use crate::home::{Home, UnresolvedPath};
 use ironcurtain_paths::protected::{IN_PROJECT, clients, logins, secrets};
 use ironcurtain_paths::{CanonicalPath, PathKind, Resolution, Resolver};
 use ironcurtain_policy::{ProtectedPaths, ReadOnlyPath, ReadOnlyReason};
@@ -57,7 +57,7 @@ pub fn protection(home: &Home, person: &CanonicalPath) -> Result<ProtectedPaths,
 }
 
 /// The folders of secrets in which a new link counts at once: those in which names seldom change. Blocking.
-pub(crate) fn watched(person: &CanonicalPath) -> Vec<PathBuf> {
+pub fn watched(person: &CanonicalPath) -> Vec<PathBuf> {
     let mut following = Following::new(person);
     for login in logins(person) {
         following.look_through(&login, DEPTH);
@@ -84,7 +84,7 @@ fn own_folder(path: &std::path::Path, resolver: &Resolver) -> Result<CanonicalPa
 }
 
 /// The real place of something, and the links on the way there.
-pub(crate) fn places(found: Resolution) -> Vec<CanonicalPath> {
+pub fn places(found: Resolution) -> Vec<CanonicalPath> {
     found.links.into_iter().map(|link| link.at).chain([found.path]).collect()
 }
 

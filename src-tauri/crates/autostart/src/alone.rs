@@ -26,7 +26,7 @@ impl LoneWatch {
     ///
     /// # Errors
     /// Fails if no watcher is available or a folder cannot be scanned.
-    pub(crate) fn begin(
+    pub fn begin(
         state: &Path,
         name: &str,
         rules: AutostartRules,

@@ -4,25 +4,36 @@
 //!   identity. Another program under the name gets none of them: it is not started until the user decides.
 //! - [`ServerIdentity::of`] is the only place that computes one. It is stored in one table, beside the grants (`grants::Bindings`).
 //! - What root alone can change is named by its path, so an update of the operating system changes no identity.
+//! - Never starts a server and never decides for the user.
+//!
+//! ```no_run
+//! use ironcurtain_config::{Servers, home::Home};
+//! use ironcurtain_server_identity::{Digests, ServerIdentity};
+//! use std::path::Path;
+//!
+//! for server in Servers::load(&Home::from_env()?)?.iter() {
+//!     let found = ServerIdentity::of(server, None, Path::new("/usr/lib/ironcurtain"), &Digests::default())?;
+//!     println!("{}: {}", found.identity.name, found.identity.program.shown());
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod existing;
 mod files;
-mod gate;
 mod kept;
 mod program;
 mod system;
 
-pub(crate) use existing::bind_existing;
+pub use existing::bind_existing;
 pub use files::Digests;
-pub(crate) use gate::{Identities, IdentityGate, trouble};
 pub use kept::KeptUnderName;
 pub use program::{FileIdentity, ProgramFile, ProgramIdentity};
 
-use crate::containment::ProgramError;
-use crate::packages::PackageIdentity;
 use files::Stamp;
 use ironcurtain_config::Server;
+use ironcurtain_containment::ProgramError;
 use ironcurtain_grants::StoreError;
+use ironcurtain_packages::PackageIdentity;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// Final checks in progress, each with a description of its sandbox.
 #[derive(Debug, Clone)]
-pub(crate) struct LastLooks {
+pub struct LastLooks {
     under_way: watch::Sender<BTreeMap<u64, LookLabel>>,
     sandboxes: TaskTracker,
 }
@@ -39,7 +39,7 @@ impl LastLooks {
     }
 
     /// Returns the descriptions of the checks in progress.
-    pub(crate) fn words(&self) -> Vec<String> {
+    pub fn words(&self) -> Vec<String> {
         self.under_way.borrow().values().map(|sandbox| sandbox.words.clone()).collect()
     }
 

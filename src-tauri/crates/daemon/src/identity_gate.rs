@@ -1,13 +1,15 @@
 //! The check before a server is started: what is under its name must belong to it.
 
-use super::{Digests, FoundIdentity, IdentityError, IdentitySuspension, KeptUnderName, ServerIdentity};
 use crate::health::{Concern, Health};
-use crate::packages::PackageIdentity;
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Audit, Entry, Event};
 use ironcurtain_config::Server;
 use ironcurtain_config::home::Home;
 use ironcurtain_grants::{Bindings, IdentityDecision};
+use ironcurtain_packages::PackageIdentity;
+use ironcurtain_server_identity::{
+    Digests, FoundIdentity, IdentityError, IdentitySuspension, KeptUnderName, ServerIdentity,
+};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -3,11 +3,19 @@
 //!
 //! - A server runs in its resolved sandbox, or not at all.
 //! - One list of unreadable paths applies to all servers, from the policy's defaults and our own folders; entries add to it.
+//! - Never starts a server and never asks the user.
+//!
+//! ```
+//! use ironcurtain_containment::Profile;
+//! use std::path::Path;
+//!
+//! let profile = Profile::new(&Default::default(), Path::new("/session"), Path::new("/home/u"));
+//! assert_eq!(profile.allow_write, ["/session"]);
+//! ```
 
 mod blocked;
 mod command;
 mod environment;
-mod machine;
 mod package_folder;
 mod profile;
 mod programs;
@@ -17,10 +25,9 @@ mod srt;
 
 pub use blocked::annotate;
 pub use command::{Launch, QuoteError, launch};
-pub(crate) use environment::environment;
-pub use machine::{Machine, MachineOptions};
+pub use environment::environment;
 pub use profile::{Surroundings, ViewError, default_git_config, limits, view_of};
-pub use programs::{ProgramError, ServerPrograms, find_program};
-pub(crate) use programs::{RefusesProgram, named_program, trusted};
+pub use programs::{ProgramError, RefusesProgram, ServerPrograms, find_program, named_program, trusted};
 pub use resolve::{Exemption, Profile, Resolved, Unavailable, absolute, expand_home, resolve};
 pub use settings::{ServerFiles, SrtSettings, SrtSettingsError};
+pub use srt::check as check_srt;
