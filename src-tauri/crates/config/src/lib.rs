@@ -75,6 +75,15 @@ impl ConfigError {
     }
 }
 
+/// Settings and servers for new sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionSettings {
+    /// Settings.
+    pub config: Config,
+    /// Configured servers.
+    pub servers: Servers,
+}
+
 /// `config.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -4,7 +4,6 @@
 //! - Every piece of mutable state has one owner; no lock is held across an await.
 //! - Errors fail closed: the call is denied with a reason, and the session continues.
 
-mod aggregate;
 mod control;
 mod daemon;
 mod daemon_state;
@@ -14,7 +13,6 @@ mod health;
 mod identity;
 mod identity_gate;
 pub mod judging;
-mod listener;
 mod machine;
 mod metrics;
 pub mod network;
@@ -25,6 +23,7 @@ mod services;
 mod session;
 mod session_log;
 mod shutdown;
+mod upstream;
 mod view;
 mod workspaces;
 
@@ -33,5 +32,5 @@ pub use daemon::{
     RestartError, StartError, start,
 };
 pub use event_log::EventLog;
-pub use listener::ListenError;
+pub use ironcurtain_connection::ListenError;
 pub use view::{shown_entry, time_of_day};

@@ -20,7 +20,7 @@ use crate::machine::Machine;
 pub(crate) use exposed::Writable;
 use ironcurtain_audit::Audit;
 use ironcurtain_config::home::Home;
-use ironcurtain_config::{Config, Servers};
+use ironcurtain_config::{Config, Servers, SessionSettings};
 use ironcurtain_config::{PolicySnapshot, SnapshotError};
 use ironcurtain_grants::GrantTable;
 use read::Current;
@@ -34,14 +34,6 @@ pub struct Reloader {
     snapshots: watch::Receiver<Arc<PolicySnapshot>>,
     settings: watch::Receiver<Arc<SessionSettings>>,
     looks: mpsc::Sender<oneshot::Sender<()>>,
-}
-
-/// Settings and servers for new sessions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionSettings {
-    pub config: Config,
-    /// Configured servers.
-    pub servers: Servers,
 }
 
 /// Arguments of the reload task.

@@ -1,10 +1,9 @@
 //! Reads the files and compares them with what is in force. Blocking; changes nothing.
 
-use super::SessionSettings;
 use super::exposed::Writable;
 use ironcurtain_config::home::{Home, HomeError, private_dir};
 use ironcurtain_config::protection;
-use ironcurtain_config::{Config, ConfigError, Servers, Text};
+use ironcurtain_config::{Config, ConfigError, Servers, SessionSettings, Text};
 use ironcurtain_config::{ExposedFile, Hosts, PolicyFiles, PolicySnapshot, PolicyTexts, SnapshotError};
 use ironcurtain_grants::GrantTable;
 use std::path::{Path, PathBuf};

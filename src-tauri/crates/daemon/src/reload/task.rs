@@ -3,10 +3,11 @@
 use super::blocking::{BoundedWork, PATIENCE, spawn_thread};
 use super::file_watch::{FileWatch, WatchedPaths};
 use super::read::{Current, Reading, Refused, files, read_again};
-use super::{Reloader, ReloaderParts, SessionSettings, change};
+use super::{Reloader, ReloaderParts, change};
 use crate::health::Concern;
 use ironcurtain_audit::{Audit, AuditError, Entry};
 use ironcurtain_config::PolicySnapshot;
+use ironcurtain_config::SessionSettings;
 use ironcurtain_config::watched;
 use std::collections::BTreeMap;
 use std::sync::Arc;

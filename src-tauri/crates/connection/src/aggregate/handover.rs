@@ -5,8 +5,9 @@
 //! - A server that was missing is started from scratch by the other process.
 
 use super::upstream::Phase;
-use super::{Aggregate, CUT_OFF, FromUpstream, private_dir};
-use crate::session::{Kept, TicketError, as_base64, take_kept};
+use super::{Aggregate, FromUpstream};
+use crate::ticket::{CUT_OFF, TicketError, as_base64, keep, redeem};
+use ironcurtain_config::home::private_dir;
 use ironcurtain_mcp::client::ClientVersion;
 use ironcurtain_mcp::wire::Fields;
 use ironcurtain_protocol::ShimNote;
@@ -19,7 +20,7 @@ use tokio::sync::mpsc;
 
 /// State of a connection on its way to another trusted process.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct AggregateHandover {
+pub struct AggregateHandover {
     pub(super) id: String,
     client: String,
     profile: Option<String>,
@@ -60,13 +61,16 @@ impl AggregateHandover {
     }
 
     /// Redeems a ticket, which is invalid from then on.
-    pub(crate) fn take(
+    ///
+    /// # Errors
+    /// Returns [`TicketError`] if the ticket does not fit or the state cannot be read.
+    pub fn take(
         sessions: &Path,
         ticket: &str,
         client: &str,
         profile: Option<&str>,
     ) -> Result<Self, TicketError> {
-        let moved = take_kept(sessions, ticket, |id, moved: &Self| {
+        let moved = redeem(sessions, ticket, |id, moved: &Self| {
             (moved.id.as_str(), moved.client.as_str(), moved.profile.as_deref()) == (id, client, profile)
         })?;
         // An empty folder that remains is harmless.
@@ -101,8 +105,7 @@ impl Aggregate {
     }
 
     fn keep(&mut self, unread: &[u8], version: ClientVersion) -> io::Result<String> {
-        let sessions = self.state.services.home.sessions();
-        private_dir(&sessions.join(&self.id)).map_err(io::Error::other)?;
+        private_dir(&self.host.sessions.join(&self.id)).map_err(io::Error::other)?;
         let upstreams = std::mem::take(&mut self.tickets).into_iter().filter_map(|(server, ticket)| {
             let capabilities = self.upstreams.get(&server)?.capabilities.clone();
             Some((server, UpstreamHandover { ticket, capabilities }))
@@ -118,6 +121,6 @@ impl Aggregate {
             version,
             unread: unread.to_vec(),
         };
-        Kept::keep(&sessions, &self.id, moved)
+        keep(&self.host.sessions, &self.id, moved)
     }
 }

@@ -3,21 +3,17 @@
 //! - The session judges, asks and records as if it were the client's only one. Lines are passed to it in memory.
 //! - A server that does not start or respond is reported as missing and retried; nothing waits for it.
 
-use crate::daemon_state::{DaemonState, NoPlace};
-use crate::listener::ClientStdio;
 use crate::listener::OutgoingNote;
-use crate::services::Services;
-use crate::session::{Attached, Session, SessionError, SessionHandover, SessionOptions, TicketError};
 use ironcurtain_config::Server as ServerConfig;
-use ironcurtain_grants::Client;
 use ironcurtain_mcp::aggregate::{CatalogueKind, ListEntries, Lists};
 use ironcurtain_mcp::server::MemoryShare;
-use ironcurtain_mcp::wire::{Allowance, Fields, HandedLine, Inlet, MEDIUM, Outgoing, Outlet};
+use ironcurtain_mcp::wire::{Allowance, Fields, HandedLine, MEDIUM, Outgoing};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// Delay before the first retry of a missing server; doubled for each further retry.
 const FIRST_RETRY: Duration = Duration::from_secs(2);
@@ -32,9 +28,9 @@ const COMING_BOUND: Duration = Duration::from_secs(30);
 pub(super) type FromUpstream = (u64, UpstreamEvent);
 
 /// Event of an upstream.
-pub(super) enum UpstreamEvent {
-    /// The session was opened.
-    Began(Arc<Session>),
+pub enum UpstreamEvent {
+    /// The session was opened; cancelling this token closes it.
+    Began(CancellationToken),
     /// The session or its server sent a line.
     Line(Outgoing),
     /// Note for the shim.
@@ -62,7 +58,8 @@ pub(super) struct Upstream {
     pub(super) number: u64,
     pub(super) config: ServerConfig,
     pub(super) phase: Phase,
-    pub(super) session: Option<Arc<Session>>,
+    /// Closes the session, if it is open.
+    pub(super) session: Option<CancellationToken>,
     pub(super) capabilities: Fields,
     pub(super) lists: Lists,
     /// Lists being fetched, and whether they changed since they were requested.
@@ -76,16 +73,36 @@ pub(super) struct Upstream {
     memory: Allowance,
 }
 
-/// Parameters to start an upstream.
-pub(super) struct UpstreamParts {
-    pub(super) state: Arc<DaemonState>,
-    pub(super) client: Client,
-    pub(super) connection: String,
-    pub(super) number: u64,
-    pub(super) config: ServerConfig,
-    pub(super) events: mpsc::UnboundedSender<FromUpstream>,
+/// Session to open for one server of a connection.
+pub struct UpstreamSession {
+    /// Id of the connection.
+    pub connection: String,
+    /// Entry of the server.
+    pub config: ServerConfig,
     /// Ticket of the session, if it was handed over.
-    pub(super) ticket: Option<String>,
+    pub ticket: Option<String>,
+    /// Lines of the client for the session.
+    pub lines: mpsc::UnboundedReceiver<HandedLine>,
+    /// Receives the events of the session.
+    pub events: UpstreamEvents,
+}
+
+/// Sender of one upstream's events.
+#[derive(Debug, Clone)]
+pub struct UpstreamEvents {
+    number: u64,
+    connection: mpsc::UnboundedSender<FromUpstream>,
+}
+
+impl UpstreamEvents {
+    pub(super) fn new(number: u64, connection: mpsc::UnboundedSender<FromUpstream>) -> Self {
+        Self { number, connection }
+    }
+
+    /// Reports an event to the connection, if that is still open.
+    pub fn send(&self, event: UpstreamEvent) {
+        let _ = self.connection.send((self.number, event));
+    }
 }
 
 /// The memory budget for messages to a server is exhausted.
@@ -95,28 +112,18 @@ pub(super) struct UpstreamParts {
 )]
 pub(super) struct Full(String);
 
-/// Reason why a server has no session.
-#[derive(Debug, thiserror::Error)]
-enum UpstreamError {
-    /// The maximum number of sessions is reached.
-    #[error(transparent)]
-    NoPlace(#[from] NoPlace),
-    /// The session that was handed over cannot be continued.
-    #[error(transparent)]
-    Ticket(#[from] TicketError),
-    /// The session cannot be opened.
-    #[error(transparent)]
-    Session(#[from] SessionError),
-}
-
 impl Upstream {
-    /// Opens the session in a task of its own.
-    pub(super) fn begin(parts: UpstreamParts, copies: u32) -> Self {
-        let (to_session, lines) = mpsc::unbounded_channel();
+    /// Creates the state of a server whose session is opening.
+    pub(super) fn new(
+        number: u64,
+        config: ServerConfig,
+        to_session: mpsc::UnboundedSender<HandedLine>,
+        memory: Allowance,
+    ) -> Self {
         let comes_until = Instant::now() + COMING_BOUND;
-        let upstream = Self {
-            number: parts.number,
-            config: parts.config.clone(),
+        Self {
+            number,
+            config,
             phase: Phase::Coming,
             session: None,
             capabilities: Fields::default(),
@@ -126,10 +133,8 @@ impl Upstream {
             comes_until,
             retries: 0,
             to_session: Some(to_session),
-            memory: parts.state.services.memory.allowance(copies),
-        };
-        tokio::spawn(run(parts, lines));
-        upstream
+            memory,
+        }
     }
 
     /// Passes a line to the session, with its share of the memory budget, so that a server that does not read cannot use up
@@ -161,7 +166,7 @@ impl Upstream {
     pub(super) fn end(&mut self) {
         self.hang_up();
         if let Some(session) = &self.session {
-            session.end();
+            session.cancel();
         }
     }
 
@@ -212,53 +217,4 @@ impl Upstream {
     pub(super) fn left_out(&self) -> usize {
         self.lists.values().map(ListEntries::left_out).sum()
     }
-}
-
-/// Opens the session and serves it until it closes.
-async fn run(parts: UpstreamParts, lines: mpsc::UnboundedReceiver<HandedLine>) {
-    let (events, number) = (parts.events.clone(), parts.number);
-    let why = serve(parts, lines).await.err().map(|problem| problem.to_string());
-    // Fails only if the connection has closed.
-    let _ = events.send((number, UpstreamEvent::Over(why)));
-}
-
-async fn serve(
-    parts: UpstreamParts,
-    lines: mpsc::UnboundedReceiver<HandedLine>,
-) -> Result<(), UpstreamError> {
-    let UpstreamParts { state, client, connection, number, config, events, ticket } = parts;
-    let now = state.reloader.settings();
-    let _place = state.place(now.config.max_sessions)?;
-    let services = Services { config: now.config.clone(), ..state.services.clone() };
-    let moved = ticket
-        .map(|ticket| SessionHandover::take(&services.home.sessions(), &ticket, &client.key, &config.name))
-        .transpose()?;
-    let options = SessionOptions { client, server: config, connection: Some(connection), moved };
-    let opened = Session::open(services, options).await?;
-    let session = opened.session.clone();
-    state.began(session.clone());
-    // Fails only if the connection has closed.
-    let _ = events.send((number, UpstreamEvent::Began(session.clone())));
-    let (output, mut said) = mpsc::unbounded_channel();
-    let (told, mut notes) = mpsc::unbounded_channel();
-    let stdio = ClientStdio { input: Inlet::Memory(lines), output: Outlet::Memory(output) };
-    let id = session.id.clone();
-    drop(session);
-    let served = opened.serve(stdio, Attached::Connection(told));
-    tokio::pin!(served);
-    loop {
-        let event = tokio::select! {
-            biased;
-            Some(line) = said.recv() => UpstreamEvent::Line(line),
-            Some(note) = notes.recv() => UpstreamEvent::Note(note),
-            () = &mut served => break,
-        };
-        // Fails only if the connection has closed.
-        let _ = events.send((number, event));
-    }
-    let lines = std::iter::from_fn(|| said.try_recv().ok()).map(UpstreamEvent::Line);
-    let last = lines.chain(std::iter::from_fn(|| notes.try_recv().ok()).map(UpstreamEvent::Note));
-    last.for_each(|event| _ = events.send((number, event)));
-    state.ended(&id);
-    Ok(())
 }

@@ -1,11 +1,10 @@
 //! Selects the servers of a connection: all that are enabled, or those of a profile.
 
-use crate::reload::SessionSettings;
-use ironcurtain_config::Server as ServerConfig;
+use ironcurtain_config::{Server as ServerConfig, SessionSettings};
 use std::collections::BTreeMap;
 
 /// Returns the selected servers by name. A profile that was removed has none.
-pub(super) fn selected(now: &SessionSettings, profile: Option<&str>) -> BTreeMap<String, ServerConfig> {
+pub(crate) fn selected(now: &SessionSettings, profile: Option<&str>) -> BTreeMap<String, ServerConfig> {
     let profile = profile.map(|name| now.config.profiles.get(name));
     let is_selected = |name: &str| match profile {
         None => true,
@@ -16,7 +15,8 @@ pub(super) fn selected(now: &SessionSettings, profile: Option<&str>) -> BTreeMap
 }
 
 /// Returns an error for the user if the profile does not exist.
-pub(crate) fn unknown_profile(now: &SessionSettings, name: &str) -> Option<String> {
+#[must_use]
+pub fn unknown_profile(now: &SessionSettings, name: &str) -> Option<String> {
     if now.config.profiles.contains_key(name) {
         return None;
     }

@@ -39,7 +39,7 @@ impl Aggregate {
         let says = says.map(|says| visible::head(says.trim(), LONGEST)).filter(|says| !says.is_empty());
         if let Some(of) = self.upstreams.values().find(|of| of.number == upstream) {
             let says = says.map(Arc::from);
-            self.state.services.instructions.remember(&of.config.command_line(), says);
+            self.host.instructions.remember(&of.config.command_line(), says);
         }
         self.initialized_upstreams.push((upstream, capabilities.unwrap_or_default()));
     }
@@ -49,7 +49,7 @@ impl Aggregate {
         if let Some(unanswered) = &self.unanswered {
             let is_unknown = self.upstreams.values().any(|of| {
                 of.phase == Phase::Coming
-                    && self.state.services.instructions.of(&of.config.command_line()).is_none()
+                    && self.host.instructions.of(&of.config.command_line()).is_none()
                     && !self.initialized_upstreams.iter().any(|(upstream, _)| *upstream == of.number)
             });
             if is_unknown && Instant::now() < unanswered.until {
@@ -70,7 +70,7 @@ impl Aggregate {
         else {
             return;
         };
-        let known = &self.state.services.instructions;
+        let known = &self.host.instructions;
         let servers = self
             .upstreams
             .iter()

@@ -11,21 +11,18 @@ mod from_upstream;
 mod handover;
 mod initialize;
 mod routing;
-mod selection;
 mod serve;
 mod task_lists;
 mod upstream;
 
-use crate::daemon_state::DaemonState;
 use crate::listener::OutgoingNote;
-use crate::session::{CUT_OFF, Session};
+use crate::selection::selected;
 use from_client::Waiting;
-pub(crate) use handover::AggregateHandover;
+pub use handover::AggregateHandover;
 use handover::UpstreamHandover;
 use initialize::Unanswered;
-use ironcurtain_audit::Entry;
-use ironcurtain_config::Server as ServerConfig;
-use ironcurtain_config::home::private_dir;
+use ironcurtain_audit::{Audit, Entry};
+use ironcurtain_config::{Server as ServerConfig, SessionSettings};
 use ironcurtain_grants::Client;
 use ironcurtain_mcp::aggregate::Catalogue;
 use ironcurtain_mcp::aggregate::CatalogueKind;
@@ -33,19 +30,21 @@ use ironcurtain_mcp::aggregate::InitializeRequest;
 use ironcurtain_mcp::aggregate::RequestTables;
 use ironcurtain_mcp::client::ClientVersion;
 use ironcurtain_mcp::server::MemoryShare;
-use ironcurtain_mcp::wire::{Fields, Outbox, notification_line};
+use ironcurtain_mcp::wire::{Fields, KnownInstructions, Memory, Outbox, notification_line};
 use ironcurtain_paths::random_name;
 use ironcurtain_protocol::ShimNote;
 use rmcp::model::ErrorCode;
-pub(crate) use selection::unknown_profile;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use task_lists::TaskList;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::Instant;
-use upstream::{FromUpstream, Phase, Upstream, UpstreamEvent, UpstreamParts};
+use tokio_util::sync::CancellationToken;
+use upstream::{FromUpstream, Phase, Upstream};
+pub use upstream::{UpstreamEvent, UpstreamEvents, UpstreamSession};
 
 /// Maximum number of our replies queued for a client that does not read. Beyond it, we stop reading from the client.
 const MOST_UNREAD: usize = 256;
@@ -56,9 +55,31 @@ const COPIES: u32 = 6;
 /// Maximum number of different warnings sent to a client.
 const MOST_WARNINGS: usize = 200;
 
+/// Services of the trusted process that a connection to several servers uses.
+pub struct AggregateHost {
+    /// Settings and servers in force.
+    pub settings: watch::Receiver<Arc<SessionSettings>>,
+    /// Directory of the sessions.
+    pub sessions: PathBuf,
+    /// Instructions that server programs returned.
+    pub instructions: KnownInstructions,
+    /// Memory for messages in transit.
+    pub memory: Memory,
+    /// The log in which rejected requests are recorded.
+    pub audit: Audit,
+    /// Incremented whenever something shown to the user changes.
+    pub changes: watch::Sender<u64>,
+    /// Cancelled when shutdown is requested.
+    pub shutdown: CancellationToken,
+    /// Cancelled once the sessions can move to another trusted process.
+    pub taken_over: CancellationToken,
+    /// Opens the session of one server, and serves it in a task of its own until it closes.
+    pub open: Box<dyn Fn(UpstreamSession) + Send + Sync>,
+}
+
 /// Connection of a client to several servers.
-pub(crate) struct Aggregate {
-    state: Arc<DaemonState>,
+pub struct Aggregate {
+    host: AggregateHost,
     client: Client,
     /// Unique identifier of the connection.
     id: String,
@@ -95,7 +116,7 @@ pub(crate) struct Aggregate {
 }
 
 /// Opened connection that is ready to be served.
-pub(crate) struct Opened {
+pub struct OpenedAggregate {
     aggregate: Aggregate,
     events: mpsc::UnboundedReceiver<FromUpstream>,
     notes: mpsc::UnboundedReceiver<OutgoingNote>,
@@ -105,12 +126,15 @@ pub(crate) struct Opened {
 
 impl Aggregate {
     /// Opens a connection, or continues one that was handed over.
-    pub(crate) fn open(
-        state: Arc<DaemonState>,
+    ///
+    /// # Errors
+    /// Returns the error of the operating system if there are no random names.
+    pub fn open(
+        host: AggregateHost,
         client: Client,
         profile: Option<String>,
         moved: Option<AggregateHandover>,
-    ) -> io::Result<Opened> {
+    ) -> io::Result<OpenedAggregate> {
         let moved = match moved {
             Some(moved) => moved,
             None => AggregateHandover::none(random_name()?),
@@ -122,7 +146,7 @@ impl Aggregate {
         let is_moved = greeting.is_some();
         let mut aggregate = Self {
             tables: RequestTables::new(random_name()?, tasks),
-            state,
+            host,
             client,
             id,
             profile,
@@ -148,13 +172,13 @@ impl Aggregate {
             running: HashSet::new(),
         };
         aggregate.follow();
-        Ok(Opened { aggregate, events: from_upstreams, notes: for_shim, unread, version })
+        Ok(OpenedAggregate { aggregate, events: from_upstreams, notes: for_shim, unread, version })
     }
 
     /// Starts configured servers that are not running, and closes those that were removed from the configuration or changed.
     fn follow(&mut self) {
-        let now = self.state.services.settings.borrow().clone();
-        let selected = selection::selected(&now, self.profile.as_deref());
+        let now = self.host.settings.borrow().clone();
+        let selected = selected(&now, self.profile.as_deref());
         let gone: Vec<String> = self
             .upstreams
             .iter()
@@ -181,16 +205,12 @@ impl Aggregate {
     fn begin(&mut self, name: String, config: ServerConfig, ticket: Option<String>) {
         self.last_upstream += 1;
         self.running.insert(self.last_upstream);
-        let parts = UpstreamParts {
-            state: self.state.clone(),
-            client: self.client.clone(),
-            connection: self.id.clone(),
-            number: self.last_upstream,
-            config,
-            events: self.events.clone(),
-            ticket,
-        };
-        self.upstreams.insert(name, Upstream::begin(parts, COPIES));
+        let (to_session, lines) = mpsc::unbounded_channel();
+        let memory = self.host.memory.allowance(COPIES);
+        let upstream = Upstream::new(self.last_upstream, config.clone(), to_session, memory);
+        let events = UpstreamEvents::new(self.last_upstream, self.events.clone());
+        (self.host.open)(UpstreamSession { connection: self.id.clone(), config, ticket, lines, events });
+        self.upstreams.insert(name, upstream);
     }
 
     /// Answers the client's requests to a closed upstream, and cancels the requests it sent.
@@ -225,12 +245,12 @@ impl Aggregate {
         }
     }
 
-    fn began(&mut self, number: u64, session: Arc<Session>) {
+    fn began(&mut self, number: u64, session: CancellationToken) {
         let Some((name, upstream)) =
             self.upstreams.iter_mut().find(|(_, upstream)| upstream.number == number)
         else {
             // Its entry was removed in the meantime.
-            return session.end();
+            return session.cancel();
         };
         upstream.session = Some(session);
         match self.moved.remove(name) {
@@ -310,10 +330,10 @@ impl Aggregate {
 
     async fn record(&self, mut entry: Entry) {
         entry.client = Some(self.client.view.name.clone());
-        if let Err(problem) = self.state.services.audit.record(entry).await {
+        if let Err(problem) = self.host.audit.record(entry).await {
             tracing::error!(%problem, "failed to record a rejected request");
         }
-        self.state.services.changed();
+        self.host.changes.send_modify(|n| *n += 1);
     }
 
     /// Returns `true` if the user closed every session.

@@ -1,7 +1,7 @@
 //! Serves the client of a connection until the connection closes.
 
 use super::upstream::{FromUpstream, Upstream};
-use super::{Aggregate, COPIES, Opened};
+use super::{Aggregate, COPIES, OpenedAggregate};
 use crate::listener::{ClientStdio, forward_notes};
 use ironcurtain_mcp::client::ClientReader;
 use std::time::Duration;
@@ -25,17 +25,18 @@ enum Ending {
     TakenOver,
 }
 
-impl Opened {
+impl OpenedAggregate {
     /// Returns the id of the connection.
-    pub(crate) fn id(&self) -> &str {
+    #[must_use]
+    pub fn id(&self) -> &str {
         &self.aggregate.id
     }
 
     /// Serves the client to the end, like a single session. `shim` is the connection of a waiting shim.
-    pub(crate) async fn serve(self, stdio: ClientStdio, shim: Option<UnixStream>) {
+    pub async fn serve(self, stdio: ClientStdio, shim: Option<UnixStream>) {
         let Self { mut aggregate, mut events, notes, unread, version } = self;
         aggregate.to_client.open_to(stdio.output);
-        let memory = aggregate.state.services.memory.allowance(COPIES);
+        let memory = aggregate.host.memory.allowance(COPIES);
         let mut lines = ClientReader::new(memory, stdio.input, unread, aggregate.to_client.clone(), version);
         let can_move = shim.is_some();
         let hung_up = async {
@@ -86,8 +87,8 @@ impl Aggregate {
         lines: &mut ClientReader,
         events: &mut mpsc::UnboundedReceiver<FromUpstream>,
     ) -> Ending {
-        let (shutdown, unread) = (self.state.services.shutdown.clone(), self.unread.clone());
-        let mut settings = self.state.services.settings.clone();
+        let (shutdown, taken_over) = (self.host.shutdown.clone(), self.host.taken_over.clone());
+        let (unread, mut settings) = (self.unread.clone(), self.host.settings.clone());
         settings.mark_unchanged();
         self.follow();
         let to_client = self.to_client.clone();
@@ -106,8 +107,8 @@ impl Aggregate {
                 lines.next().await
             };
             tokio::select! {
-                () = shutdown.requested.cancelled() => return Ending::Over,
-                () = shutdown.taken_over.cancelled() => match lines.pending() {
+                () = shutdown.cancelled() => return Ending::Over,
+                () = taken_over.cancelled() => match lines.pending() {
                     Some(line) => self.handle_client_message(line).await,
                     None => return Ending::TakenOver,
                 },
