@@ -17,7 +17,8 @@ mod wants;
 
 pub use fault::ServerFault;
 pub use folder_listing::{FolderListing, list_folder};
-pub use tools::{ListedTool, fingerprint};
+pub use tools::ListedTool;
+pub(crate) use tools::fingerprint;
 pub use wants::Wants;
 
 use crate::identity::{IdentityChangeError, verify};

@@ -52,7 +52,7 @@ pub use late::{LateAsking, LateError};
 pub use missed::{Inquiry, MissedError, MissedQuestion, MissedQuestions, MissedState};
 pub use not_approved::{NotApproved, PAUSED};
 pub use offers::may_last;
-pub use offers::{grants_of, offers, tilde};
+pub use offers::{grants_of, offers};
 pub use principal::Principal;
 pub use principal::shown_client;
 pub use question::{

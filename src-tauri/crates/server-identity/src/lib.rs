@@ -134,7 +134,7 @@ impl ServerIdentity {
 
     /// The difference of another identity under the same name, in words. Nothing, where they are the same.
     #[must_use]
-    pub fn change_to(&self, other: &Self) -> Option<String> {
+    pub(crate) fn change_to(&self, other: &Self) -> Option<String> {
         if self.name != other.name {
             return Some(format!("it was named `{}`", self.name));
         }

@@ -27,7 +27,7 @@ const ENDING_BOUND: Duration = Duration::from_secs(1);
 const LONGEST_METHOD: usize = 100;
 
 /// The server request that requires the user's approval.
-pub const SAMPLING: &str = "sampling/createMessage";
+pub(crate) const SAMPLING: &str = "sampling/createMessage";
 
 /// The reading task's state.
 pub(super) struct Reader {
