@@ -7,9 +7,8 @@ mod checks;
 
 use crate::clients::Clients;
 use crate::inspect::{InspectError, Inspection, inspect};
-use ironcurtain_config::PolicySnapshot;
 use ironcurtain_config::home::Home;
-use ironcurtain_config::{Config, Server, Servers};
+use ironcurtain_config::{Config, PolicySnapshot, Server, Servers};
 use ironcurtain_protocol::AskedOn;
 use ironcurtain_secrets::SecretStore;
 use serde::Serialize;

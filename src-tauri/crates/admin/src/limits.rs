@@ -6,9 +6,8 @@
 
 use crate::servers_file::{ServerChangeError, ServersFile};
 use ironcurtain_client_config::Edit;
-use ironcurtain_config::Sandbox;
 use ironcurtain_config::home::Home;
-use ironcurtain_config::{LimitSettings, Server};
+use ironcurtain_config::{LimitSettings, Sandbox, Server};
 use ironcurtain_containment::limits as in_force;
 use ironcurtain_sandbox::ResourceLimits;
 use serde::{Deserialize, Serialize};

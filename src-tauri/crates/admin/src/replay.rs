@@ -7,10 +7,8 @@
 mod calls;
 
 use ironcurtain_audit as audit;
-use ironcurtain_config::PolicySnapshot;
-use ironcurtain_config::Servers;
-use ironcurtain_config::home::Home;
-use ironcurtain_config::home::UnresolvedPath;
+use ironcurtain_config::home::{Home, UnresolvedPath};
+use ironcurtain_config::{PolicySnapshot, Servers};
 use ironcurtain_consent::located_call::LocatedCall;
 use ironcurtain_daemon::judging::JudgingContext;
 use ironcurtain_paths::{CanonicalPath, PathKind, Resolver};

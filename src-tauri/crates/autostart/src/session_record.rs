@@ -4,8 +4,7 @@
 //! - The number of files is bounded; further files are only counted.
 
 use ironcurtain_audit::FileDecision;
-use ironcurtain_paths::atomic_file;
-use ironcurtain_paths::bounded_read;
+use ironcurtain_paths::{atomic_file, bounded_read};
 use ironcurtain_sandbox::autostart::{Finding, real_path};
 use serde::{Deserialize, Serialize};
 use std::io;

@@ -4,9 +4,7 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use ironcurtain_paths::atomic_file;
-use ironcurtain_paths::bounded_read;
-use ironcurtain_paths::random_name;
+use ironcurtain_paths::{atomic_file, bounded_read, random_name};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

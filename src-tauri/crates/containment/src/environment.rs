@@ -37,8 +37,7 @@ pub fn environment(
 mod tests {
     use super::*;
     use ironcurtain_config::{Sampling, Sandbox};
-    use ironcurtain_policy::FileWrites;
-    use ironcurtain_policy::Unannotated;
+    use ironcurtain_policy::{FileWrites, Unannotated};
 
     fn given(pass_env: PassEnv) -> Vec<(String, String)> {
         let server = Server {

@@ -23,8 +23,10 @@ pub use roots::{Root, RootList, RootsSource};
 pub use stateless::{ClientSide, Negotiation, initialize};
 
 use crate::request::ServerRequest;
-use crate::wire::{Allowance, Gathered, Id, Input, Outbox, Outgoing, Output, Response, Share};
-use crate::wire::{notification_line, request_parts, response_parts};
+use crate::wire::{
+    Allowance, Gathered, Id, Input, Outbox, Outgoing, Output, Response, Share, notification_line,
+    request_parts, response_parts,
+};
 use ironcurtain_visible as visible;
 use pending::PendingRequests;
 use reader::Reader;

@@ -8,11 +8,8 @@ use super::routing::{Destination, clipped};
 use super::upstream::Phase;
 use super::{Aggregate, task_lists};
 use ironcurtain_audit::{DecidedBy, Entry, Event, PolicyDecision, redacted};
-use ironcurtain_mcp::aggregate::CatalogueKind;
-use ironcurtain_mcp::aggregate::InitializeRequest;
-use ironcurtain_mcp::aggregate::OwnRequest;
-use ironcurtain_mcp::client::ClientMessage;
-use ironcurtain_mcp::client::RefusedRequest;
+use ironcurtain_mcp::aggregate::{CatalogueKind, InitializeRequest, OwnRequest};
+use ironcurtain_mcp::client::{ClientMessage, RefusedRequest};
 use ironcurtain_mcp::server::MemoryShare;
 use ironcurtain_mcp::wire::{
     Fields, Id, Incoming, Line, MAX_LINE_BYTES, Outgoing, Salvage, error_line, id_in, members,

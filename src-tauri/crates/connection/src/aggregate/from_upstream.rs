@@ -3,8 +3,7 @@
 
 use super::upstream::Phase;
 use super::{Aggregate, MOST_WARNINGS};
-use ironcurtain_mcp::aggregate::{CatalogueKind, ListEntries};
-use ironcurtain_mcp::aggregate::{OwnRequest, RoutedRequest};
+use ironcurtain_mcp::aggregate::{CatalogueKind, ListEntries, OwnRequest, RoutedRequest};
 use ironcurtain_mcp::wire::{
     Fields, Held, Id, Incoming, Outgoing, Response, error_line, notification_line, request_line,
     request_parts, response_parts,

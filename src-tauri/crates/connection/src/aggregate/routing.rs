@@ -2,8 +2,7 @@
 
 use super::Aggregate;
 use super::upstream::Phase;
-use ironcurtain_mcp::aggregate::CatalogueKind;
-use ironcurtain_mcp::aggregate::may_be_of;
+use ironcurtain_mcp::aggregate::{CatalogueKind, may_be_of};
 use ironcurtain_mcp::wire::Fields;
 use ironcurtain_visible as visible;
 use rmcp::model::ErrorCode;

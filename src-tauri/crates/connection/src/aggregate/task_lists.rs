@@ -5,8 +5,7 @@
 
 use super::Aggregate;
 use super::upstream::Phase;
-use ironcurtain_mcp::aggregate::ListEntries;
-use ironcurtain_mcp::aggregate::OwnRequest;
+use ironcurtain_mcp::aggregate::{ListEntries, OwnRequest};
 use ironcurtain_mcp::wire::{Fields, Id, Response, result_line};
 use rmcp::model::ErrorCode;
 use serde_json::json;

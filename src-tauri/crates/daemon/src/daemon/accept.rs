@@ -1,16 +1,14 @@
 //! The connections of shims and of the person's own programs.
 
 use super::ENDING;
-use crate::control;
 use crate::daemon_state::DaemonState;
-use crate::identity;
 use crate::services::Services;
 use crate::session::{Attached, Session, SessionHandover, SessionOptions};
 use crate::upstream::host;
+use crate::{control, identity};
 use ironcurtain_audit::{CallResult, Entry, Event};
 use ironcurtain_config::{Server as ServerConfig, SessionSettings};
-use ironcurtain_connection::{Aggregate, AggregateHandover, unknown_profile};
-use ironcurtain_connection::{ClientStdio, Listener, Peer};
+use ironcurtain_connection::{Aggregate, AggregateHandover, ClientStdio, Listener, Peer, unknown_profile};
 use ironcurtain_grants::Client;
 use ironcurtain_mcp::wire::{Inlet, Input, Outlet, Output};
 use ironcurtain_protocol::{Purpose, RefusalCode, ShimHello, StdioMode};

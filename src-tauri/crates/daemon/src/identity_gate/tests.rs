@@ -4,11 +4,9 @@ use super::*;
 use ironcurtain_audit::Audit;
 use ironcurtain_audit::clock::Clock;
 use ironcurtain_config::Servers;
-use ironcurtain_grants::Binding;
-use ironcurtain_grants::{GrantParts, Grants};
+use ironcurtain_grants::{Binding, GrantParts, Grants};
 use ironcurtain_server_identity::{FileIdentity, ProgramFile, ProgramIdentity, bind_existing};
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A database of the version before this one, with a grant for the server `s`.
 const VERSION_5: &str = "

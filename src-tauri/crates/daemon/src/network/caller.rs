@@ -3,8 +3,7 @@
 use super::reach::ReachableHosts;
 use crate::services::Services;
 use ironcurtain_audit::{Entry, Event};
-use ironcurtain_config::PolicySnapshot;
-use ironcurtain_config::Server;
+use ironcurtain_config::{PolicySnapshot, Server};
 use ironcurtain_consent::Principal;
 use ironcurtain_egress::{HostPort, HostRules};
 use ironcurtain_grants::StandingGrant;

@@ -1,8 +1,7 @@
 //! Audit entries for configuration changes.
 
 use ironcurtain_audit::{Entry, Event, PolicyChange, PolicyEffect};
-use ironcurtain_config::PolicySnapshot;
-use ironcurtain_config::{Servers, SessionSettings};
+use ironcurtain_config::{PolicySnapshot, Servers, SessionSettings};
 use ironcurtain_policy::OpenFolder;
 use ironcurtain_policy_tools::diff::{Difference, diff, diff_rules};
 use std::collections::BTreeSet;

@@ -2,9 +2,10 @@
 
 use super::exposed::Writable;
 use ironcurtain_config::home::{Home, HomeError, private_dir};
-use ironcurtain_config::protection;
-use ironcurtain_config::{Config, ConfigError, Servers, SessionSettings, Text};
-use ironcurtain_config::{ExposedFile, Hosts, PolicyFiles, PolicySnapshot, PolicyTexts, SnapshotError};
+use ironcurtain_config::{
+    Config, ConfigError, ExposedFile, Hosts, PolicyFiles, PolicySnapshot, PolicyTexts, Servers,
+    SessionSettings, SnapshotError, Text, protection,
+};
 use ironcurtain_grants::GrantTable;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
