@@ -7,18 +7,16 @@
 
 mod folder;
 
-use crate::containment::{Profile, view_of};
-use crate::policy_snapshot::PolicySnapshot;
 use ironcurtain_config::home::Home;
-use ironcurtain_config::{FileView, Server, Servers};
+use ironcurtain_config::{FileView, PolicySnapshot, Server, Servers};
 use ironcurtain_consent::found_paths::{self, FoundPaths, ResolvedValues};
 use ironcurtain_consent::located_call::LocatedCall;
+use ironcurtain_containment::{Profile, view_of};
 use ironcurtain_git_facts::{GitContext, RemoteQuestion};
 use ironcurtain_paths::{CanonicalPath, Resolver};
-use ironcurtain_policy::FileWrites;
 use ironcurtain_policy::{
-    CallPlan, Context, Denial, Explanation, Fact, GrantKind, HostGrant, PathGrant, PendingApproval,
-    ResolvedCall, ServerReach, ToolGrant, Unannotated, Verdict, explain, judge,
+    CallPlan, Context, Denial, Explanation, Fact, FileWrites, GrantKind, HostGrant, PathGrant,
+    PendingApproval, ResolvedCall, ServerReach, ToolGrant, Unannotated, Verdict, explain, judge,
 };
 use serde_json::{Map, Value};
 use std::borrow::Cow;
