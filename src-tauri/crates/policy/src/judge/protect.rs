@@ -1,4 +1,5 @@
-//! Refuses calls that access a protected path or change a read-only one, whatever rules, grants and answers say.
+//! Refuses calls that access a protected path or change a read-only one, regardless of rules,
+//! grants and answers.
 
 use super::Context;
 use crate::protected::Closed;
@@ -36,7 +37,7 @@ fn touched(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
     let closed = |path: &CanonicalPath, taken_away: bool| {
         context.protected.closes(path, call.descends() || taken_away, context.sandbox)
     };
-    // A cheap check per value first; the reason then depends on the role.
+    // Check each value cheaply first, because the reason depends on the role.
     let is_closed = |value: &Resource, taken_away: bool| matches!(value, Resource::Path(path) if closed(path, taken_away).is_some());
     if !call.given().iter().any(|given| is_closed(&given.value, given.roles.meets(RoleSet::DESCENDING))) {
         return None;

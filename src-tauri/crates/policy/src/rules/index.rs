@@ -4,7 +4,7 @@ use super::Rule;
 use crate::{Role, RoleSet};
 use std::collections::BTreeMap;
 
-/// Positions of rules, by what they name, in ascending order.
+/// Positions of rules in ascending order, by the server and tool they name.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Index {
     any: Vec<RuleEntry>,
@@ -69,7 +69,7 @@ pub(super) struct RuleNumbers<'a> {
 }
 
 impl RuleNumbers<'_> {
-    /// Restricts the rules to those that can apply to a role.
+    /// Keeps only rules that can apply to a role.
     pub(super) fn speaking(self, role: Role) -> Self {
         Self { role: Some(role), ..self }
     }

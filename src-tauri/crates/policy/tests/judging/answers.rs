@@ -241,7 +241,7 @@ fn a_verdict_says_who_decided_as_a_value() {
         other @ Verdict::Escalate(_) => panic!("{other:?}"),
     };
     let at = |path: &str| json!({ "path": path });
-    // Not an approval, whatever its reason says.
+    // Not an approval, despite its reason.
     assert_eq!(by("write", json!({ "path": "/a", "content": "" })), Ok(AllowedBy::Rule));
     assert_eq!(by("read", at("/a")), Ok(AllowedBy::Answer));
     assert_eq!(by("read", at("/t/x")), Ok(AllowedBy::Grant));

@@ -1,4 +1,4 @@
-//! Which places patterns cover, and which texts are places at all.
+//! Targets that patterns cover, and texts that have a target.
 
 use ironcurtain_policy::{Destination, HostPattern, Role, is_ip_address};
 
@@ -214,7 +214,7 @@ fn dots_at_the_end_of_a_host_mean_nothing_in_any_script() {
 
 #[test]
 fn a_remote_that_is_plain_only_until_it_is_sent_is_no_place() {
-    // The URL parser adds escapes to these, and an address with escapes has no target.
+    // The URL parser adds escapes here, and an address with escapes has no target.
     for raw in ["ssh://^it@ok.org/a", "ssh://h\u{f6}.org/a", "git://\"x@ok.org/a"] {
         let remote = Destination::parse(Role::GitRemoteUrl, raw);
         assert_eq!((remote.text(), remote.domain()), (raw, None));

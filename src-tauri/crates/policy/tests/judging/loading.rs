@@ -119,7 +119,7 @@ fn an_error_in_a_list_names_the_line() {
     assert!(error(&file.replace("[1]", "[\"1\"]")).is_ok());
 }
 
-/// The result of loading one rule about reading in `~/docs` with these examples.
+/// Loads one rule about reading in `~/docs` with these examples.
 fn examples(examples: &Value) -> Result<(), String> {
     let within =
         json!({ "paths": { "roles": ["read-path"], "within": "~/docs/" }, "server": ["filesystem"] });

@@ -226,10 +226,11 @@ proptest! {
         scene.approved = escalation.values.to_vec();
         let after = scene.judge(server, tool, &arguments);
         prop_assert!(!matches!(after, Verdict::Escalate(_)), "{after:?}");
-        // Where a gate asked, a yes can uncover that nothing allows another part of the call.
+        // If the gate asked, an approval can reveal that nothing allows another part of the call.
         let gated = escalation.values.iter().any(|asked| *asked.by.rule == *"structural-domain-escalate");
         prop_assert!(gated || matches!(after, Verdict::Allow(_)), "{after:?}");
-        // Less one of them, it is asked about again, unless another of them is about the same.
+        // Without one approval, the call escalates again, unless another approval covers the same
+        // value.
         let left_out = scene.approved.pop().unwrap();
         if !gated && !scene.approved.iter().any(|approved| left_out.is_answered_by(approved)) {
             let Verdict::Escalate(again) = scene.judge(server, tool, &arguments) else {

@@ -1,10 +1,10 @@
-//! Calls that can reach nothing, and the condition that tells them from others.
+//! Calls without reach, and the condition for them.
 
 use crate::scene::{Scene, spelled};
 use ironcurtain_policy::{DynamicLists, Mismatch, Policy, ServerReach};
 use serde_json::{Value, json};
 
-/// One rule about calls that reach nothing, and one that asks about the rest.
+/// Creates one rule about calls without reach and one that asks about the rest.
 fn scene(then: &str, reach: ServerReach) -> Scene {
     let rules = [("shut", json!({ "reaches": "nothing" }), then), ("ask", json!({}), "escalate")];
     Scene { reach, ..Scene::new(&rules) }
@@ -34,10 +34,10 @@ fn a_call_that_names_something_is_asked_about_whatever_its_server_reaches() {
     ] {
         assert_eq!(scene.says(server, tool, &arguments), "escalate ask", "{tool}");
     }
-    // One of its values in the session folder makes nothing of the others free.
+    // A value in the session folder does not allow the other values.
     let compare = json!({ "left": "/box/a", "right": "/b" });
     assert_eq!(scene.says("filesystem", "compare", &compare), "escalate ask");
-    // It could name one and does not.
+    // The tool could name a path, and this call does not.
     assert_eq!(scene.says("filesystem", "list", &json!({ "recursive": true })), "allow shut");
 }
 

@@ -114,7 +114,7 @@ fn what_a_client_starts_in_a_project_is_asked_about_whatever_rules_and_grants_al
         assert!(write(&scene, other).starts_with("allow"), "{other}");
     }
     assert_eq!(scene.says("filesystem", "read", &json!({ "path": "/w/app/.mcp.json" })), "allow grant");
-    // A whole folder can be moved to where a client looks.
+    // A whole folder can be moved to a place that a client reads.
     let moved = |to: &str| {
         let call = json!({ "source": "/box/x", "destination": to });
         scene.says("filesystem", "move", &call)
@@ -282,7 +282,8 @@ fn a_remote_without_a_port_is_on_that_of_its_scheme() {
     let hosts = ["ssh.org:22", "git.org:9418", "web.org:443"].map(str::to_owned);
     scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), hosts.into())]));
     let said = |url: &str| scene.says("other", "push", &json!({ "path": "/r", "remote": url }));
-    // The last one ends in the full stop of another script, which for ssh would be sent with escapes in the host.
+    // The last host ends in a full stop of another script, which ssh would receive with escapes in
+    // the host.
     let known = [
         "ssh://git@ssh.org/a",
         "git@ssh.org:a",

@@ -1,4 +1,4 @@
-//! Tool grants: what they cover, and the small differences that make a call another use.
+//! Tool grants: the calls they cover, and small differences that make a call a different use.
 
 use crate::scene::Scene;
 use ironcurtain_policy::{BoundValue, Role, ToolGrant, ToolUse};

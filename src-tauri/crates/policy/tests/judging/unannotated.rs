@@ -63,7 +63,7 @@ fn no_rule_allows_it_but_one_for_what_reaches_nothing() {
         vec![allow("tool", json!({ "server": ["other"], "tool": ["zap"] })), ask()],
         vec![allow("paths", json!({ "paths": { "roles": ["read-path"], "within": "/" } })), ask()],
         vec![ask(), shut()],
-        // In doubt it applies to what would be asked about.
+        // In doubt it applies to calls that require approval.
         vec![("some", json!({ "roles": ["read-path"] }), "escalate"), shut()],
     ] {
         assert_eq!(says(&rules, ServerReach::Nothing), ASKED, "{rules:?}");

@@ -150,8 +150,8 @@ impl Loading<'_> {
         Ok(ListCondition { roles, allowed: allowed.into_iter().map(entry).collect::<Result<_, _>>()? })
     }
 
-    /// Parses a pattern. One that no host can match is harmless in an allow rule, but a rule that asks or denies would let
-    /// its target through.
+    /// Parses a pattern. A pattern that no host can match is harmless in an allow rule, but a rule
+    /// that asks or denies would then miss its target.
     fn pattern(&self, then: Decision, at: JsonLocation<'_>, text: &str) -> Result<HostPattern, LoadError> {
         match (HostPattern::read(text), then) {
             (Ok(pattern), _) => Ok(pattern),
