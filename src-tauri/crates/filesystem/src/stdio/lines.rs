@@ -1,13 +1,13 @@
 //! Lines of limited length.
 //!
-//! - The limit also bounds memory use, whatever the peer sends.
+//! - The limit also bounds memory use.
 
 use std::io::{self, BufRead as _, BufReader, Read};
 
 /// A buffer that grew beyond this many bytes is freed after its line.
 const KEPT: usize = 64 * 1024;
 
-/// Reads lines and skips those that are too long.
+/// Reads lines, skipping those over the limit.
 pub(super) struct Lines<R> {
     input: BufReader<R>,
     line: Vec<u8>,

@@ -177,7 +177,7 @@ fn files_are_written_in_place() {
     assert_eq!(fs::read_dir(&root).expect("directory").count(), 1);
 }
 
-/// Simulates a sandbox view of one granted file: a mount of just that file.
+/// Simulates a sandbox that mounts one granted file only.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_single_mounted_file_can_be_written() {
