@@ -1,11 +1,13 @@
 //! Makes connections for a sandbox that may have its own unix sockets, and checks where they lead.
 //!
-//! - Seccomp cannot read the address of `connect`. So the kernel reports each call, and a process of the supervisor connects
-//!   that very socket to the copied address. The sandbox cannot swap either in the meantime.
+//! - Seccomp cannot read the address of `connect`. Therefore the kernel reports each call, and a
+//!   process of the supervisor connects the same socket to the copied address. The sandbox cannot
+//!   change either in the meantime.
 //! - A path leads to the sandbox's own socket if it is in a folder that only the sandbox writes to, as determined by its mount
 //!   after resolving symlinks. No rename or link leads from another mount into such a folder.
 //! - Abstract names and internet addresses are resolved in the socket's own network namespace, as usual.
-//! - INVARIANT: an address that cannot be determined is refused, and without this process a sandbox cannot connect at all.
+//! - INVARIANT: a connection to an address that cannot be determined is refused. Without this
+//!   process, a sandbox cannot connect anywhere.
 
 use std::{
     fs::File,

@@ -3,8 +3,8 @@
 //! - INVARIANT: a mount is placed on the nearest enclosing mount, so a deeper grant is on top of the wider one regardless
 //!   of order. The deepest grant that covers a path therefore determines its access.
 //! - INVARIANT: the file that the supervisor opened without following symlinks is the one mounted, at the same path.
-//! - INVARIANT: nothing is ever created in the host's tree. Mount points are created on the sandbox's own root or its
-//!   private `/tmp`, and removed when no longer needed.
+//! - INVARIANT: nothing is created in the host's tree. Mount points are created on the sandbox's
+//!   root or its private `/tmp`, and removed when not needed anymore.
 
 mod initial;
 mod inside;
@@ -79,8 +79,9 @@ pub(crate) enum MountError {
 }
 
 impl Mounts {
-    /// Creates the mounts of a sandbox without grants. `fixed` has the mount ids of its own paths; `shown` has the host's paths that
-    /// are already mounted, and whether they are writable.
+    /// Creates the mounts of a sandbox without grants. `fixed` contains the mount ids of the
+    /// sandbox's own paths; `shown` contains the host's paths that are already mounted, and whether
+    /// each is writable.
     pub(crate) fn new(
         sandbox: SandboxNamespaces,
         fixed: BTreeMap<String, u64>,
