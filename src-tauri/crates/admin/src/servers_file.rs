@@ -37,7 +37,7 @@ pub enum ServerChangeError {
     /// The file of removed servers is invalid.
     #[error("failed to parse `{0}`: {1}; repair it, or move it away")]
     Kept(PathBuf, serde_json::Error),
-    /// The server has no sandbox, so it reaches everything.
+    /// The server is not sandboxed, so it reaches everything.
     #[error(
         "`{0}` is not sandboxed: it can reach everything that you can, so nothing can be allowed or limited"
     )]
@@ -75,7 +75,7 @@ pub enum ServerChangeError {
     NotOpen(String),
 }
 
-/// Servers file as it was read.
+/// The servers file as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServersFile {
     pub(crate) file: PathBuf,

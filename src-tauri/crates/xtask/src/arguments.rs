@@ -1,8 +1,8 @@
-//! The command line.
+//! Command line of `cargo xtask`.
 
 use anyhow::bail;
 
-/// The text of `cargo xtask help`.
+/// Output of `cargo xtask help`.
 pub(crate) const HELP: &str = "\
 usage: cargo xtask TASK
 
@@ -33,7 +33,7 @@ options:
 
 Each task installs missing system packages first: directly as root and in CI, else through sudo.";
 
-/// One task.
+/// A task.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     Help,
@@ -51,27 +51,28 @@ pub(crate) enum Task {
     Book,
 }
 
-/// Options of a run of the benchmarks.
+/// Options of `cargo xtask bench`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Measuring {
-    /// The tables become a page of the documentation.
+    /// Write the tables to the documentation.
     pub(crate) write: bool,
-    /// Compare with `srt`, too.
+    /// Compare with `srt` too.
     pub(crate) with_srt: bool,
-    /// Every row is computed once, and no figure means anything.
+    /// Compute every row once; the figures are meaningless.
     pub(crate) smoke: bool,
 }
 
-/// The part of the project that a task is about.
+/// The part of the project that a task covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// All of it.
+    /// Everything.
     Everything,
-    /// Checks: all but the app. Tests: those that need no display, sandbox, network or package registry.
+    /// Checks: everything except the app. Tests: those that need no display, sandbox, network or
+    /// package registry.
     Fast,
 }
 
-/// Reads the arguments after the program's name.
+/// Parses the arguments after the program's name.
 pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> anyhow::Result<Task> {
     let mut arguments = arguments.into_iter();
     let task = arguments.next();
@@ -128,7 +129,7 @@ fn fuzz(given: &[String]) -> anyhow::Result<Task> {
     Ok(Task::Fuzz { target, seconds })
 }
 
-/// Which of the options that a task has were given.
+/// Returns a flag for each option name that says whether it was given.
 fn flags<const N: usize>(names: [&str; N], given: &[String]) -> anyhow::Result<[bool; N]> {
     if let Some(other) = given.iter().find(|g| !names.contains(&g.as_str())) {
         bail!("`{other}` is not an option of this task\n\n{HELP}");

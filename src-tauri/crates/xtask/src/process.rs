@@ -23,7 +23,7 @@ pub(crate) fn command(program: &str) -> Command {
     command
 }
 
-/// Runs a command to its end, and fails unless it succeeds.
+/// Runs a command until it exits, and fails unless it succeeds.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let status = command.status().with_context(|| format!("failed to start `{}`", shown(command)))?;
     if !status.success() {
@@ -64,7 +64,7 @@ pub(crate) fn watch(
                 child.wait()?;
                 bail!("`{name}` timed out after {}", crate::terminal::spoken(limit));
             }
-            // A background process may hold the output open for ever.
+            // A background process may keep the output open forever.
             Err(RecvTimeoutError::Timeout) => {
                 if let Some(status) = child.try_wait()? {
                     lines.try_iter().try_for_each(|line| see(&line))?;

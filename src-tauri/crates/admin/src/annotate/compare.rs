@@ -31,9 +31,9 @@ pub enum AnnotationChange {
 pub struct AnnotationChanges {
     /// Change of each tool, in the order of the draft.
     pub tools: Vec<(String, AnnotationChange)>,
-    /// Annotated tools that the server no longer lists, but whose annotations are kept.
+    /// Annotated tools that the server does not list anymore, but whose annotations are kept.
     pub unseen: Vec<String>,
-    /// Annotated tools that the server no longer lists, and whose annotations are dropped.
+    /// Annotated tools that the server does not list anymore, and whose annotations are dropped.
     pub gone: Vec<String>,
     /// True if the server describes its tools exactly as when they were annotated; `None` if the old description is unknown.
     pub unchanged: Option<bool>,

@@ -1,6 +1,6 @@
 //! Installs npm packages without running their code.
 //!
-//! - Install scripts never run (`--ignore-scripts`), neither here nor later.
+//! - Install scripts never run (`--ignore-scripts`), during installation or later.
 //! - Only a script for node in the package itself is started.
 
 use super::build_error::{BuildError, text};
