@@ -19,9 +19,9 @@ use tauri::{AppHandle, Manager, RunEvent};
 
 /// Time that Quit waits for the sessions to close.
 const ENDING: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(1));
-/// Delay before the first change after a quiet period is shown.
+/// Delay before showing the first change after a quiet period.
 const SETTLE: Duration = Duration::from_millis(30);
-/// Minimum time between two updates: nobody reads faster, and drawing is expensive.
+/// Minimum interval between two updates. Nobody can read faster updates, and drawing is expensive.
 const PACE: Duration = Duration::from_millis(700);
 
 /// Reason why the app could not run.
