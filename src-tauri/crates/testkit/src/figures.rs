@@ -87,7 +87,8 @@ impl Row {
 
 /// Formats the table.
 pub fn table(rows: &[Row]) -> String {
-    let mut text = "| what | ours | beside | ratio | goal |\n| --- | --- | --- | --- | --- |\n".to_owned();
+    let mut text =
+        "| what | ours | compared with | ratio | goal |\n| --- | --- | --- | --- | --- |\n".to_owned();
     for row in rows {
         text.push_str(&format!(
             "| {} | {} | {} | {} | {} |\n",

@@ -47,7 +47,7 @@ pub(crate) fn measure(write: bool) -> anyhow::Result<()> {
     let drawing =
         page.lines().find(|line| line.contains("drawing took")).context("the page was not measured")?;
     let drawing = drawing.trim_start_matches(['#', ' ']);
-    let drawing = format!("The page, of which one drawing may take 50 ms: {drawing}.");
+    let drawing = format!("The page (limit for one drawing: 50 ms): {drawing}.");
     say(&drawing)?;
     if write {
         bench::write_of_desktop(&format!("{table}\n{drawing}\n"))?;

@@ -52,7 +52,7 @@ pub fn shipped(disk: &Disk) -> World {
             json!({ "name": format!("{server}-asks"), "if": { "server": [server] }, "then": "escalate" }),
         );
     }
-    let name = "the policy that ships and a rule for each other server".to_owned();
+    let name = "shipped policy plus a rule for each other server".to_owned();
     world(disk, name, &file.to_string(), &annotations().to_string(), None)
 }
 
