@@ -225,7 +225,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
         #[test]
-        fn the_search_finds_what_a_look_at_every_path_finds(
+        fn tree_agrees_with_a_scan_of_all_paths(
             paths in prop::collection::vec(place(), 0..5), path in place(), descends in any::<bool>(),
             sandbox in prop::option::of(place()),
         ) {

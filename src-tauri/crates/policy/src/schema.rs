@@ -206,7 +206,7 @@ impl Schema {
     fn check_composed(&self, value: &Value, at: JsonLocation<'_>) -> Result<(), SchemaMismatch> {
         let fits = |one: &Self| one.check_value(value, at).is_ok();
         if !self.any_of.iter().all(|alternatives| alternatives.iter().any(fits)) {
-            return Err(at.misfit("must fit one of the alternatives of the schema"));
+            return Err(at.misfit("must match one of the schema's alternatives"));
         }
         self.all_of.iter().try_for_each(|part| part.check_value(value, at))
     }

@@ -19,10 +19,10 @@ pub enum HostPattern {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
     /// The pattern is a whole address.
-    #[error("`{0}` is an address: write its host alone")]
+    #[error("`{0}` is an address: write only its host")]
     Address(String),
     /// The pattern has a star in an unsupported position.
-    #[error("`{0}` has a `*` inside: write `*` for every host, or `*.d` for what is below `d`")]
+    #[error("`{0}` has a `*` inside: write `*` for every host, or `*.d` for `d` and everything below it")]
     StarInside(String),
     /// The pattern names a repository on several hosts.
     #[error("`{0}` names a repository on more than one host")]

@@ -19,7 +19,7 @@ fn changed(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
         let kept = context.protected.keeps(path, role.descends())?;
         let why = match kept.is {
             ReadOnlyReason::OurPrograms => {
-                "it holds IronCurtain's own programs, which run outside every sandbox"
+                "it contains IronCurtain's own programs, which run outside every sandbox"
             }
             ReadOnlyReason::ClientConfiguration => {
                 "it names programs that agent clients start, and those could bypass IronCurtain"
@@ -45,7 +45,7 @@ fn touched(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
     call.paths().find_map(|(role, argument, path)| {
         let relation = match closed(path, role.descends())? {
             Closed::Inside => "is protected",
-            Closed::Above => "has protected files in it",
+            Closed::Above => "contains protected files",
         };
         Some(Denial::protected(format!("argument `{argument}`: `{path}` {relation}")))
     })

@@ -116,7 +116,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_index_finds_what_a_look_at_every_rule_finds(rules in prop::collection::vec((names(), names()), 0..12)) {
+        fn index_agrees_with_a_scan_of_all_rules(rules in prop::collection::vec((names(), names()), 0..12)) {
             let stored: Vec<Value> = rules.iter().enumerate().map(|(at, (server, tool))| {
                 let mut conditions = json!({});
                 server.iter().for_each(|names| conditions["server"] = json!(names));

@@ -26,7 +26,7 @@ const STRICTER: &[&str] = &["fs-sandbox-forms-0102"];
 const OWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/judging/peer/own");
 
 #[test]
-fn the_existing_systems_answers_are_ours() {
+fn decisions_match_the_existing_system() {
     let own = answer_all(Path::new(OWN));
     assert_eq!(own, BTreeMap::from([("same", 20)]));
     if let Some(peer) = place() {

@@ -15,7 +15,7 @@ fn mail() -> Value {
 }
 
 #[test]
-fn a_call_that_names_nothing_is_free_at_a_server_that_reaches_nothing_and_nowhere_else() {
+fn call_without_resources_is_allowed_only_on_server_without_reach() {
     let says = |reach| scene("allow", reach).says("other", "mail", &mail());
     assert_eq!(says(ServerReach::Nothing), "allow shut");
     assert_eq!(says(ServerReach::Something), "escalate ask");
@@ -23,7 +23,7 @@ fn a_call_that_names_nothing_is_free_at_a_server_that_reaches_nothing_and_nowher
 }
 
 #[test]
-fn a_call_that_names_something_is_asked_about_whatever_its_server_reaches() {
+fn call_with_resource_asks_regardless_of_reach() {
     let scene = scene("allow", ServerReach::Nothing);
     for (server, tool, arguments) in [
         ("filesystem", "read", json!({ "path": "/a" })),
@@ -42,7 +42,7 @@ fn a_call_that_names_something_is_asked_about_whatever_its_server_reaches() {
 }
 
 #[test]
-fn a_rule_that_denies_or_asks_counts_where_the_reach_is_not_known() {
+fn denying_or_asking_rule_applies_if_the_reach_is_unknown() {
     let says = |then: &str, reach| {
         let rules = [("shut", json!({ "reaches": "nothing" }), then), ("rest", json!({}), "allow")];
         Scene { reach, ..Scene::new(&rules) }.says("other", "mail", &mail())
@@ -63,7 +63,7 @@ fn a_rule_that_denies_the_tool_is_stronger() {
 }
 
 #[test]
-fn an_explanation_tells_that_the_reach_was_in_the_way() {
+fn explanation_reports_that_the_reach_prevented_a_match() {
     let passed = |reach, tool: &str, arguments: &Value| {
         let scene = scene("allow", reach);
         let call = scene.call("other", tool, arguments).unwrap();
@@ -76,7 +76,7 @@ fn an_explanation_tells_that_the_reach_was_in_the_way() {
 }
 
 #[test]
-fn what_cannot_be_meant_refuses_the_file() {
+fn impossible_values_reject_the_file() {
     let load = |conditions: Value| {
         let file = json!({ "rules": [{ "name": "r", "if": conditions, "then": "allow" }] }).to_string();
         let loaded = Policy::from_json(&file, "p", &spelled, &DynamicLists::default());

@@ -93,7 +93,7 @@ impl Loading<'_> {
         let of_roles = JsonLocation::Field(&at, "roles");
         let roles = self.reading.roles(of_roles, &stored.roles)?;
         if let Some(role) = roles.iter().find(|role| role.category() != Category::Path) {
-            return Err(self.reading.error(of_roles, format!("`{role}` names no path")));
+            return Err(self.reading.error(of_roles, format!("`{role}` is not a role for paths")));
         }
         Ok(PathsCondition { roles, written: stored.within, within })
     }
@@ -108,7 +108,7 @@ impl Loading<'_> {
         let of_roles = JsonLocation::Field(&at, "roles");
         let roles = self.reading.roles(of_roles, &stored.roles)?;
         if let Some(role) = roles.iter().find(|role| !names_a_host(**role)) {
-            return Err(self.reading.error(of_roles, format!("`{role}` names no host")));
+            return Err(self.reading.error(of_roles, format!("`{role}` is not a role for hosts")));
         }
         let allowed = self.fill_in(then, JsonLocation::Field(&at, "allowed"), stored.allowed)?;
         let allowed =
