@@ -129,7 +129,7 @@ mod tests {
     use std::time::Instant;
 
     #[tokio::test]
-    async fn an_alarm_goes_off_by_whichever_clock_is_first() {
+    async fn alarm_fires_by_the_first_clock() {
         const SOON: u64 = 30;
         let clock = Clock::of_machine().unwrap();
         let Moment { wall_ms, boot_ms } = clock.now();

@@ -151,7 +151,7 @@ mod tests {
     use crate::testing::old_log;
 
     #[test]
-    fn the_newest_come_first_and_all_come_in_order() {
+    fn newest_entries_are_first_and_all_entries_in_order() {
         let seq = |found: Found| match found {
             Found::Entry(entry) => entry.seq,
             Found::TooLong { seq, .. } => seq,

@@ -26,7 +26,7 @@ where
         let mut entry = Entry::new(
             Event::Retention,
             format!(
-                "the entries up to {} were removed, because they are older than the log is kept",
+                "the entries up to {} were removed, because they are older than the retention time",
                 removed.entries
             ),
         );

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_killed_process_left_is_removed_and_what_is_being_written_is_not() {
+    fn leftovers_of_killed_processes_are_removed_and_files_being_written_are_kept() {
         let dir = tempfile::tempdir().unwrap();
         let left = [".ironcurtain-0123", ".ironcurtain-head-1-0"].map(|name| dir.path().join(name));
         left.iter().for_each(|path| std::fs::write(path, "").unwrap());

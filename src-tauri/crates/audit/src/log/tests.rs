@@ -367,7 +367,7 @@ async fn the_search_index_is_updated_when_few_entries_are_written() {
 }
 
 #[tokio::test]
-async fn entries_that_are_recorded_together_have_numbers_in_a_row_and_fail_together() {
+async fn entries_recorded_together_have_consecutive_numbers_and_fail_together() {
     let dir = tempfile::tempdir().unwrap();
     let audit = Audit::open(dir.path(), |_| ()).unwrap();
     audit.record(Entry::new(Event::Session, "before")).await.unwrap();
@@ -434,7 +434,7 @@ async fn concurrent_writes_never_damage_the_head_or_make_it_older() {
 }
 
 #[tokio::test]
-async fn a_log_whose_head_cannot_be_understood_is_continued_and_its_end_is_reported_as_unknown() {
+async fn log_with_invalid_head_is_continued_and_its_end_is_unknown() {
     let all = tempfile::tempdir().unwrap();
     let keeping = known_log(all.path(), 3).await;
     let head = keeping.head.clone().unwrap();

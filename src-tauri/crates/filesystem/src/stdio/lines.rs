@@ -68,7 +68,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_bytes_come_out_as_lines(input in proptest::collection::vec(0_u8..20, 0..200), limit in 0_usize..30) {
+        fn any_bytes_are_split_into_lines(input in proptest::collection::vec(0_u8..20, 0..200), limit in 0_usize..30) {
             let mut lines = Lines::new(input.as_slice(), limit);
             let mut expected: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();
             expected.pop();

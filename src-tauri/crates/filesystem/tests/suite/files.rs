@@ -122,7 +122,7 @@ fn links_never_lead_out_of_the_allowed_directories() {
 }
 
 #[test]
-fn a_link_swapped_in_during_calls_leads_nowhere() {
+fn link_created_during_calls_is_not_followed() {
     let (_keep, root) = directory();
     let (inside, outside) = (root.join("in"), root.join("out"));
     for directory in [&inside, &outside, &inside.join("real")] {

@@ -126,7 +126,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_short_way_and_the_walk_agree(all in prop::collection::vec(below(), 64)) {
+        fn fast_path_and_walk_agree(all in prop::collection::vec(below(), 64)) {
             let (_kept, base) = ground();
             for path in all.iter().map(|below| format!("{base}/{below}")) {
                 let Some(short) = resolve(&path) else { continue };

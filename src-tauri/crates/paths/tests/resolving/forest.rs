@@ -118,7 +118,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_exists_is_where_the_kernel_says(
+    fn existing_paths_resolve_as_in_the_kernel(
         planted in prop::collection::vec(planted(), 0..14),
         written in written(),
     ) {

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn program_that_ends_without_a_summary_is_a_failure() {
+    fn program_that_exits_without_a_summary_is_a_failure() {
         let (report, ended) = watched("exit 101");
         assert_eq!(report.totals, Totals::ONE_FAILURE);
         assert!(ended.unwrap_err().to_string().contains("101"));
