@@ -29,7 +29,7 @@ pub(super) struct Lists {
 pub(super) enum ListError {
     #[error("{key}: `{entry}`: {problem}")]
     Entry { key: &'static str, entry: String, problem: PathEntryError },
-    #[error("{key}: `{path}` belongs to IronCurtain and cannot be opened to a command")]
+    #[error("{key}: `{path}` belongs to IronCurtain, and commands cannot access it")]
     Ours { key: &'static str, path: String },
     #[error(transparent)]
     Look(#[from] LayoutError),

@@ -92,7 +92,7 @@ pub(super) static CONFIG: NameGroup = NameGroup { check: ContentCheck::GitConfig
 /// Programs that a git configuration or a hook symlink refers to.
 pub(super) static PROGRAM: NameGroup = UNASKED;
 /// Paths that the user has denied.
-pub(super) static DENIED: NameGroup = NameGroup { when: "where you said that nothing may be", ..UNASKED };
+pub(super) static DENIED: NameGroup = NameGroup { when: "at a path that you denied", ..UNASKED };
 
 #[cfg(test)]
 mod tests {
