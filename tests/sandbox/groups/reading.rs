@@ -21,21 +21,21 @@ const ROWS: &[Row] = &[
     )
     .only(HostRead),
     Row::new(
-        "moving such a directory away",
+        "moving the directory away",
         "mv $W/mixed $W/m2; cat $W/m2/private/* $W/mixed/private/*",
         "mkdir $W/x; cp $R/secret $W/x; mv $W/x $W/y; cat $W/y/secret",
         Said,
     )
     .only(HostRead),
     Row::new(
-        "renaming such a directory",
+        "renaming the directory itself",
         "mv $W/mixed/private $W/p; cat $W/p/*",
         "mkdir $W/x; cp $R/secret $W/x; mv $W/x $W/y; cat $W/y/secret",
         Said,
     )
     .only(HostRead),
     Row::new(
-        "a hard link out of such a directory",
+        "a hard link out of the directory",
         "ln $W/mixed/private/secret $W/h; cat $W/h",
         "cp $R/secret $W/s; ln $W/s $W/i; cat $W/i",
         Said,
@@ -44,7 +44,7 @@ const ROWS: &[Row] = &[
     Row::new("a nearby file", "cat $O/file $O/other; echo $M >$O/file", "cat $R/secret", Said).only(Roots),
     Row::new("listing the directory", "ls -la $D", "ls -la $R", Said),
     Row::new(
-        "listing every directory there is",
+        "listing every directory",
         "find $S/../${S##*/} -name 'name-*'; find $S",
         "find $R",
         Said,
@@ -60,7 +60,7 @@ const ROWS: &[Row] = &[
         Said,
     ),
     Row::new(
-        "a symlink that was there before",
+        "an existing symlink",
         "cat $R/shortcut/secret $S/way-to-denied/secret",
         "cat $R/secret",
         Said,
@@ -224,7 +224,7 @@ const ROWS: &[Row] = &[
     Row::new("an inherited key", "$P key session", "$P pair $R/secret", Said),
     Row::new("the list of keys", "cat /proc/keys | grep carried && echo keys >$C", "$P pair $R/secret", Said),
     Row::new(
-        "a leftover core",
+        "a leftover core dump",
         "ulimit -c unlimited; $P crash; cat core* 2>/dev/null; [ -e core ] && echo core >$C",
         "ulimit -c; $P pair $R/secret",
         Said,
