@@ -60,7 +60,10 @@ fn documented_attack_counts_match_each_group() {
     let there: Vec<usize> = groups::ALL.iter().map(|group| group.rows.len()).collect();
     assert_eq!(documented, there);
     let sum: usize = there.iter().sum();
-    assert!(page.contains(&format!("`tests/sandbox/` has {sum} escape attempts")), "there are {sum} escape attempts");
+    assert!(
+        page.contains(&format!("`tests/sandbox/` has {sum} escape attempts")),
+        "there are {sum} escape attempts"
+    );
 }
 
 fn holds(name: &str) {

@@ -43,12 +43,7 @@ const ROWS: &[Row] = &[
     .only(HostRead),
     Row::new("a nearby file", "cat $O/file $O/other; echo $M >$O/file", "cat $R/secret", Said).only(Roots),
     Row::new("listing the directory", "ls -la $D", "ls -la $R", Said),
-    Row::new(
-        "listing every directory",
-        "find $S/../${S##*/} -name 'name-*'; find $S",
-        "find $R",
-        Said,
-    ),
+    Row::new("listing every directory", "find $S/../${S##*/} -name 'name-*'; find $S", "find $R", Said),
     Row::new("matching names", "echo $D/*", "echo $R/*", Said),
     Row::new("the time of a file", "stat -c %Y $D/secret", "stat -c %n $R/*", Said),
     Row::new("the target of a symlink", "readlink $D/link", "readlink $R/link", Said),
@@ -59,12 +54,7 @@ const ROWS: &[Row] = &[
         "ln -s $R $W/m; cat $W/m/secret",
         Said,
     ),
-    Row::new(
-        "an existing symlink",
-        "cat $R/shortcut/secret $S/way-to-denied/secret",
-        "cat $R/secret",
-        Said,
-    ),
+    Row::new("an existing symlink", "cat $R/shortcut/secret $S/way-to-denied/secret", "cat $R/secret", Said),
     Row::new(
         "a chain of symlinks",
         "ln -s $D a; ln -s a b; cat b/secret",
