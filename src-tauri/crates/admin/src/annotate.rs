@@ -39,7 +39,7 @@ pub enum AnnotateError {
         problem: String,
     },
     /// The file changed after it was read.
-    #[error("`{0}` was changed meanwhile; nothing was written; try again")]
+    #[error("`{0}` has changed since it was read; nothing was written; try again")]
     Changed(PathBuf),
     /// The file could not be written.
     #[error("failed to write `{file}`: {source}")]

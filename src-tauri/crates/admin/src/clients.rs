@@ -75,7 +75,7 @@ pub enum ClientError {
     #[error(transparent)]
     File(#[from] FileEditError),
     /// The file changed after it was read.
-    #[error("`{0}` was changed meanwhile; nothing was written; try again")]
+    #[error("`{0}` has changed since it was read; nothing was written; try again")]
     Changed(PathBuf),
     /// A file could not be read, or the servers would be invalid.
     #[error(transparent)]

@@ -132,7 +132,7 @@ pub enum InstallError {
         source: io::Error,
     },
     /// The servers file changed after it was read.
-    #[error("`{0}` was changed meanwhile; try again")]
+    #[error("`{0}` has changed since it was read; try again")]
     ChangedMeanwhile(PathBuf),
     /// The old or new servers file is invalid.
     #[error(transparent)]

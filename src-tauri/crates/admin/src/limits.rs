@@ -363,7 +363,7 @@ mod tests {
         }
         let change = planned(&home, "b", &[(Limit::Memory, Some(64))]).unwrap();
         fs::write(home.config.join("mcp-servers.json"), TEXT.replace("mine", "theirs")).unwrap();
-        assert!(change.write().unwrap_err().to_string().contains("was changed meanwhile"));
+        assert!(change.write().unwrap_err().to_string().contains("has changed since it was read"));
         assert_eq!(own(&home, "b"), []);
     }
 }

@@ -61,7 +61,7 @@ pub enum PlainSecretError {
     File(#[from] FileEditError),
     /// The file changed after it was read.
     #[error(
-        "`{0}` was changed meanwhile; the secrets are in the keyring, but also still in the file; try again"
+        "`{0}` has changed since it was read; the secrets are in the keyring, but also still in the file; try again"
     )]
     Changed(PathBuf),
 }

@@ -26,7 +26,7 @@ pub enum ServerChangeError {
     #[error(transparent)]
     Unknown(#[from] UnknownServer),
     /// The file changed after it was read.
-    #[error("`{0}` was changed meanwhile; nothing was written; try again")]
+    #[error("`{0}` has changed since it was read; nothing was written; try again")]
     Changed(PathBuf),
     /// A server with the name of the removed one exists.
     #[error("a server named `{0}` already exists; remove it first")]

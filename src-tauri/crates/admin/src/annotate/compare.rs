@@ -121,7 +121,7 @@ fn change(
     let gone = known.arguments.iter().filter(|(name, _)| !new.arguments.iter().any(|(kept, _)| kept == name));
     words.extend(gone.map(|(name, _)| format!("`{}` was removed", &**name)));
     match (known.descends, new.descends) {
-        (false, true) => words.push("a folder stands for everything in it".to_owned()),
+        (false, true) => words.push("a folder includes everything in it".to_owned()),
         (true, false) => words.push("LOOSER, a folder stands only for itself".to_owned()),
         (true, true) | (false, false) => {}
     }
