@@ -1,5 +1,4 @@
-//! A server for the sandbox tests. On request, it attempts what a hostile server would, and reports
-//! the result.
+//! A server for the sandbox tests. On request, it attempts what a hostile server would, and reports the result.
 //!
 //! One line in, one line out: `ok ...` or `err NAME`, where NAME is the errno.
 

@@ -1,9 +1,8 @@
 //! Detects autostart files (files that other programs run later) in writable roots, and prevents
 //! programs from running them.
 //!
-//! A process that launches sandboxes has one [`Watcher`] for all of them. A root is opened before
-//! it becomes writable and closed when it stops being writable. The watcher checks new and changed
-//! files during that time and at the end.
+//! A process that launches sandboxes has one [`Watcher`] for all of them. A root is opened before it becomes writable
+//! and closed when it stops being writable. The watcher checks new and changed files during that time and at the end.
 //!
 //! - INVARIANT: nothing is created in the user's tree. The only changes there are moving files to
 //!   quarantine, and restoring keys of a repository's configuration under git's own lock.

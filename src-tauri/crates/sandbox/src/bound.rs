@@ -69,8 +69,7 @@ pub fn spawn_bound(mut command: Command) -> io::Result<BoundChild> {
     thread::Builder::new().name("server".into()).stack_size(256 * 1024).spawn(move || {
         let mut child = match command.spawn().map(|mut child| (streams(&mut child), child)) {
             Ok((Some(streams), child)) => {
-                // If the receiver was dropped, the hold was dropped too, and the child is killed
-                // below.
+                // If the receiver was dropped, the hold was dropped too, and the child is killed below.
                 let _ = started.send(Ok((streams, child.id())));
                 child
             }

@@ -128,8 +128,7 @@ pub enum MountRefusal {
     BadRequest,
     /// The path is not absolute and normal.
     BadPath,
-    /// The path is a part of the sandbox (`/proc`, `/dev`, `/sys`, the session directory, a
-    /// program).
+    /// The path is a part of the sandbox (`/proc`, `/dev`, `/sys`, the session directory, a program).
     Reserved,
     /// The path does not exist.
     Missing,

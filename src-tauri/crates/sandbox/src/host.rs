@@ -1,7 +1,6 @@
 //! The parts of the host's system tree that sandboxes show, determined once per launch.
 //!
-//! - The roots view checks only the names in the fixed lists below, which are names of the system,
-//!   not of the user.
+//! - The roots view checks only the names in the fixed lists below, which are names of the system, not of the user.
 
 use std::{fs, io, path::Path};
 

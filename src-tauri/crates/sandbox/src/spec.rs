@@ -24,8 +24,7 @@ pub struct Spec {
     /// Granted paths to mount before the server starts, in this order.
     #[serde(default)]
     pub mounts: Vec<Mount>,
-    /// Paths that stay read-only inside the view's writable paths. Paths that do not exist have no
-    /// effect.
+    /// Paths that stay read-only inside the view's writable paths. Paths that do not exist have no effect.
     #[serde(default)]
     pub closed: Vec<String>,
     /// Like `closed`, but every folder on the way is pinned too.
@@ -61,10 +60,9 @@ pub enum View {
         #[serde(default)]
         programs: Vec<String>,
     },
-    /// The host's tree, read-only, with some paths hidden and some writable. The deepest of these
-    /// paths that covers a file wins; at the same path, the denial. A denied path applies to the
-    /// real file, regardless of symlinks or other mounts that lead there. Paths that do not exist
-    /// have no effect.
+    /// The host's tree, read-only, with some paths hidden and some writable. The deepest of these paths that covers a
+    /// file wins; at the same path, the denial. A denied path applies to the real file, regardless of symlinks or other
+    /// mounts that lead there. Paths that do not exist have no effect.
     HostRead {
         /// Session directory, writable at its own path.
         #[serde(default, skip_serializing_if = "Option::is_none")]

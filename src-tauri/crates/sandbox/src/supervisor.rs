@@ -3,8 +3,7 @@
 //! - INVARIANT: single-threaded, because it forks children that do not exec and enters namespaces.
 //! - INVARIANT: everything it starts runs in one pid namespace whose init is bubblewrap. The kernel kills bubblewrap when
 //!   the supervisor dies, and the whole namespace with it.
-//! - INVARIANT: once bubblewrap runs, the supervisor has none of the server's standard streams
-//!   open.
+//! - INVARIANT: once bubblewrap runs, the supervisor has none of the server's standard streams open.
 //! - The sandbox is terminated when the control stream closes. The kernel kills the supervisor when the launcher dies.
 //! - It stores no records and scans no files. The launcher checks the files that a server leaves
 //!   behind ([`autostart`](crate::autostart)).

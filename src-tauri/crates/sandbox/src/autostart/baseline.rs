@@ -68,7 +68,7 @@ pub(super) struct BaselineEntry {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Baseline {
     root: String,
-    /// Folders that were moved to their path since.
+    /// Folders that were moved to their current path since then.
     #[serde(skip)]
     moved: BTreeSet<String>,
     since: (i64, u32),
@@ -160,8 +160,7 @@ impl Baseline {
         Ok(())
     }
 
-    /// Records a file or folder. For a symlink, also records its target, because that is the
-    /// program that would run.
+    /// Records a file or folder. For a symlink, also records its target, because that is the program that would run.
     fn add(&mut self, dir: &OwnedFd, path: &str, row: &KnownName, recording: &mut Recording<'_>) {
         let Ok(stamp) = FileStamp::of(dir, last(path)) else { return };
         let is_config = row.group.check == ContentCheck::GitConfig;

@@ -1,7 +1,6 @@
 //! Reads a repository's configuration with git's own rules, and restores keys that make git run programs.
 //!
-//! - Git gets only the text, never the repository. It reads no other configuration, runs no
-//!   program, and works in `/`.
+//! - Git gets only the text, never the repository. It reads no other configuration, runs no program, and works in `/`.
 //! - INVARIANT: a configuration that git cannot check or parse is not considered harmless.
 
 mod keys;

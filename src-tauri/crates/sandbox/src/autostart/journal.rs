@@ -128,8 +128,7 @@ impl Journal {
         let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         let begin = lines.next().and_then(|line| serde_json::from_str(line).ok());
         let Some(JournalLine::Begin { name, rules, .. }) = begin else {
-            // No root was writable yet. Keep a new journal, because its process may not have locked
-            // it yet.
+            // No root was writable yet. Keep a new journal, because its process may not have locked it yet.
             if journal.is_old() {
                 journal.remove();
             }
@@ -218,8 +217,7 @@ impl Journal {
     }
 }
 
-/// Takes the lock if no live process holds it. A program that a killed process was starting may
-/// hold it for a moment.
+/// Takes the lock if no live process holds it. A program that a killed process was starting may hold it for a moment.
 fn lock(file: &File, path: &Path) -> bool {
     let is_free = || flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
     let is_alive = || {

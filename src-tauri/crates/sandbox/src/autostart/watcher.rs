@@ -1,8 +1,8 @@
 //! Watches the writable roots of all sandboxes of a process.
 //!
 //! - A folder is watched once, regardless of how many sandboxes can write to it; each of them receives the findings.
-//! - Reports are limited: a sandbox with too many findings gets one that says so. All findings are
-//!   acted upon.
+//! - Reports are limited: after too many findings, the last report says that the others are omitted. All findings are
+//!   still handled.
 
 mod config_repair;
 mod events;
@@ -99,9 +99,8 @@ impl Watcher {
         })
     }
 
-    /// Finishes the work of processes that were killed. Returns the name of each sandbox, its
-    /// findings, and its journal, which stays until it is forgotten. Findings that were reported
-    /// before are reported again.
+    /// Finishes the work of processes that were killed. Returns the name of each sandbox, its findings, and its
+    /// journal, which stays until it is forgotten. Findings that were reported before are reported again.
     pub fn sweep(&mut self) -> Vec<(String, Vec<Finding>, Option<FinishedJournal>)> {
         match Journal::left(&self.state) {
             Ok(left) => left.into_iter().map(|left| self.finish_left(left)).collect(),

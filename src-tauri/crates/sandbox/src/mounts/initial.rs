@@ -122,8 +122,8 @@ impl InitialMounts {
         self.read_only_paths.iter().try_for_each(|path| over_itself(path, true).map_err(at(path)))?;
         masks.iter().try_for_each(|mask| mask.put(&mut inside).map(drop))?;
         let shown = trees.iter().map(|tree| Ok((tree.put(&mut inside)?, mount_id(&tree.tree)?))).collect();
-        // Destroying a namespace or a copy of a root can take the kernel milliseconds. The exit of
-        // this child does both, which delays nothing.
+        // Destroying a namespace or a copy of a root can take the kernel milliseconds. Leave both to the exit of this
+        // child, which nothing waits for.
         std::mem::forget((own, inside));
         shown
     }

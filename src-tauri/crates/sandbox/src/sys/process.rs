@@ -1,8 +1,7 @@
 //! Process creation: hooks between fork and exec, forks without exec, and descriptors inherited through exec.
 //!
-//! - INVARIANT: the hooks that [`launch`](crate::launch) runs between fork and exec only make
-//!   system calls. They do not allocate or lock, because the launching process has other threads.
-//!   The single-threaded supervisor may do both.
+//! - INVARIANT: the hooks that [`launch`](crate::launch) runs between fork and exec only make system calls. They do not
+//!   allocate or lock, because the launching process has other threads. The single-threaded supervisor may do both.
 
 use std::{
     fs::File,

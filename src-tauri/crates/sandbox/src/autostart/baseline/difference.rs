@@ -1,7 +1,6 @@
 //! Compares a file with the baseline of its root.
 //!
-//! - Distinguishes files that are certainly new from files that the baseline's walk may have
-//!   missed.
+//! - Distinguishes files that are certainly new from files that the baseline's walk may have missed.
 
 use rustix::fs::CWD;
 
@@ -86,8 +85,7 @@ impl Baseline {
         })
     }
 
-    /// Returns `true` if a file or folder was moved from another path, where it was closed or
-    /// certainly unchanged.
+    /// Returns `true` if a file or folder was moved from another path, where it was closed or certainly unchanged.
     fn was_elsewhere(&self, now: &FileStamp) -> bool {
         let before = self.files.get(&now.identity()).and_then(|path| self.entries.get(path));
         before.is_some_and(|entry| match entry.cover {

@@ -1,8 +1,7 @@
 //! Closes files that configurations and symlinks refer to: the user's programs run them regardless of their names.
 //!
 //! - Git's configuration is read with git's own rules; conditional includes always count.
-//! - Every symlink in the path of such a file counts too. A file that does not exist yet counts
-//!   when it appears.
+//! - Every symlink in the path of such a file counts too. A file that does not exist yet counts when it appears.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

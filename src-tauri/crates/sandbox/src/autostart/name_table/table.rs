@@ -18,8 +18,7 @@ pub(super) struct ListedGroup {
     protection: Protection,
     #[serde(default)]
     check: ContentCheck,
-    /// Patterns with their sources. A pattern with a trailing `/` matches a folder and everything
-    /// in it.
+    /// Patterns with their sources. A pattern with a trailing `/` matches a folder and everything in it.
     names: Vec<(&'static str, &'static str)>,
 }
 

@@ -6,9 +6,8 @@
 //!   So the masks in it can be removed.
 //! - A file that another grant still shows at the same path is not taken away, so its readers may continue.
 //! - A mount that was set aside has no path inside the sandbox, regardless of the proof.
-//! - A tree with submounts that existed on the host when the sandbox started cannot be taken apart,
-//!   because the kernel locks them together. There is no proof for it, so it is detached and
-//!   reported as held.
+//! - A tree with submounts that existed on the host when the sandbox started cannot be taken apart, because the kernel
+//!   locks them together. There is no proof for it, so it is detached and reported as held.
 
 use std::{
     ffi::{OsStr, OsString},
