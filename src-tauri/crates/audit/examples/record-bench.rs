@@ -1,11 +1,9 @@
 //! Benchmark of the audit log. Prints the rows of a Markdown table.
 //!
 //! - Bytes per allowed call (decision and outcome) as a session writes them.
-//! - Entries per second from one task that waits for each entry, and from 64 tasks whose entries
-//!   are written together.
-//! - Searches over 1,000,000 entries in files of the default size, with an up-to-date index: the
-//!   slowest of several filters, each the fastest of five runs. Also shows the time to build the
-//!   index.
+//! - Entries per second from one task that waits for each entry, and from 64 tasks whose entries are written together.
+//! - Searches over 1,000,000 entries in files of the default size, with an up-to-date index: the slowest of several
+//!   filters, each the fastest of five runs. Also shows the time to build the index.
 //! - `record-bench --smoke` computes every row from a few entries.
 #![expect(clippy::expect_used, reason = "a benchmark fails by panicking")]
 

@@ -4,8 +4,7 @@
 //! - The first line of a file contains the previous hash, which proves which file precedes it.
 //! - In earlier versions every line contains the previous hash and only the line is hashed; such
 //!   lines are accepted too.
-//! - The chain alone does not detect lines that were cut off from the end of the log. See
-//!   [`crate::head`].
+//! - The chain alone does not detect lines that were cut off from the end of the log. See [`crate::head`].
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -1,7 +1,7 @@
 //! Wall clock and boot clock.
 //!
-//! - A grant's lifetime is measured with both clocks and is over when either says so: the wall
-//!   clock, which users read and set, and the time since boot, including sleep, which nothing sets.
+//! - A grant expires by whichever of two clocks is first: the wall clock, which users can set, or the time since boot
+//!   (including sleep), which nobody can set.
 
 #[cfg(target_os = "linux")]
 mod linux;

@@ -129,8 +129,7 @@ words! {
 }
 
 words! {
-    /// Outcome of an allowed call or connection. For a failed connection it is the failure's code,
-    /// as `Other`.
+    /// Outcome of an allowed call or connection. For a failed connection it is the failure's code, as `Other`.
     CallResult {
         /// The server responded.
         Ok => "ok",

@@ -52,8 +52,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Returns `true` if the user decided it, directly or by a setting, so that it must survive a
-    /// power failure.
+    /// Returns `true` if the user decided it, directly or by a setting, so that it must survive a power failure.
     #[must_use]
     pub fn is_a_persons(self) -> bool {
         match self {
@@ -153,8 +152,7 @@ pub struct Entry {
     /// Arguments as judged, or the parameters of another request, with secrets redacted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub arguments: Option<Map<String, Value>>,
-    /// Names of the arguments whose values are the affected paths. Readers convert them to
-    /// [`Entry::paths`].
+    /// Names of the arguments whose values are the affected paths. Readers convert them to [`Entry::paths`].
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub at: Vec<String>,
     /// Affected paths, canonical.

@@ -1,8 +1,7 @@
 //! Head file: the newest entry, stored outside the log, so that a truncated log or an older copy is detected.
 //!
-//! - INVARIANT: the head is written after the entry that it names has reached the disk. It may be
-//!   older than the log, never newer, so a kill or power failure between the two causes no false
-//!   alarm.
+//! - INVARIANT: the head is written after the entry that it names has reached the disk. It may be older than the log,
+//!   never newer, so a kill or power failure between the two causes no false alarm.
 //! - INVARIANT: a [`HeadFile`] never replaces a head with an older one, and never writes to a file that another writer has open.
 //! - A process that may write the user's files can change both the log and its head. A difference
 //!   indicates an accident, or a process that changed only one of them.

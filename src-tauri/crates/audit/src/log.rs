@@ -1,9 +1,8 @@
 //! Handle of a log that is open for writing.
 //!
-//! - A task that records an entry writes all pending entries, unless another task is already
-//!   writing; then that task writes them. A single entry therefore wakes no other task, and many
-//!   pending entries become one write. Noted entries are written with the next recorded entry, or
-//!   separately once all runnable tasks have run.
+//! - A task that records an entry writes all pending entries, unless another task is already writing; then that task
+//!   writes them. A single entry therefore wakes no other task, and many pending entries become one write. Noted
+//!   entries are written with the next recorded entry, or separately once all runnable tasks have run.
 //! - The log file is checked before each write. A log that was removed, replaced or truncated is not continued.
 //! - The lock is held only during the write, never across an await or while waiting for the disk.
 
@@ -111,8 +110,7 @@ impl Audit {
     /// Records an entry and returns its sequence number once it is written.
     ///
     /// # Errors
-    /// [`AuditError`]; the entry is then not recorded, and the caller must not carry out its
-    /// decision.
+    /// [`AuditError`]; the entry is then not recorded, and the caller must not carry out its decision.
     pub async fn record(&self, entry: Entry) -> Result<u64, AuditError> {
         self.record_all(vec![Pending::of(entry)?]).await
     }
@@ -151,8 +149,7 @@ impl Audit {
         self.0.unknown_end.as_deref()
     }
 
-    /// Returns the current position, and an error if the log file was removed or changed by another
-    /// process.
+    /// Returns the current position, and an error if the log file was removed or changed by another process.
     pub fn standing(&self) -> (Written, Result<(), AuditError>) {
         self.0.with_owned(|owned| {
             let unchanged = owned.writer.check_unchanged();
@@ -178,8 +175,7 @@ impl Audit {
 }
 
 impl Shared {
-    /// Runs `with` on the writer after writing all pending entries, then writes entries that
-    /// arrived during that time.
+    /// Runs `with` on the writer after writing all pending entries, then writes entries that arrived during that time.
     fn with_owned<T>(&self, with: impl FnOnce(&mut Owned) -> T) -> T {
         self.write_waiting();
         let done = with(&mut lock(&self.owned));
@@ -222,8 +218,7 @@ impl Shared {
         let first = match written {
             Ok(first) => first,
             Err(problem) => {
-                // If the call was cancelled, nobody receives the result; the entry is recorded
-                // anyway.
+                // If the call was cancelled, nobody receives the result; the entry is recorded anyway.
                 done.into_iter().flatten().for_each(|done| drop(done.send(Err(problem.clone()))));
                 return;
             }
@@ -297,8 +292,7 @@ impl fmt::Debug for Shared {
 async fn write_noted(log: Weak<Shared>, noted: Arc<Notify>) {
     loop {
         noted.notified().await;
-        // Let tasks that are about to note or record entries run first, so that this write includes
-        // their entries.
+        // Let tasks that are about to note or record entries run first, so that this write includes their entries.
         tokio::task::yield_now().await;
         let Some(log) = log.upgrade() else { return };
         log.write_waiting();

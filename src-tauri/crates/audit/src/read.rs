@@ -77,8 +77,7 @@ pub fn newest(dir: &Path, limit: usize) -> io::Result<impl Iterator<Item = Found
     Ok(found.into_iter().rev().take(limit))
 }
 
-/// Iterates over the entries up to this number, in order. An invalid line yields an error and is
-/// the last item.
+/// Iterates over the entries up to this number, in order. An invalid line yields an error and is the last item.
 ///
 /// # Errors
 /// Returns an error if opening the log fails.

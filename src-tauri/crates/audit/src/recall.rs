@@ -1,5 +1,4 @@
-//! Decisions without an outcome yet. An outcome refers to its decision and omits the decision's
-//! fields.
+//! Decisions without an outcome yet. An outcome refers to its decision and omits the decision's fields.
 
 use crate::{Entry, Event};
 use std::collections::BTreeMap;

@@ -2,9 +2,8 @@
 //! long texts.
 //!
 //! - Only the secret itself is removed; the text around it stays.
-//! - A mark contains the length and the SHA-256 of the whole value, so that the record proves what
-//!   was sent. A short value of a secret argument gets no digest, because it could be guessed from
-//!   the digest.
+//! - A mark contains the length and the SHA-256 of the whole value, so that the record proves what was sent. A short
+//!   value of a secret argument gets no digest, because it could be guessed from the digest.
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};

@@ -75,8 +75,7 @@ fn cut_list(list: &mut Vec<String>, most: usize, what: &str) {
     }
 }
 
-/// Keeps the arguments that fit. Keeps only the names of the others, or their number if the names
-/// do not fit.
+/// Keeps the arguments that fit. Keeps only the names of the others, or their number if the names do not fit.
 fn cut_arguments(arguments: &mut Map<String, Value>) {
     if length(&*arguments) <= LONGEST_ARGUMENTS {
         return;

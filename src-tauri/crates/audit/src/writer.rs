@@ -272,8 +272,7 @@ impl Writer {
     /// Writes the head once the log is on the disk.
     fn write_head(&mut self) {
         let Some(head) = &mut self.head else { return };
-        // A failure does not prevent the start: the head stays older, or the problem is reported
-        // again.
+        // A failure does not prevent the start: the head stays older, or the problem is reported again.
         let _ = self.file.sync_data().and_then(|()| head.write(&self.at));
     }
 

@@ -1,8 +1,6 @@
-//! Currently allowed directories: from the command line until the client sends its roots, then the
-//! client's roots.
+//! Currently allowed directories: from the command line until the client sends its roots, then the client's roots.
 //!
-//! - Keeps the order: a call after an announced change waits for the new roots, at most
-//!   [`PATIENCE`], and uses them.
+//! - Keeps the order: a call after an announced change waits for the new roots, at most [`PATIENCE`], and uses them.
 //! - Never widens access by accident: an empty list of roots, roots that are not directories, or a
 //!   failure to send roots again allow nothing.
 

@@ -39,8 +39,7 @@ pub fn replace_bytes(path: &Path, content: &[u8]) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Removes the temporary files of killed processes from a folder. A file that is being written is
-/// locked and kept.
+/// Removes the temporary files of killed processes from a folder. A file that is being written is locked and kept.
 ///
 /// # Errors
 /// Returns an error if the system refuses, for example because the folder does not exist.

@@ -1,5 +1,4 @@
-//! Opens files safely where the path may be something else: a named pipe without a writer, an
-//! endless device, a folder.
+//! Opens files safely where the path may be something else: a named pipe without a writer, an endless device, a folder.
 //!
 //! - Opening never blocks, and only regular files are read.
 //! - Our files are created or already owned by this user. Nothing is written through a link, or to
@@ -48,8 +47,7 @@ pub fn open_without_links(_: &Path) -> io::Result<File> {
 /// Opens one of our files for appending, creating it if needed.
 ///
 /// # Errors
-/// Returns an error if opening fails, or the file is a link or is owned or writable by another
-/// user.
+/// Returns an error if opening fails, or the file is a link or is owned or writable by another user.
 pub fn open_own(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR
         | OFlags::APPEND
@@ -132,8 +130,7 @@ pub fn is_absent(path: &Path) -> io::Result<bool> {
 /// Reads a file as text; returns `None` if nothing exists at its path.
 ///
 /// # Errors
-/// Returns an error if the file is unreadable, not regular, longer than [`LONGEST`], not UTF-8, or
-/// a dangling link.
+/// Returns an error if the file is unreadable, not regular, longer than [`LONGEST`], not UTF-8, or a dangling link.
 pub fn text(path: &Path) -> io::Result<Option<String>> {
     let file = match open(path) {
         Ok(file) => file,

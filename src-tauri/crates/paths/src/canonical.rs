@@ -34,8 +34,7 @@ impl CanonicalPath {
     /// Accepts a stored path after checking its spelling only.
     ///
     /// # Errors
-    /// Returns an error if the spelling is not canonical. Symlinks are *not* checked: resolve
-    /// untrusted paths instead.
+    /// Returns an error if the spelling is not canonical. Symlinks are *not* checked: resolve untrusted paths instead.
     pub fn assume_canonical(text: &str) -> Result<Self, NotCanonicalError> {
         match text.strip_prefix('/') {
             Some(relative) if is_canonical(relative) => Ok(Self(text.into())),
@@ -131,8 +130,7 @@ impl CanonicalPath {
     }
 }
 
-/// Returns `true` if no component is empty, `.` or `..`, or contains a NUL. The root has no
-/// components.
+/// Returns `true` if no component is empty, `.` or `..`, or contains a NUL. The root has no components.
 fn is_canonical(relative: &str) -> bool {
     let is_plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
     relative.is_empty() || relative.split('/').all(is_plain)

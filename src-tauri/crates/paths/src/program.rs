@@ -1,7 +1,6 @@
 //! Starts our own programs through the descriptor that was checked.
 //!
-//! - Root or this user owns our programs, and no other user can write them. Other programs are not
-//!   started.
+//! - Root or this user owns our programs, and no other user can write them. Other programs are not started.
 //! - The process list shows the path that was opened.
 
 use rustix::process::{getegid, geteuid};
@@ -14,9 +13,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Search path for programs that run outside a sandbox. The environment's `PATH` is not used,
-/// because an agent's client may have set it, and a sandbox may be able to write to the user's
-/// directories.
+/// Search path for programs that run outside a sandbox. The environment's `PATH` is not used, because an agent's client
+/// may have set it, and a sandbox may be able to write to the user's directories.
 pub const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin";
 
 /// One of our programs, checked and ready to start.

@@ -1,5 +1,4 @@
-//! Paths that no agent may read or change, because they unlock everything else. Each line is one
-//! path with its source.
+//! Paths that no agent may read or change, because they unlock everything else. Each line is one path with its source.
 //!
 //! - Unresolved: the caller resolves each path and adds our own folders.
 //! - Lists contain the paths of all platforms; those of other platforms do no harm.
@@ -87,8 +86,7 @@ mod tests {
 
     #[test]
     fn no_entry_is_in_a_common_work_folder() {
-        // Creating a folder that would contain a protected path is refused, even if the protected
-        // path does not exist.
+        // Creating a folder that would contain a protected path is refused, even if the protected path does not exist.
         for folder in
             ["Desktop", "Documents", "Downloads", "Music", "Pictures", "Public", "Templates", "Videos", "src"]
         {

@@ -1,13 +1,11 @@
 //! Resolves paths component by component, as the kernel would.
 //!
 //! - A symlink before `..` is followed first; a dangling symlink is followed to where a write through it would land.
-//! - Components that do not exist, or are below a file, are appended verbatim, and a `..` there
-//!   removes one component. The kernel would refuse such a path. Here it is safe, because the
-//!   resolved path is sent instead.
+//! - Components that do not exist, or are below a file, are appended verbatim, and a `..` there removes one component.
+//!   The kernel would refuse such a path. Here it is safe, because the resolved path is sent instead.
 //! - A missing name that exists in another Unicode form is an error: a server may confuse the two.
-//! - Errors, on which the caller denies: a kernel link (`/proc/self/fd/0`), a loop, too many links,
-//!   a NUL, `~name`, an empty path, a link to a name that is not UTF-8, and a folder without search
-//!   permission.
+//! - Errors, on which the caller denies: a kernel link (`/proc/self/fd/0`), a loop, too many links, a NUL, `~name`, an
+//!   empty path, a link to a name that is not UTF-8, and a folder without search permission.
 //! - A result may be outdated at once; resolve again before a later use.
 
 mod unicode_twins;

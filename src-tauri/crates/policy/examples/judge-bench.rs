@@ -1,19 +1,16 @@
 //! Benchmarks the judge on twenty calls of a coding session. Prints the rows of a Markdown table.
 //!
-//! - Measures four figures for each policy: `judge` alone with canonical paths; a `Resolver` that
-//!   finds every path on disk, then `judge`; `plan`, `resolve` and `judge` with canonical paths;
-//!   and the same with every path found on disk. A figure for `judge` alone includes copying the
-//!   call.
-//! - Policies: the shipped one plus rules for the other servers, generated ones of 10 and 1,000
-//!   rules that name server and tool, and the existing system's coding policy if it is next to the
-//!   checkout or at `IRONCURTAIN_PEER`.
+//! - Measures four figures for each policy: `judge` alone with canonical paths; a `Resolver` that finds every path on
+//!   disk, then `judge`; `plan`, `resolve` and `judge` with canonical paths; and the same with every path found on
+//!   disk. A figure for `judge` alone includes copying the call.
+//! - Policies: the shipped one plus rules for the other servers, generated ones of 10 and 1,000 rules that name server
+//!   and tool, and the existing system's coding policy if it is next to the checkout or at `IRONCURTAIN_PEER`.
 //! - Each figure is the fastest of many short batches, to exclude interference from other
 //!   processes. It includes dropping the created values.
 //! - `judge-bench --smoke` computes every figure from a single batch.
-//! - `judge-bench FIGURE POLICY ROUNDS` (the first two are indices from 0, in the order of the
-//!   table) repeats the mix ROUNDS times and prints nothing. Use it with tools that count
-//!   instructions (`valgrind --tool=callgrind`), allocations (`valgrind`) or system calls (`strace
-//!   -c`), because load on the machine does not affect the counts.
+//! - `judge-bench FIGURE POLICY ROUNDS` (the first two are indices from 0, in the order of the table) repeats the mix
+//!   ROUNDS times and prints nothing. Use it with tools that count instructions (`valgrind --tool=callgrind`),
+//!   allocations (`valgrind`) or system calls (`strace -c`), because load on the machine does not affect the counts.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -78,8 +78,7 @@ impl RuleReason {
     }
 }
 
-/// Name of the decision that asks about writing files from which the user's programs start other
-/// programs.
+/// Name of the decision that asks about writing files from which the user's programs start other programs.
 pub(crate) const STARTS_PROGRAMS: &str = "structural-starts-programs";
 /// Name of the decision that asks about an address outside the server's allowed hosts.
 pub(crate) const DOMAIN_GATE: &str = "structural-domain-escalate";

@@ -3,10 +3,8 @@
 //! - A target is `host` or `host/owner/repository`; hosts are lower case without a trailing dot.
 //! - `*` covers any named public host; `*.d` covers `d` and everything below it; a host covers any repository on it; a
 //!   pattern with `/` is exact.
-//! - In a gate, a pattern with a port covers only that port; a pattern without a port covers every
-//!   port.
-//! - No pattern covers a value without a target (a foreign scheme, no host, not a URL) or a folder
-//!   of this machine.
+//! - In a gate, a pattern with a port covers only that port; a pattern without a port covers every port.
+//! - No pattern covers a value without a target (a foreign scheme, no host, not a URL) or a folder of this machine.
 
 mod host;
 mod pattern;
@@ -127,9 +125,8 @@ impl Destination {
         Self { text: raw.to_owned(), site, port: Some(SSH), written: None }
     }
 
-    /// Normalizes an address only if it has a target, because git could read any other text
-    /// differently. The target is known only if the address is plain both as written and after the
-    /// URL parser has added escapes.
+    /// Normalizes an address only if it has a target, because git could read any other text differently. The target is
+    /// known only if the address is plain both as written and after the URL parser has added escapes.
     fn remote_url(raw: &str) -> Self {
         let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
         let is_web = matches!(url.scheme(), "http" | "https");
@@ -203,9 +200,8 @@ impl AllowedHosts {
         self.servers.get(server).is_none_or(|gate| gate.admits(destination))
     }
 
-    /// Returns `true` if an address is certainly outside a server's hosts. This is uncertain for an
-    /// unknown address, for a name of this machine if every host is open, and for a foreign address
-    /// that names an open host.
+    /// Returns `true` if an address is certainly outside a server's hosts. This is uncertain for an unknown address,
+    /// for a name of this machine if every host is open, and for a foreign address that names an open host.
     pub(crate) fn understand(&self, server: &str, destination: &Destination) -> bool {
         let Some(gate) = self.servers.get(server) else { return true };
         let opens_all = || gate.hosts.all().contains(&HostPattern::Any);
@@ -259,9 +255,8 @@ fn is_plain(remote: &str, is_web: bool) -> bool {
     !authority.contains(is_odd) && !escaped.contains('%')
 }
 
-/// Returns `true` if every parser finds the parsed host and port: the text is plain, and both are
-/// written canonically. The rest of the address is not judged, and neither is an address outside
-/// the web.
+/// Returns `true` if every parser finds the parsed host and port: the text is plain, and both are written canonically.
+/// The rest of the address is not judged, and neither is an address outside the web.
 fn reads_the_same(raw: &str, url: &Url) -> bool {
     let Some((scheme, rest)) = raw.split_once(':') else { return false };
     if !raw.bytes().all(|byte| byte.is_ascii_graphic()) || !scheme.eq_ignore_ascii_case(url.scheme()) {

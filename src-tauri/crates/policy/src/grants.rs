@@ -19,8 +19,7 @@ pub struct PathGrant {
     pub access: AccessSet,
 }
 
-/// A standing permission for one port of one host. Neither rules about fetching nor the gate
-/// require approval for it.
+/// A standing permission for one port of one host. Neither rules about fetching nor the gate require approval for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostGrant {
     /// Id of the grant, for permits and the audit log.

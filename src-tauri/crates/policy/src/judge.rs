@@ -1,12 +1,10 @@
 //! The judge: decides on calls.
 //!
-//! - Built-in checks run first (protected paths, introspection, session sandbox), then grants, then
-//!   rules, per value.
+//! - Built-in checks run first (protected paths, introspection, session sandbox), then grants, then rules, per value.
 //! - The strictest decision wins: deny, then escalate, then allow. A value that nothing covers is denied.
 //! - Nothing overrides a deny rule: not a grant, not the user's answer, not a URL gate.
-//! - Calls of unannotated tools require approval if the server's entry says so. Only a rule for
-//!   calls without reach can allow them, because the kernel enforces that for any arguments. A deny
-//!   rule that might apply does.
+//! - Calls of unannotated tools require approval if the server's entry says so. Only a rule for calls without reach can
+//!   allow them, because the kernel enforces that for any arguments. A deny rule that might apply does.
 
 pub(crate) mod cover;
 mod evaluation;
@@ -107,8 +105,7 @@ struct Judging<'a> {
     call: &'a ResolvedCall,
     /// Session sandbox, if it applies to this server.
     sandbox: Option<&'a CanonicalPath>,
-    /// Rules about the tool; computed when a value first needs them. Values in the session sandbox
-    /// need none.
+    /// Rules about the tool; computed when a value first needs them. Values in the session sandbox need none.
     rules: OnceCell<RulesFor<'a>>,
 }
 
@@ -142,8 +139,7 @@ impl<'a> Judging<'a> {
 
     /// Returns `true` if the call names resources and also runs a command that could reach others.
     ///
-    /// A confined server's command reaches only granted resources, so judging the call's resources
-    /// is enough.
+    /// A confined server's command reaches only granted resources, so judging the call's resources is enough.
     fn runs_unconfined_command(&self) -> bool {
         let runs = self.call.values(Role::Command).next().is_some();
         runs && !self.context.confined && !self.call.roles().is_empty()
@@ -159,8 +155,7 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// Judges an unannotated tool: requires approval unless a rule denies the call or the server
-    /// reaches nothing.
+    /// Judges an unannotated tool: requires approval unless a rule denies the call or the server reaches nothing.
     fn judge_unannotated(&self, evaluation: &mut Evaluation<'a>) {
         let rule = self.rule_for_unannotated();
         match (self.tool_grant(rule), rule.map(|rule| rule.then)) {
@@ -220,8 +215,7 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// Returns the entry of an autostart file that the value writes, if any. Clients do not open
-    /// the session sandbox.
+    /// Returns the entry of an autostart file that the value writes, if any. Clients do not open the session sandbox.
     fn started_by(&self, value: &ValueInRole<'_>) -> Option<&'static KnownPath> {
         let given = value.given.filter(|given| !self.is_in_sandbox(given))?;
         let Resource::Path(path) = &given.value else { return None };
@@ -240,8 +234,7 @@ impl<'a> Judging<'a> {
         let asks =
             rule.is_some() || (self.call.gives(self.call.argument(given)) && self.is_understood(value));
         let admitted = self.context.gates.admits(self.call.server(), destination);
-        // With a granted host, rules decide about repositories on it; without a rule only the gate
-        // applies.
+        // With a granted host, rules decide about repositories on it; without a rule only the gate applies.
         let opened = rule.is_some() && self.context.hosts.iter().any(|grant| grant.covers(destination));
         asks && !admitted && !opened
     }

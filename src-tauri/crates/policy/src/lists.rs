@@ -1,9 +1,8 @@
 //! Named lists that rules refer to as `@name`.
 //!
 //! - The effective list is (values + additions) - removals.
-//! - A removal may be spelled differently from its value if both match the same. An allow rule
-//!   loses every value that the removal may mean; a rule that asks or denies loses only values with
-//!   the same spelling.
+//! - A removal may be spelled differently from its value if both match the same. An allow rule loses every value that
+//!   the removal may mean; a rule that asks or denies loses only values with the same spelling.
 //! - A policy that refers to an undefined list is invalid, because a deny rule over a missing list
 //!   would not deny anything.
 
@@ -51,8 +50,7 @@ impl DynamicLists {
         self.lists.get(name).map_or(&[], |list| &list.values)
     }
 
-    /// Returns the effective values of a list for a rule with this decision; `None` if the list
-    /// does not exist.
+    /// Returns the effective values of a list for a rule with this decision; `None` if the list does not exist.
     pub(crate) fn find(&self, name: &str, then: Decision) -> Option<&[String]> {
         self.lists.get(name).map(|list| match then {
             Decision::Allow => list.certain.as_slice(),

@@ -14,9 +14,8 @@ pub struct OpenFolder {
     pub rule: String,
 }
 
-/// Returns the folders that rules open to a server permanently. The rule must allow reading with
-/// the folder as its only condition, and no earlier rule may ask or deny there. Anything else is
-/// mounted only while a call needs it.
+/// Returns the folders that rules open to a server permanently. The rule must allow reading with the folder as its only
+/// condition, and no earlier rule may ask or deny there. Anything else is mounted only while a call needs it.
 #[must_use]
 pub fn open_folders(policy: &Policy, server: &str) -> Vec<OpenFolder> {
     let mut open: Vec<OpenFolder> = Vec::new();

@@ -95,8 +95,7 @@ impl ProtectedPaths {
         self.kept.iter().filter(is_masked).map(|kept| &kept.path).collect()
     }
 
-    /// Returns the read-only path that contains a path, or one inside the path if the call removes
-    /// it.
+    /// Returns the read-only path that contains a path, or one inside the path if the call removes it.
     pub(crate) fn keeps(&self, path: &CanonicalPath, taken_away: bool) -> Option<&ReadOnlyPath> {
         self.kept.iter().find(|kept| kept.path.contains(path) || (taken_away && path.contains(&kept.path)))
     }

@@ -1,12 +1,10 @@
-//! Validates arguments against the schema that a server declares, using the keywords that determine
-//! a value's type.
+//! Validates arguments against the schema that a server declares, using the keywords that determine a value's type.
 //!
 //! - Supports `type`, `properties`, `required`, `additionalProperties`, `items`, `enum`, `const`, `anyOf`, `oneOf`, `allOf`
 //!   and the schema `false`, at every depth. For `oneOf` one match is enough, because unsupported keywords may
 //!   distinguish the alternatives.
 //! - References, `not` and conditions are ignored and allow everything.
-//! - Lengths, patterns, ranges and other keywords that only narrow a value are not checked; the
-//!   server checks them.
+//! - Lengths, patterns, ranges and other keywords that only narrow a value are not checked; the server checks them.
 //! - A schema is parsed once when it is loaded; validating a matching call allocates nothing, except for alternatives that
 //!   do not match.
 

@@ -1,8 +1,7 @@
 //! Verdicts of the judge.
 //!
 //! - Only the judge creates a [`Permit`]; it carries the reason and the grants it is based on.
-//! - An [`Escalation`] lists every value that requires approval; approving exactly those values
-//!   allows the call.
+//! - An [`Escalation`] lists every value that requires approval; approving exactly those values allows the call.
 
 use crate::decision::STARTS_PROGRAMS;
 use crate::{AllowedBy, Decision, Denial, Destination, ResolvedCall, Role, RuleReason};
@@ -142,8 +141,7 @@ impl PendingApproval {
         self.role == approved.role && self.argument == approved.argument && self.subject == approved.subject
     }
 
-    /// Returns `true` if it is about a program that a client would start, which requires approval
-    /// every time.
+    /// Returns `true` if it is about a program that a client would start, which requires approval every time.
     #[must_use]
     pub fn is_about_a_start(&self) -> bool {
         *self.by.rule == *STARTS_PROGRAMS

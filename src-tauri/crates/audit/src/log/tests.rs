@@ -337,10 +337,10 @@ async fn a_kill_at_any_step_of_a_rotation_loses_nothing() {
             std::fs::write(&log, "{\"seq\":41,\"times").unwrap();
         }
         let audit = Audit::keep(keeping, |_| ()).unwrap();
-        let mended = u64::from(step > 2);
-        assert_eq!(audit.record(Entry::new(Event::Session, "x")).await, Ok(entries + 1 + mended));
+        let repaired = u64::from(step > 2);
+        assert_eq!(audit.record(Entry::new(Event::Session, "x")).await, Ok(entries + 1 + repaired));
         let checked = check(dir.path()).unwrap();
-        assert_eq!((checked.problem, checked.entries), (None, entries + 1 + mended), "step {step}");
+        assert_eq!((checked.problem, checked.entries), (None, entries + 1 + repaired), "step {step}");
     }
 }
 

@@ -1,8 +1,7 @@
 //! Glob patterns for searches and exclusions, with the reference's semantics.
 //!
 //! - Paths are relative, with parts joined by `/`; `*` also matches names that begin with a dot.
-//! - Time and memory are proportional to the lengths of pattern and path, so no pattern makes a
-//!   search hang.
+//! - Time and memory are proportional to the lengths of pattern and path, so no pattern makes a search hang.
 
 mod braces;
 mod segment;

@@ -121,8 +121,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Descends into an entry. Skips an unreadable directory; returns an error that stops the
-    /// search.
+    /// Descends into an entry. Skips an unreadable directory; returns an error that stops the search.
     fn descend(
         &mut self,
         directory: &Dir,

@@ -355,8 +355,7 @@ fn different() -> Vec<(&'static str, &'static str, Value, &'static str)> {
     ]
 }
 
-/// Returns a tool without its description and without a default that the reference writes
-/// explicitly.
+/// Returns a tool without its description and without a default that the reference writes explicitly.
 fn undescribed(tool: &Value) -> Value {
     let mut tool = tool.clone();
     let execution = tool.as_object_mut().expect("a tool").remove("execution");

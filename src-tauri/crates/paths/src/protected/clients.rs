@@ -1,7 +1,6 @@
 //! Files and folders from which agent clients start programs.
 //!
-//! - In the home, only the user and the client may change them, because a server named there runs
-//!   outside IronCurtain.
+//! - In the home, only the user and the client may change them, because a server named there runs outside IronCurtain.
 //! - In a project, an agent may have a legitimate reason to write them, so each change requires
 //!   approval, even if rules or grants allow it.
 

@@ -1,8 +1,7 @@
 //! Fast path: one call in which the kernel walks a path up to its first symlink.
 //!
-//! - For a path without symlinks, the kernel's result applies to the path as spelled: it exists, it
-//!   is missing, or a component before its end is a file. A missing path, or a path below a file,
-//!   then needs no walk.
+//! - For a path without symlinks, the kernel's result applies to the path as spelled: it exists, it is missing, or a
+//!   component before its end is a file. A missing path, or a path below a file, then needs no walk.
 //! - Only the kernel knows whether the text of a link is its real target.
 //! - Returns `None` if the path has a symlink or is not canonical, or on any other result: the walk then decides.
 
@@ -42,11 +41,9 @@ fn look(absolute: &str) -> Result<OwnedFd, Errno> {
     openat2(CWD, absolute, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
-/// Returns `true` if the kernel walked the existing part of the path. A symlink in it would have
-/// returned `LOOP`.
+/// Returns `true` if the kernel walked the existing part of the path. A symlink in it would have returned `LOOP`.
 ///
-/// A missing name may exist in another Unicode form, which the walk searches for. Nothing exists
-/// below a file.
+/// A missing name may exist in another Unicode form, which the walk searches for. Nothing exists below a file.
 fn is_the_end(refused: Errno, absolute: &str) -> bool {
     refused == Errno::NOTDIR || (refused == Errno::NOENT && !may_have_twin(absolute))
 }

@@ -210,8 +210,7 @@ fn says_how_deep(argument: &str) -> bool {
 #[error("`{0}` and `{1}` cannot be roles of one argument")]
 struct MixedRoles(Role, Role);
 
-/// Checks that an argument's roles have one category under every condition, because a value has one
-/// canonical form.
+/// Checks that an argument's roles have one category under every condition, because a value has one canonical form.
 fn one_category(roles: &ArgumentRoles) -> Result<(), MixedRoles> {
     let all = roles.default.iter().chain(roles.when.iter().flat_map(|guard| &guard.roles));
     let mut resources = all.filter(|role| role.is_resource());

@@ -36,8 +36,7 @@ pub enum PatternError {
 }
 
 impl HostPattern {
-    /// Parses a pattern leniently. A pattern that no host can match covers texts with the same
-    /// spelling.
+    /// Parses a pattern leniently. A pattern that no host can match covers texts with the same spelling.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         if text == "*" {

@@ -2,9 +2,8 @@
 //!
 //! - A condition on a role without values never holds.
 //! - A rule whose role conditions exclude the judged role does not apply to it.
-//! - If a match is uncertain, an allow rule does not cover the value, and a rule that asks or
-//!   denies does. An unknown address or a differently spelled repository therefore cannot evade a
-//!   rule that is meant for it.
+//! - If a match is uncertain, an allow rule does not cover the value, and a rule that asks or denies does. An unknown
+//!   address or a differently spelled repository therefore cannot evade a rule that is meant for it.
 
 use super::value::JudgedValue;
 use crate::{
@@ -47,9 +46,8 @@ pub(crate) enum Match {
     Certain,
 }
 
-/// Returns the deciding rule: the first, in order, that covers the value. A rule that asks on an
-/// uncertain match decides only if a later rule would allow; it never takes precedence over a deny
-/// rule.
+/// Returns the deciding rule: the first, in order, that covers the value. A rule that asks on an uncertain match
+/// decides only if a later rule would allow; it never takes precedence over a deny rule.
 pub(super) fn first<'a>(
     rules: impl Iterator<Item = &'a Rule>,
     mut cover: impl FnMut(&'a Rule) -> Option<Match>,
@@ -207,9 +205,8 @@ impl PossibleMatch {
         })
     }
 
-    /// Returns how certainly a condition holds for every value; `None` without values. If possible
-    /// matches count, it needs to hold only for the judged value, or for any value if none of them
-    /// is judged.
+    /// Returns how certainly a condition holds for every value; `None` without values. If possible matches count, it
+    /// needs to hold only for the judged value, or for any value if none of them is judged.
     fn hold_for<'a>(
         self,
         judged: Option<&'a ResolvedValue>,

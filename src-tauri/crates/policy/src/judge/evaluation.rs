@@ -96,8 +96,7 @@ impl<'a> Evaluation<'a> {
         for (value, known) in &self.starts_programs {
             conclusion.ask(value.pending(call, starts_programs(value, known)));
         }
-        // The gate asks before rules do. If the address is known, the gate takes precedence over a
-        // missing rule.
+        // The gate asks before rules do. If the address is known, the gate takes precedence over a missing rule.
         let mut asks_for_certain = false;
         for gated in &self.gated {
             let asks = conclusion.ask(gated.value.pending(call, outside_hosts(&gated.value, call)));

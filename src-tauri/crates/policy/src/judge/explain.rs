@@ -88,8 +88,7 @@ impl<'a> Judging<'a> {
         self.by_rules(&whole, |rule| cover::cover_call(rule, self.call, self.context.reach))
     }
 
-    /// Returns the step of a call with unknown resources. Without them it is unknown which earlier
-    /// rules apply.
+    /// Returns the step of a call with unknown resources. Without them it is unknown which earlier rules apply.
     fn unannotated(&self, whole: &JudgedValue<'_>) -> ExplanationStep {
         let rule = self.rule_for_unannotated();
         let settled_by = match (self.tool_grant(rule), rule) {

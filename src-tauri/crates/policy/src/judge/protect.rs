@@ -1,5 +1,4 @@
-//! Refuses calls that access a protected path or change a read-only one, regardless of rules,
-//! grants and answers.
+//! Refuses calls that access a protected path or change a read-only one, regardless of rules, grants and answers.
 
 use super::Context;
 use crate::protected::Closed;

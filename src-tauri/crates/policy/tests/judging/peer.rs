@@ -18,8 +18,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Cases where we are stricter on purpose: we refuse a symlink loop instead of judging its first
-/// link.
+/// Cases where we are stricter on purpose: we refuse a symlink loop instead of judging its first link.
 const STRICTER: &[&str] = &["fs-sandbox-forms-0102"];
 
 /// Our own cases in the same form, each with the existing system's decision.

@@ -282,8 +282,7 @@ fn remote_without_a_port_uses_the_port_of_its_scheme() {
     let hosts = ["ssh.org:22", "git.org:9418", "web.org:443"].map(str::to_owned);
     scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), hosts.into())]));
     let said = |url: &str| scene.says("other", "push", &json!({ "path": "/r", "remote": url }));
-    // The last host ends in a full stop of another script, which ssh would receive with escapes in
-    // the host.
+    // The last host ends in a full stop of another script, which ssh would receive with escapes in the host.
     let known = [
         "ssh://git@ssh.org/a",
         "git@ssh.org:a",

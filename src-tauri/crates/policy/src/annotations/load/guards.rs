@@ -3,8 +3,7 @@
 //! - A condition must refer to an argument of the tool; otherwise it would always hold, or never.
 //! - It removes roles from the default or adds to them. An argument without default roles cannot
 //!   get any, because calls that do not meet the condition would not be judged by it.
-//! - Every program must read numbers alike, because the server must evaluate the condition as we
-//!   do.
+//! - Every program must read numbers alike, because the server must evaluate the condition as we do.
 
 use super::super::{AcceptedArguments, ArgumentCondition, ArgumentRoles, ConditionalRoles};
 use super::{ARGUMENTS, Reading};

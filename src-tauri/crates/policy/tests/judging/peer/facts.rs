@@ -1,5 +1,4 @@
-//! Rebuilds the disk of the existing system's cases in a separate folder, and supplies facts about
-//! the disk and git.
+//! Rebuilds the disk of the existing system's cases in a separate folder, and supplies facts about the disk and git.
 
 use ironcurtain_paths::{CanonicalPath, PathError, Resolver};
 use ironcurtain_policy::{CallPlan, Denial, Fact, PlannedValue};

@@ -3,8 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Annotates one tool so that it accepts all arguments of a call. Unannotated arguments have no
-/// meaning.
+/// Annotates one tool so that it accepts all arguments of a call. Unannotated arguments have no meaning.
 pub fn taking(annotations: &Value, server: &str, tool: &str, arguments: &Map<String, Value>) -> Value {
     let tools = annotations.get("servers").and_then(|servers| servers.get(server)?.get("tools")?.as_array());
     let named = tools.into_iter().flatten().find(|known| known.get("toolName") == Some(&json!(tool)));
