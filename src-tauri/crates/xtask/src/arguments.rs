@@ -67,8 +67,7 @@ pub(crate) struct Measuring {
 pub(crate) enum Scope {
     /// Everything.
     Everything,
-    /// Checks: everything except the app. Tests: those that need no display, sandbox, network or
-    /// package registry.
+    /// Checks: everything except the app. Tests: those that need no display, sandbox, network or package registry.
     Fast,
 }
 

@@ -14,8 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Names of the test that computes every figure, and of the test that draws every dialog of the
-/// documentation.
+/// Names of the test that computes every figure, and of the test that draws every dialog of the documentation.
 const FIGURES: &str = "measurements::desktop_measurements_are_complete";
 const DIALOGS: &str = "pictures::every_documented_dialog_has_a_current_picture";
 /// Part of the name of the page test that measures drawing.

@@ -1,8 +1,7 @@
 //! Checks that imports between sibling modules have no cycles.
 //!
 //! - A module includes everything inside it, and a child may name its parent's types.
-//! - A cycle of files that is not within one parent and its children is therefore a cycle of
-//!   sibling modules.
+//! - A cycle of files that is not within one parent and its children is therefore a cycle of sibling modules.
 
 use super::tree::{Arrow, Tree};
 use anyhow::bail;

@@ -2,8 +2,7 @@
 //!
 //! - Checks types only, without linking or running. A fake compiler creates empty files for the C
 //!   code of dependencies, so the toolchains of those systems are not needed.
-//! - Checks every crate for macOS. For Windows, checks only crates that do not need Unix
-//!   ([`FOR_WINDOWS`]).
+//! - Checks every crate for macOS. For Windows, checks only crates that do not need Unix ([`FOR_WINDOWS`]).
 
 use crate::process::{self, command};
 use crate::terminal::heading;

@@ -126,9 +126,8 @@ fn installed(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Installs the .rpm in an empty root, and checks that removal leaves no file. Its scripts are not
-/// run here, because an empty root cannot run them; they are the same as in the .deb, whose test
-/// runs them.
+/// Installs the .rpm in an empty root, and checks that removal leaves no file. Its scripts are not run here, because an
+/// empty root cannot run them; they are the same as in the .deb, whose test runs them.
 fn installed_by_rpm(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let root = packages.rpm.with_file_name("rpm-root");
     fs::create_dir_all(&root)?;

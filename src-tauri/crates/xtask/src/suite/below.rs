@@ -1,8 +1,6 @@
-//! Repeats the tests that could depend on the location of the checkout and the home, with programs
-//! below `/tmp`.
+//! Repeats the tests that could depend on the location of the checkout and the home, with programs below `/tmp`.
 //!
-//! - Every sandbox has a private `/tmp`, so a home, program or grant below the host's `/tmp` is
-//!   mounted differently.
+//! - Every sandbox has a private `/tmp`, so a home, program or grant below the host's `/tmp` is mounted differently.
 //! - Built programs and the servers' packages are copied, not built again.
 
 use super::report::Report;

@@ -122,8 +122,7 @@ pub(super) fn program(tests: &Built, path: &Path) -> Command {
 }
 
 impl Report {
-    /// Runs a test program and adds its results. Returns an error if its exit status contradicts
-    /// its summary.
+    /// Runs a test program and adds its results. Returns an error if its exit status contradicts its summary.
     fn watch(
         &mut self,
         command: &mut Command,
