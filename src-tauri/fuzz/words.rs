@@ -3,8 +3,7 @@
 use serde_json::json;
 use serde_json::value::RawValue;
 
-/// Returns the text if it is an object that differs from the targets' own objects; otherwise wraps
-/// it in one.
+/// Returns the text if it is an object that differs from the targets' own objects; otherwise wraps it in one.
 pub fn object(text: &str) -> String {
     let text = text.trim();
     let is_object =

@@ -1,5 +1,4 @@
-//! Any bytes as a tool-annotations file are parsed or rejected, and calls of every tool in it are
-//! planned or denied.
+//! Any bytes as a tool-annotations file are parsed or rejected, and calls of every tool in it are planned or denied.
 
 #![no_main]
 

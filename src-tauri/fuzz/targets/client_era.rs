@@ -1,6 +1,5 @@
-//! A stateless client and a core with a handshake. In any conversation, every request gets at most
-//! one response, which is its own; the client is asked only under states that we issued; and
-//! messages pass unchanged.
+//! A stateless client and a core with a handshake. In any conversation, every request gets at most one response, which
+//! is its own; the client is asked only under states that we issued; and messages pass unchanged.
 
 #![no_main]
 

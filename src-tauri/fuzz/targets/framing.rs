@@ -1,5 +1,4 @@
-//! Any bytes give the same lines however they are split, and a message stays the same when it is
-//! written again.
+//! Any bytes give the same lines however they are split, and a message stays the same when it is written again.
 
 #![no_main]
 
@@ -114,7 +113,7 @@ fn message(line: &[u8]) {
     for end in [line.len() / 2, line.len().saturating_sub(1), line.len()] {
         assert!(
             id_in(&line[..end]).is_none_or(|found| Some(found) == id),
-            "another id is found in its beginning"
+            "another id was found at its start"
         );
     }
 }

@@ -1,5 +1,4 @@
-//! Any call under any policy gets a verdict, and removing or denying something never makes a
-//! verdict less strict.
+//! Any call under any policy gets a verdict, and removing or denying something never makes a verdict less strict.
 
 #![no_main]
 

@@ -1,5 +1,4 @@
-//! Any bytes as a dynamic-lists file are parsed or rejected, and values removed by hand are never
-//! in effect.
+//! Any bytes as a dynamic-lists file are parsed or rejected, and values removed by hand are never in effect.
 
 #![no_main]
 

@@ -1,5 +1,4 @@
-//! Any text is an address or not, and any text is a pattern. The address that is sent has the
-//! target that was judged.
+//! Any text is an address or not, and any text is a pattern. The address that is sent has the target that was judged.
 
 #![no_main]
 
