@@ -111,8 +111,7 @@ impl Executor {
         }
     }
 
-    /// Returns whether every autostart file is quarantined, even those that run only at the user's
-    /// request.
+    /// Returns whether every autostart file is quarantined, even those that run only at the user's request.
     pub(crate) fn is_strict(&self) -> bool {
         *self != Self::Roots
     }

@@ -1,10 +1,9 @@
 //! Sockets of the host. The kernel queues connections, which are counted after the sandbox has exited.
 //!
-//! Variables: `USTREAM`, `UDGRAM`, `UPACKETS` by path outside; `UWORK` by path in the session
-//! sandbox directory; `UABSTRACT`, `UX11` by abstract name; `PORT` on every address of the host,
-//! `PORT6` on its IPv6 loopback, `UPORT` for datagrams; `UPIPE` a named pipe in the granted
-//! directory; `LAN` a non-loopback address of the host if it has one, otherwise its loopback
-//! address.
+//! Variables: `USTREAM`, `UDGRAM`, `UPACKETS` by path outside; `UWORK` by path in the session sandbox directory;
+//! `UABSTRACT`, `UX11` by abstract name; `PORT` on every address of the host, `PORT6` on its IPv6 loopback, `UPORT` for
+//! datagrams; `UPIPE` a named pipe in the granted directory; `LAN` a non-loopback address of the host if it has one,
+//! otherwise its loopback address.
 
 use std::{
     fs::File,

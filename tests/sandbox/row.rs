@@ -1,11 +1,10 @@
 //! The table's terms: one row is one way out of a sandbox, its permitted twin, and the visible effect on the host.
 //!
-//! Commands are shell scripts with these variables: `S` the scene's directory, which contains `W`
-//! the session sandbox directory (also the working directory), `G` another writable root, `R`
-//! readable, `O` readable or missing, `D` denied, and `H` the home; `L` the names of all autostart
-//! files, `K` of those that run from any folder; `P` the probe program; `M` the text an attack
-//! writes, `T` the text a twin writes; `C` the claim; `V` and `A` the victim and the address of its
-//! secret, `N` its message queue; and the variables of the listeners module.
+//! Commands are shell scripts with these variables: `S` the scene's directory, which contains `W` the session sandbox
+//! directory (also the working directory), `G` another writable root, `R` readable, `O` readable or missing, `D`
+//! denied, and `H` the home; `L` the names of all autostart files, `K` of those that run from any folder; `P` the probe
+//! program; `M` the text an attack writes, `T` the text a twin writes; `C` the claim; `V` and `A` the victim and the
+//! address of its secret, `N` its message queue; and the variables of the listeners module.
 
 use crate::scene::Scene;
 

@@ -1,5 +1,4 @@
-//! A place on the host, recreated for every launch, with secrets and with files that may be
-//! changed.
+//! A place on the host, recreated for every launch, with secrets and with files that may be changed.
 //!
 //! - INVARIANT: the secret exists only in unreadable places; the open secret is only in `readable`
 //!   and in the variable `TERM`. No command contains either of them.

@@ -63,8 +63,7 @@ impl Tools {
     }
 }
 
-/// Copies of the programs that any user may run, with a directory for scenes owned by an ordinary
-/// user.
+/// Copies of the programs that any user may run, with a directory for scenes owned by an ordinary user.
 pub(crate) struct Copies {
     dir: TempDir,
     user: u32,

@@ -1,5 +1,4 @@
-//! Processes that survive the sandbox. The host searches for processes with the scene's name in
-//! their arguments.
+//! Processes that survive the sandbox. The host searches for processes with the scene's name in their arguments.
 
 use crate::row::{
     Bare::{Holds, Untried},

@@ -68,7 +68,7 @@ const ROWS: &[Row] = &[
     ),
     call("more capabilities", "$P call capset $C", Holds),
     call("other rules for capabilities", "$P call securebits $C", Holds),
-    call("being somebody else", "$P call setuid $C", Holds),
+    call("becoming another user", "$P call setuid $C", Holds),
     call("being in no group", "$P call setgroups $C", Holds),
     call(
         "any capability",

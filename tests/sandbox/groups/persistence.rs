@@ -1,5 +1,4 @@
-//! Files that the user's programs act on later: start-up files, hooks, settings of editors and
-//! agents.
+//! Files that the user's programs act on later: start-up files, hooks, settings of editors and agents.
 //!
 //! - The host checks after the sandbox has exited: protected files are unchanged and new ones were quarantined. In
 //!   the view with only granted paths, files that run only at the user's request stay and are reported.

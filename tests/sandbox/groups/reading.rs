@@ -168,7 +168,7 @@ const ROWS: &[Row] = &[
         "$P copy-range $R/secret $W/copy2; cat $W/copy2",
         Said,
     ),
-    Row::new("opening without access first", "$P read opened $D/secret", "$P read opened $R/secret", Said),
+    Row::new("reopening after opening without access", "$P read opened $D/secret", "$P read opened $R/secret", Said),
     Row::new("opening with resolution rules", "$P read openat2 $D/secret", "$P read opened $R/secret", Said),
     Row::new("opening by handle", "$P by-handle $D/secret $W", "$P read opened $R/secret", Said).bare(Holds),
     Row::new("the handle", "$P handle $D/secret && echo got >$C", "cat $R/secret", Said),
