@@ -120,8 +120,7 @@ pub fn kept(home: &Home, name: &str) -> Result<KeptUnderName, IdentityChangeErro
 /// Rejects a configured server that is another program than the owner of the state stored under its name.
 ///
 /// # Errors
-/// [`IdentityError::Suspended`] for such a server, or another [`IdentityError`] if its program is
-/// not identifiable.
+/// [`IdentityError::Suspended`] for such a server, or another [`IdentityError`] if its program is not identifiable.
 pub fn verify(home: &Home, ours: &Path, server: &Server) -> Result<(), IdentityChangeError> {
     let Some(binding) = Bindings::of(&home.database()).get(&server.name)? else { return Ok(()) };
     let found = now(home, ours, server)?;

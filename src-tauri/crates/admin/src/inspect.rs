@@ -5,8 +5,7 @@
 //! - Some servers do not start without the files that they work with. Such a server can read these files, but not change them, and
 //!   reaches no host.
 //! - Offers all client capabilities, and declines every request that uses them.
-//! - Limits time, message size, pages and tools, so that every inspection returns a list or an
-//!   error.
+//! - Limits time, message size, pages and tools, so that every inspection returns a list or an error.
 //! - Rejects tool names that cannot be displayed unambiguously.
 
 mod conversation;

@@ -193,8 +193,7 @@ pub enum QuestionsAction {
         #[arg(long)]
         note: Option<String>,
     },
-    /// Forget an unanswered question, or a denial for the rest of a session, so that you are asked
-    /// again.
+    /// Forget an unanswered question, or a denial for the rest of a session, so that you are asked again.
     Forget {
         /// Id of the question or denial, as listed.
         id: String,

@@ -32,7 +32,7 @@ use std::time::Duration;
 pub enum ServersAction {
     /// List the configured servers and the number of their annotated tools.
     List,
-    /// List the servers that IronCurtain knows and has a fitting sandbox for.
+    /// List the known servers, which come with a sandbox configuration.
     Catalog,
     /// Add a server: try it in its sandbox, show its tools and what it wants to reach, then ask whether to add it.
     Add(add::AddOptions),
@@ -49,15 +49,13 @@ pub enum ServersAction {
     Close(change::OpeningOptions),
     /// Show or change the resource limits of a server.
     Limits(limits::LimitsOptions),
-    /// Show what is suspended because a server name now starts another program; keep it, or start
-    /// afresh.
+    /// Show what is suspended because a server name now starts another program; keep it, or start afresh.
     Identity(identity::IdentityOptions),
     /// Install the package of a server that is started by `npx` or `uvx`, so that it starts without network.
     Install(install::InstallOptions),
     /// Check for another version of an installed package, show how its tools differ, and ask whether to install it.
     Update(install::UpdateOptions),
-    /// Start a server in its sandbox, propose annotations for its tools' arguments, and ask whether
-    /// to save them.
+    /// Start a server in its sandbox, propose annotations for its tools' arguments, and ask whether to save them.
     Annotate {
         /// Name of the server.
         name: String,

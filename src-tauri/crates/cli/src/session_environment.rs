@@ -1,8 +1,7 @@
 //! Environment of the user's own login session, for a trusted process that an agent client's shim starts.
 //!
-//! - The caller's environment is untrusted, because a repository's client settings can set any
-//!   variable of a shim. Keeps only the variables for the home directory, the language and the end
-//!   of the search path.
+//! - The caller's environment is untrusted, because a repository's client settings can set any variable of a shim.
+//!   Keeps only the variables for the home directory, the language and the end of the search path.
 //! - Takes displays, the bus and `XDG_*` from the systemd user manager, logind, and sockets in the
 //!   user's runtime directory.
 
@@ -15,9 +14,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Variables that choose the settings. They always have the caller's values, so that the shim and
-/// the trusted process use the same files. If this changes the home, the user sees that
-/// ([`ironcurtain_config::home::OtherHome`]).
+/// Variables that choose the settings. They always have the caller's values, so that the shim and the trusted process
+/// use the same files. If this changes the home, the user sees that ([`ironcurtain_config::home::OtherHome`]).
 const HOMES: [&str; 2] = ["HOME", HOME_VARIABLE];
 
 /// Variables for which the caller's value takes precedence.
@@ -128,12 +126,10 @@ fn names_display(variables: &Variables) -> bool {
     DISPLAYS.iter().any(|name| value(variables, name).is_some())
 }
 
-/// Returns the session's search path, followed by the absolute directories that only the caller's
-/// path has.
+/// Returns the session's search path, followed by the absolute directories that only the caller's path has.
 ///
-/// The caller's directories are last, so that they only add programs that the session lacks, such
-/// as a Node.js installed by `nvm`. Server programs and `srt` are searched for on this path;
-/// bubblewrap and git are not.
+/// The caller's directories are last, so that they only add programs that the session lacks, such as a Node.js
+/// installed by `nvm`. Server programs and `srt` are searched for on this path; bubblewrap and git are not.
 fn search_path(session: Option<&OsStr>, caller: Option<&OsStr>) -> OsString {
     let mut all: Vec<PathBuf> = std::env::split_paths(session.unwrap_or(OsStr::new(USUAL_PATH))).collect();
     for directory in caller.map(std::env::split_paths).into_iter().flatten() {

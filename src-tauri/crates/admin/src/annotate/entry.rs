@@ -28,8 +28,7 @@ pub struct DraftTool {
     pub listed: ListedTool,
     /// Proposed roles and hints.
     pub proposal: Proposal,
-    /// True if the tool is omitted because the meaning of an argument is unknown. The user can
-    /// specify it.
+    /// True if the tool is omitted because the meaning of an argument is unknown. The user can specify it.
     pub is_unclear: bool,
 }
 

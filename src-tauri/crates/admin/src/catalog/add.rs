@@ -96,8 +96,7 @@ pub fn add_server(home: &Home, adding: &Addition, replace: bool) -> Result<Added
         private_dir(data)?;
     }
     private_dir(&home.policy())?;
-    // Write annotations first: without a server they are harmless, but a server without annotations
-    // could be used.
+    // Write annotations first: without a server they are harmless, but a server without annotations could be used.
     if let Some(change) = &annotations {
         file_edit::replace(&change.file, &change.text)?;
     }

@@ -1,9 +1,8 @@
 //! Bundle (`.mcpb`): a packaged server for desktop clients, converted to a server to add.
 //!
 //! - A bundle gets minimal access like any unknown server: it reads its own files, and writes to its own data folder.
-//! - The user names every folder that the bundle works with. Adding the bundle grants none of them:
-//!   the user is asked for each agent. Defaults suggested by the bundle are displayed, but never
-//!   used for paths.
+//! - The user names every folder that the bundle works with. Adding the bundle grants none of them: the user is asked
+//!   for each agent. Defaults suggested by the bundle are displayed, but never used for paths.
 //! - Secrets appear in its entry only as `keyring:NAME`.
 //! - The unpacked files are removed again unless the server is added.
 

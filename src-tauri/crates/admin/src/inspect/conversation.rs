@@ -77,8 +77,7 @@ impl Conversation {
         }
     }
 
-    /// Converts an error response. It was sent by the server or, if a remote server did not answer,
-    /// by our transport.
+    /// Converts an error response. It was sent by the server or, if a remote server did not answer, by our transport.
     fn refused(&self, method: &str, error: &RawValue) -> ServerFault {
         let error: serde_json::Value = serde_json::from_str(error.get()).unwrap_or_default();
         let message = error.get("message").and_then(serde_json::Value::as_str).unwrap_or("(no message)");

@@ -1,8 +1,7 @@
 //! Hosts and files that a server tried to reach during inspection and was refused.
 //!
 //! - Hosts: those that the server called but its entry does not allow.
-//! - Files: parsed from operating system errors in its output. These are guesses for display, and
-//!   allow nothing.
+//! - Files: parsed from operating system errors in its output. These are guesses for display, and allow nothing.
 
 use ironcurtain_daemon::network::{ServesNetwork, Serving};
 use ironcurtain_egress::{

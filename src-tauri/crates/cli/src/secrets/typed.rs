@@ -23,8 +23,7 @@ pub fn secret(prompt: &str) -> anyhow::Result<Secret> {
     Ok(Secret::typed(&text)?)
 }
 
-/// Reads the next line of standard input. Prompts on the terminal if standard input is a terminal
-/// or empty.
+/// Reads the next line of standard input. Prompts on the terminal if standard input is a terminal or empty.
 pub fn line(prompt: &str) -> anyhow::Result<Secret> {
     if !io::stdin().is_terminal() {
         let mut text = String::new();

@@ -3,8 +3,7 @@
 //! - Downloads, starts and connects to nothing before the user confirms a question that names the program or the address.
 //! - Tries the server without the user's secrets, and shows its tools and the access that it
 //!   requested before asking whether to add it.
-//! - Without a terminal, adds only with `--yes`, which allows only what is shown, or with
-//!   `--later`.
+//! - Without a terminal, adds only with `--yes`, which allows only what is shown, or with `--later`.
 
 mod options;
 mod report;

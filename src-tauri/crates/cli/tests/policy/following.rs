@@ -1,5 +1,4 @@
-//! The trusted process watches its files and stops on request, even if something else replaces the
-//! files.
+//! The trusted process watches its files and stops on request, even if something else replaces the files.
 
 use crate::home::{Home, docs};
 use serde_json::{Value, json};
