@@ -1,9 +1,7 @@
 //! The shell's interface to the trusted process.
 //!
-//! - Requests that any client may make use the control protocol, which can show and revoke, but
-//!   never grant.
-//! - Actions that only the user in the app's window may take go to [`Trusted`]. A stand-in backend
-//!   does not have it.
+//! - Requests that any client may make use the control protocol, which can show and revoke, but never grant.
+//! - Actions that only the user in the app's window may take go to [`Trusted`]. A stand-in backend does not have it.
 
 mod trusted;
 

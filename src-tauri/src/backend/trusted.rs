@@ -1,5 +1,4 @@
-//! Runs the trusted process on a separate thread and runtime, so that it and the shell do not block
-//! each other.
+//! Runs the trusted process on a separate thread and runtime, so that it and the shell do not block each other.
 
 use super::{Backend, BoxFuture, Trusted};
 use ironcurtain_consent::{Consent, LateError};

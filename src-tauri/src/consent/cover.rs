@@ -5,8 +5,7 @@
 //!   not shown.
 //! - Windows of this process (menus, tooltips), windows that draw nothing, and the compositor's own
 //!   overlay do not count.
-//! - A compositor may draw content that is not a window. It is trusted like the rest of the desktop
-//!   shell.
+//! - A compositor may draw content that is not a window. It is trusted like the rest of the desktop shell.
 
 mod watch;
 

@@ -327,8 +327,7 @@ impl Inner {
         self.schedule_tick(now + soon.unwrap_or(TICK).min(second));
     }
 
-    /// Checks whether everything was read. An unshown window has unlimited space, so this check
-    /// must wait.
+    /// Checks whether everything was read. An unshown window has unlimited space, so this check must wait.
     fn check_if_read(&self, now: Instant) {
         let measures = self.layout.reading();
         let is_read = self.read.borrow_mut().look(&measures);

@@ -43,8 +43,7 @@ pub(super) struct Page {
     reading: ReadExtent,
     /// Last measurement of the page: the extent of the required text, and the scroll offset.
     measure: Option<(Extent, f64)>,
-    /// Height of the window as reported by the system. Until it is available, nothing counts as
-    /// read.
+    /// Height of the window as reported by the system. Until it is available, nothing counts as read.
     tall: f64,
     over: bool,
 }
@@ -53,8 +52,7 @@ pub(super) struct Page {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "did", rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Did {
-    /// The page scrolled or was resized: scroll offset, visible height, and height of the required
-    /// text.
+    /// The page scrolled or was resized: scroll offset, visible height, and height of the required text.
     LaidOut { above: f64, room: f64, height: f64 },
     /// Anything else on the page moved or changed.
     Changed,

@@ -3,8 +3,7 @@
 //!
 //! - Knows no windows: its owner reports window events and asks for the page to show.
 //! - A question is settled once: answered, timed out, withdrawn, or dropped, which denies.
-//! - While the screen is locked or the machine asleep there is no page; questions stay pending and
-//!   expire as usual.
+//! - While the screen is locked or the machine asleep there is no page; questions stay pending and expire as usual.
 
 use super::clock::Countdown;
 use super::page::Page;
@@ -16,8 +15,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
 
-/// Minimum time between the last press on one page and the next page, which the press was not meant
-/// for.
+/// Minimum time between the last press on one page and the next page, which the press was not meant for.
 const APART: Duration = Duration::from_secs(1);
 
 /// Gap between two polls that indicates sleep: nothing else delays a poll that long.

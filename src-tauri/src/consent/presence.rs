@@ -21,8 +21,7 @@ const LOCKED: &str = "LockedHint";
 /// Time allowed for a reply, in milliseconds.
 const PATIENCE: i32 = 5_000;
 
-/// Returns the time that the machine has slept since boot. Its clocks show sleep before any program
-/// is notified.
+/// Returns the time that the machine has slept since boot. Its clocks show sleep before any program is notified.
 pub(super) fn asleep() -> Duration {
     let read = |clock| Duration::try_from(clock_gettime(clock)).unwrap_or_default();
     let awake = read(ClockId::Monotonic);

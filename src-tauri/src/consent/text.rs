@@ -1,7 +1,6 @@
 //! Sanitizes untrusted text for display.
 //!
-//! - The result is bounded in length, and control and bidirectional formatting characters of the
-//!   input are escaped.
+//! - The result is bounded in length, and control and bidirectional formatting characters of the input are escaped.
 //! - The result is plain text, never markup.
 
 use ironcurtain_visible as visible;

@@ -85,8 +85,7 @@ impl SuspendedRow {
     }
 }
 
-/// Orders grants by the harm that a hostile program could do with them; grants to change files are
-/// first.
+/// Orders grants by the harm that a hostile program could do with them; grants to change files are first.
 fn harm(grant: &StandingGrant) -> u8 {
     match &grant.what {
         Granted::Files(files) if files.access.write || files.access.delete => 0,

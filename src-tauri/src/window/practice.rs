@@ -1,8 +1,7 @@
 //! Commands of the first steps: a practice question without effect, and an attempt to read a
 //! private folder, which the sandbox refuses.
 //!
-//! - The real dialog shows the practice question, but no call waits for the answer and nothing is
-//!   recorded.
+//! - The real dialog shows the practice question, but no call waits for the answer and nothing is recorded.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -25,8 +24,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// Time limit of the attempt.
 const ATTEMPT_LIMIT: Duration = Duration::from_secs(20);
 
-/// Private folders that agents do not need, relative to home. The attempt uses the first nonempty
-/// one, or home itself.
+/// Private folders that agents do not need, relative to home. The attempt uses the first nonempty one, or home itself.
 const PRIVATE: [&str; 5] = [".ssh", ".gnupg", ".aws", ".config", ""];
 
 /// Answer to the practice question.
@@ -69,8 +67,7 @@ pub(super) async fn try_private_folder(state: &AppState) -> Result<PrivateFolder
     Ok(PrivateFolderAttempt { folder, there, seen: listing.seen.len(), said: listing.complaint })
 }
 
-/// Records that the user finished or skipped the first steps, so that they do not open
-/// automatically again.
+/// Records that the user finished or skipped the first steps, so that they do not open automatically again.
 pub(super) async fn finish_first_steps(state: &AppState) -> Result<(), CommandError> {
     let home = trusted(state)?.home;
     aside(move || Preferences { welcomed: true, ..Preferences::load(&home) }.store(&home)).await

@@ -150,8 +150,7 @@ impl Watcher {
     /// Returns the visible part of the dialog according to the current stacking order.
     fn look(&self) -> Result<InView, ReplyError> {
         match self.try_look() {
-            // A window, perhaps the dialog, was closed in the meantime. The change is reported
-            // soon.
+            // A window, perhaps the dialog, was closed in the meantime. The change is reported soon.
             Err(ReplyError::X11Error(_)) => Ok(InView::Covered),
             looked => looked,
         }

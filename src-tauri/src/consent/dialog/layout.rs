@@ -64,8 +64,7 @@ pub(super) struct Layout {
     more: gtk::Label,
     /// Shows the agent's pending questions together, or each separately again.
     pub(super) together: gtk::Button,
-    /// Column with the countdown. Contains `together` only if several questions can be shown
-    /// together.
+    /// Column with the countdown. Contains `together` only if several questions can be shown together.
     waiting: gtk::Box,
     pub(super) one_by_one: gtk::Button,
     pub(super) deny: gtk::Button,

@@ -9,9 +9,8 @@ use gtk::glib;
 use gtk::prelude::*;
 use gtk::{Align, Orientation, gdk, pango};
 
-/// Width of labels in characters, which is also their minimum width. A scroller requests its
-/// content's height at the minimum width, where a label with a minimum of one character would be a
-/// tall column.
+/// Width of labels in characters, which is also their minimum width. A scroller requests its content's height at the
+/// minimum width, where a label with a minimum of one character would be a tall column.
 pub(super) const WIDE: i32 = 64;
 pub(super) const HEADLINE: i32 = 42;
 const FACT: i32 = 56;
@@ -26,8 +25,7 @@ const LEAST: i32 = 12;
 /// full.
 const LABEL_CHARS: i32 = 56;
 
-/// Horizontal space besides the text, in pixels: borders, a scroll bar, and the window manager's
-/// frame.
+/// Horizontal space besides the text, in pixels: borders, a scroll bar, and the window manager's frame.
 const BESIDE: i32 = 110;
 
 /// Returns this width in characters, or less if the text is large and the screen small. Every label
@@ -319,8 +317,7 @@ fn colour(buffer: &gtk::TextBuffer, palette: Palette) {
     }
 }
 
-/// Returns whether the theme is dark. Uses a temporary window, because a widget outside a window
-/// has no colours.
+/// Returns whether the theme is dark. Uses a temporary window, because a widget outside a window has no colours.
 pub(super) fn is_dark() -> bool {
     let path = gtk::WidgetPath::new();
     path.append_type(gtk::Window::static_type());
