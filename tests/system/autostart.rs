@@ -1,5 +1,4 @@
-//! Autostart files: planted files never run, requested setup works, and the user's tree keeps only
-//! intended files.
+//! Autostart files: planted files never run, requested setup works, and the user's tree keeps only intended files.
 //!
 //! - Uses real repositories and real git, inside and outside the sandbox.
 

@@ -70,8 +70,7 @@ pub fn ignoring_root_changes() -> World {
     World::with(|w| configure(w, &json!({ "DAWDLE": "1" })))
 }
 
-/// Creates a world whose server lists its roots and, at the first change, accepts a stale list as
-/// the newest.
+/// Creates a world whose server lists its roots and, at the first change, accepts a stale list as the newest.
 pub fn with_stale_roots() -> World {
     World::with(|w| {
         configure(w, &json!({ "MISLAY": "1" }));

@@ -1,5 +1,4 @@
-//! Merging of identical questions, and questions that remain after their call: which calls an
-//! approval permits.
+//! Merging of identical questions, and questions that remain after their call: which calls an approval permits.
 
 use crate::client::{BOUND, Client};
 use crate::scripted_user::Next;

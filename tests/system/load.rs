@@ -93,8 +93,7 @@ fn lines_with(file: &str, word: &str) -> usize {
     std::fs::read_to_string(file).unwrap().lines().filter(|line| line.contains(word)).count()
 }
 
-/// Returns the number of control groups of sandboxes next to the daemon's control group, if it has
-/// a separate one.
+/// Returns the number of control groups of sandboxes next to the daemon's control group, if it has a separate one.
 fn control_groups(trusted: u32) -> usize {
     let own = std::fs::read_to_string(format!("/proc/{trusted}/cgroup")).unwrap();
     let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();

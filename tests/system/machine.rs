@@ -197,8 +197,7 @@ impl Machine {
         self.place.temporary()
     }
 
-    /// Asserts that no process, mount or temporary file of this machine remains, and none of these
-    /// processes.
+    /// Asserts that no process, mount or temporary file of this machine remains, and none of these processes.
     #[track_caller]
     pub fn assert_clean(&self, below: &[Running]) {
         assert!(!below.is_empty() || self.daemon.is_none());

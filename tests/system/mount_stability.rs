@@ -117,8 +117,7 @@ fn look(client: &mut Client, seen: &[Look]) {
     }
 }
 
-/// Creates a world in which one rule allows reading a folder and others allow writing and deleting
-/// in it.
+/// Creates a world in which one rule allows reading a folder and others allow writing and deleting in it.
 fn open_world(files: Files) -> World {
     files.world(|w| {
         std::fs::create_dir_all(w.home.person.join("open/below")).unwrap();

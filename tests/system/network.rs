@@ -1,5 +1,4 @@
-//! Network access of a sandboxed server: connections that its proxy permits, approvals, and
-//! revocation.
+//! Network access of a sandboxed server: connections that its proxy permits, approvals, and revocation.
 //!
 //! The tests check the connections that arrive on the other side and the audit log.
 

@@ -1,5 +1,4 @@
-//! Questions contain everything relevant about a call, in the value that the dialog and the
-//! terminal render.
+//! Questions contain everything relevant about a call, in the value that the dialog and the terminal render.
 
 use crate::hostile;
 use crate::scripted_user::Next;

@@ -1,5 +1,4 @@
-//! Calls without reach are allowed, and require approval as soon as their server can reach
-//! something.
+//! Calls without reach are allowed, and require approval as soon as their server can reach something.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;

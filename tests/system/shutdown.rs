@@ -1,5 +1,4 @@
-//! Every way to shut down the daemon quarantines and records autostart files of servers exactly
-//! once.
+//! Every way to shut down the daemon quarantines and records autostart files of servers exactly once.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;

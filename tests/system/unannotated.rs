@@ -1,5 +1,4 @@
-//! Unannotated tools: refused, or approved with all their arguments shown if the server's entry
-//! says to ask.
+//! Unannotated tools: refused, or approved with all their arguments shown if the server's entry says to ask.
 
 use crate::scripted;
 use crate::scripted_user::Next;

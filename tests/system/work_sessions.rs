@@ -2,8 +2,7 @@
 //! compared with "ask for everything outside" and with the existing system, and checks that nothing happens without
 //! an answer that covers it.
 //!
-//! - The user approves everything that the work requires, for the session, with the widest project
-//!   or folder offered.
+//! - The user approves everything that the work requires, for the session, with the widest project or folder offered.
 //! - The existing system asks for each escalation, but only once for the same tool at the same folder, host or
 //!   account.
 
@@ -59,8 +58,7 @@ fn read(name: &str) -> Work {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Configures the filesystem server and servers for a tracker, the web, a memory, a clock and
-/// reasoning.
+/// Configures the filesystem server and servers for a tracker, the web, a memory, a clock and reasoning.
 fn install(prepared: &Prepared, work: &Work) {
     let shut = json!({ "command": hostile::program() });
     let on_the_net =

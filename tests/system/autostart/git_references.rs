@@ -15,8 +15,7 @@ struct Way {
     gitconfig: &'static str,
     /// The file in the repository that git refers to.
     target: &'static str,
-    /// Its original content, and the content that the server writes. `EVIL` is the command that
-    /// leaves a trace.
+    /// Its original content, and the content that the server writes. `EVIL` is the command that leaves a trace.
     before: &'static str,
     after: &'static str,
 }

@@ -1,5 +1,4 @@
-//! Files planted by a server never run, during the session or later, while the user's files still
-//! run.
+//! Files planted by a server never run, during the session or later, while the user's files still run.
 
 use super::{end_session, entry_for, git, grant_folder_of, repository, world_with_guarded_git_config};
 use crate::client::{BOUND, Client};
