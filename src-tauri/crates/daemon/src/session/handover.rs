@@ -3,7 +3,7 @@
 //!
 //! - INVARIANT: a session is handed over with no unanswered client request, and with every byte that was read but not
 //!   processed.
-//! - The state file lies in the session directory, which only we can write. Its ticket works once.
+//! - The state file is in the session directory, which only we can write. Its ticket works once.
 
 use super::Session;
 use crate::server::ReplayState;
@@ -40,7 +40,7 @@ pub(crate) const CUT_OFF: &str = "IronCurtain moved to its app while this call w
 /// Maximum size of the state file: one partial client message, and the subscriptions.
 const LONGEST: u64 = 256 << 20;
 
-/// State of a session on its way to another trusted process.
+/// State of a session that is handed over to another trusted process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SessionHandover {
     client: String,
