@@ -123,7 +123,7 @@ impl InitialMounts {
         masks.iter().try_for_each(|mask| mask.put(&mut inside).map(drop))?;
         let shown = trees.iter().map(|tree| Ok((tree.put(&mut inside)?, mount_id(&tree.tree)?))).collect();
         // Destroying a namespace or a copy of a root can take the kernel milliseconds. Leave both to the exit of this
-        // child, which nothing waits for.
+        // child, which delays nothing.
         std::mem::forget((own, inside));
         shown
     }
