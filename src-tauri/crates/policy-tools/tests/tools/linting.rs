@@ -70,7 +70,7 @@ fn a_host_rule_can_be_shadowed_by_another() {
     let hosts = |allowed: &[&str]| json!({ "domains": { "roles": ["fetch-url"], "allowed": allowed } });
     let is_shadowed = |wide: &[&str], narrow: &[&str]| {
         let found = about_rules(&[("wide", hosts(wide), "deny"), ("late", hosts(narrow), "allow")]);
-        found.iter().any(|finding| finding.contains("never decides"))
+        found.iter().any(|finding| finding.contains("has no effect"))
     };
     for (wide, narrow) in [
         (&["*.d.org"][..], &["d.org", "a.d.org", "*.b.d.org"][..]),
@@ -309,7 +309,7 @@ fn a_rule_on_tools_without_resources_shadows_no_other() {
     assert_eq!(about_rules(&[free(), ("rest", json!({}), "escalate")]), [""; 0]);
     let again = ("again", json!({ "reaches": "nothing", "server": ["other"] }), "allow");
     let shadowed = about_rules(&[free(), again]);
-    assert!(shadowed[0].contains("rule `again`, field `if`: never decides"), "{shadowed:?}");
+    assert!(shadowed[0].contains("rule `again`, field `if`: has no effect"), "{shadowed:?}");
     assert_eq!(about_rules(&[("rest", json!({}), "escalate"), free()]).len(), 1);
     let tools = json!({ "t": {} });
     let always = "s/t: always denied: no rule covers it";
