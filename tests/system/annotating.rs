@@ -131,7 +131,7 @@ fn tool_with_unknown_argument_is_not_written_unreviewed() {
         tools.iter().map(|tool| tool["toolName"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let shown = text(&annotate(&place, &[]));
-    assert!(shown.contains("?? what  none  (unknown: nothing tells what it is"), "{shown}");
+    assert!(shown.contains("?? what  none  (unknown: no evidence of its meaning"), "{shown}");
     assert!(shown.contains("CHECK 1 argument (marked ??)"), "{shown}");
     let output = text(&annotate(&place, &["--yes"]));
     let zap = "  zap: calls are refused, because it is unclear what `what` means. To decide now: ironcurtain servers annotate s";
@@ -139,7 +139,7 @@ fn tool_with_unknown_argument_is_not_written_unreviewed() {
     assert_eq!(stored(), ["read_it"]);
     assert!(annotate(&place, &["--yes", "--unknown-as-text"]).status.success());
     assert_eq!(stored(), ["zap", "read_it"]);
-    // An unchanged annotation was reviewed already and is kept.
+    // An unchanged annotation needs no second review and is kept.
     assert!(text(&annotate(&place, &["--yes"])).contains("All of this is already saved."));
     assert_eq!(stored(), ["zap", "read_it"]);
 }

@@ -16,7 +16,7 @@ const fn load(name: &'static str, attack: &'static str, twin: &'static str) -> R
 const ROWS: &[Row] = &[
     load("processes", "$P fork 3000 $W/count", "sh -c 'cat $0' $R/secret").also(too_many_processes),
     load("threads", "$P threads 3000 $W/count", "sh -c 'cat $0' $R/secret").also(too_many_processes),
-    load("processes that have ended", "$P zombies 3000; true", "sh -c 'cat $0' $R/secret"),
+    load("zombie processes", "$P zombies 3000; true", "sh -c 'cat $0' $R/secret"),
     load("open files", "$P open 3000 $W/count", "exec 9<$R/secret; cat <&9").also(too_many_files),
     load("a large file", "$P fill $W/large 64 $W/count", "cp $R/secret $W/s; cat $W/s").also(too_large),
     load(

@@ -74,7 +74,7 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: As
                 Err(problem) => undecided(&problem),
             }
         }
-        Request::LastLooks => Reply::LastLooks(state.services.autostart.last_looks().words()),
+        Request::FinalChecks => Reply::FinalChecks(state.services.autostart.last_looks().words()),
         Request::Grants => Reply::Grants(grants(state).await),
         Request::Revoke { grant } => revoking::revoke(state, &grant).await,
         Request::EndSession { session } => end_session(state, &session),

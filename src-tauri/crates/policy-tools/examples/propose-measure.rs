@@ -1,5 +1,5 @@
-//! Measures what is proposed for tools against annotations that exist: `propose-measure FILE... [--differences]`.
-//! Differences are shown for the first half of the tools only, so that the second stays a fair test.
+//! Measures proposals against existing annotations: `propose-measure FILE... [--differences]`. Shows differences for the
+//! first half of the tools only, so that the second half stays a fair test.
 #![expect(clippy::print_stdout, reason = "its output is what it is for")]
 
 #[path = "propose-measure/score.rs"]

@@ -161,7 +161,7 @@ fn launch_in(
     thread::Builder::new().name("sandbox".into()).stack_size(256 * 1024).spawn(move || {
         let mut child = match theirs.start().and_then(with_handle) {
             Ok((kill, child)) => {
-                // If the receiver is gone, `control` has been dropped too, and the supervisor exits.
+                // If the receiver was dropped, `control` was dropped too, and the supervisor exits.
                 let _ = started.send(Ok((kill, child.id())));
                 child
             }

@@ -5,9 +5,9 @@
 //!
 //! Invariants:
 //! - A sandbox is complete or does not exist: a specification that cannot be applied as written is refused.
-//! - No part of a sandbox outlives its supervisor, and no supervisor outlives the process that launched it.
-//! - Nothing is ever created in the user's tree. The launcher finds the autostart files that a server leaves there
-//!   ([`autostart`]).
+//! - A sandbox exits with its supervisor, and a supervisor exits with the process that launched it.
+//! - Nothing is created in the user's tree. The launcher finds the autostart files that a server
+//!   creates there ([`autostart`]).
 //! - Unsafe code is in `sys` only.
 //! - On a platform without a sandbox, [`launch`] refuses.
 
