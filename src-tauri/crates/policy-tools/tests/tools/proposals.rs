@@ -1,7 +1,6 @@
 //! Proposals for the arguments of tools. `proposals/servers.json` has tools in the shapes of public servers, with
 //! the roles their arguments are to be given; what is not named there is plain text.
 
-#[path = "../../examples/propose-measure/score.rs"]
 mod score;
 
 use ironcurtain_policy::{Category, Role};
