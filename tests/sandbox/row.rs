@@ -22,6 +22,13 @@ pub(crate) struct Group {
     pub(crate) rows: &'static [Row],
 }
 
+impl Group {
+    /// Returns a group that needs nothing but its sandbox.
+    pub(crate) const fn new(name: &'static str, rows: &'static [Row]) -> Self {
+        Self { name, victim: false, listeners: false, proxied: false, persistence: false, rows }
+    }
+}
+
 /// One way out and its permitted twin.
 pub(crate) struct Row {
     pub(crate) name: &'static str,

@@ -11,8 +11,7 @@ use crate::{
     scene::Scene,
 };
 
-pub(crate) const GROUP: Group =
-    Group { name: "kernel", victim: true, listeners: false, persistence: false, proxied: false, rows: ROWS };
+pub(crate) const GROUP: Group = Group { victim: true, ..Group::new("kernel", ROWS) };
 
 const OPEN: &str = "cat $R/secret";
 

@@ -6,14 +6,7 @@ use crate::row::{
     Sign::{Said, Wrote},
 };
 
-pub(crate) const GROUP: Group = Group {
-    name: "lifetime",
-    victim: false,
-    listeners: false,
-    persistence: false,
-    proxied: false,
-    rows: ROWS,
-};
+pub(crate) const GROUP: Group = Group::new("lifetime", ROWS);
 
 const TOLD: crate::row::Sign = Wrote("work/told");
 

@@ -6,8 +6,7 @@ use crate::{
     scene::Scene,
 };
 
-pub(crate) const GROUP: Group =
-    Group { name: "load", victim: true, listeners: false, persistence: false, proxied: false, rows: ROWS };
+pub(crate) const GROUP: Group = Group { victim: true, ..Group::new("load", ROWS) };
 
 const fn load(name: &'static str, attack: &'static str, twin: &'static str) -> Row {
     Row::new(name, attack, twin, Said).bare(Untried).only(Both)

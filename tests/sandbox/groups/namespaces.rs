@@ -6,14 +6,7 @@ use crate::row::{
     Sign::Said,
 };
 
-pub(crate) const GROUP: Group = Group {
-    name: "namespaces",
-    victim: true,
-    listeners: false,
-    persistence: false,
-    proxied: false,
-    rows: ROWS,
-};
+pub(crate) const GROUP: Group = Group { victim: true, ..Group::new("namespaces", ROWS) };
 
 const OPEN: &str = "cat $R/secret";
 const FILES: &str = "$P call unshare-files /dev/null && cat $R/secret";

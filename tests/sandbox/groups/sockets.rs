@@ -6,8 +6,7 @@ use crate::row::{
     Sign::{Said, Wrote},
 };
 
-pub(crate) const GROUP: Group =
-    Group { name: "sockets", victim: false, listeners: true, persistence: false, proxied: false, rows: ROWS };
+pub(crate) const GROUP: Group = Group { listeners: true, ..Group::new("sockets", ROWS) };
 
 const PAIR: &str = "$P pair $R/secret";
 const PASS: &str = "$P pass $R/secret";

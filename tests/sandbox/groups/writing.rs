@@ -12,14 +12,7 @@ use crate::{
     scene::Scene,
 };
 
-pub(crate) const GROUP: Group = Group {
-    name: "writing",
-    victim: false,
-    listeners: false,
-    persistence: false,
-    proxied: false,
-    rows: ROWS,
-};
+pub(crate) const GROUP: Group = Group::new("writing", ROWS);
 
 const FILE: crate::row::Sign = Wrote("work/file");
 const NEW: crate::row::Sign = Wrote("work/new");

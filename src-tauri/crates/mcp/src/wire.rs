@@ -25,8 +25,7 @@ pub use message::{
     Id, Incoming, Response, Salvage, error_line, members, notification_line, request_line, request_parts,
     response_line, response_parts, result_line,
 };
-pub use notifications::client_may_send;
-pub(crate) use notifications::server_may_send;
+pub use notifications::{client_may_send, server_may_send};
 pub use outbox::{Gathered, Outbox, Outlet};
 pub use outgoing::{Held, Outgoing};
 pub use overlong::id_in;

@@ -36,6 +36,7 @@ use crate::{
     enter::NONE,
     error::SandboxLaunchError,
     fd_passing,
+    outcome::SandboxExit,
     spec::{NetworkAccess, Spec},
     special, sys,
 };
@@ -100,15 +101,6 @@ impl KillHandle {
             kill.kill();
         }
     }
-}
-
-/// Exit of a supervisor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SandboxExit {
-    /// The server's exit status (or 128 + the signal number), if the supervisor exited.
-    pub status: Option<i32>,
-    /// The signal that killed the supervisor.
-    pub signal: Option<i32>,
 }
 
 /// Starts `supervisor_program` on `spec`. Calls `on_ended` once when it has exited, from a separate thread.

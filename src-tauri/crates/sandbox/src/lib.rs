@@ -18,6 +18,7 @@ mod bound;
 pub mod client;
 pub mod control;
 mod error;
+mod outcome;
 mod spec;
 
 #[cfg(target_os = "linux")]
@@ -70,7 +71,7 @@ pub use bound::{BoundChild, Hold, spawn_bound};
 #[cfg(target_os = "linux")]
 pub use cgroup::prepare_control_groups;
 #[cfg(target_os = "linux")]
-pub use check::{Availability, check};
+pub use check::check;
 pub use control::{
     ControlAnswer, ControlOp, ControlReply, ControlRequest, Enforcement, FromSupervisor, MountRefusal,
     SandboxEvent, UnmountProof,
@@ -79,7 +80,8 @@ pub use error::SandboxLaunchError;
 #[cfg(target_os = "linux")]
 pub use fd_passing::receive_listener;
 #[cfg(target_os = "linux")]
-pub use launch::{Egress, KillHandle, LaunchedSandbox, SandboxExit, launch};
+pub use launch::{Egress, KillHandle, LaunchedSandbox, launch};
+pub use outcome::{Availability, SandboxExit};
 #[cfg(target_os = "linux")]
 pub use program::program;
 #[cfg(target_os = "linux")]
@@ -91,6 +93,6 @@ pub use spec::{
 pub use sys::memory::give_large_blocks_back;
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    Availability, Egress, KillHandle, LaunchedSandbox, SandboxExit, check, give_large_blocks_back, launch,
-    prepare_control_groups, program,
+    Egress, KillHandle, LaunchedSandbox, check, give_large_blocks_back, launch, prepare_control_groups,
+    program,
 };

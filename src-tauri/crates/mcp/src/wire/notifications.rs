@@ -31,7 +31,7 @@ pub fn client_may_send(method: &str) -> bool {
 
 /// Returns whether a server may send this notification.
 #[must_use]
-pub(crate) fn server_may_send(method: &str) -> bool {
+pub fn server_may_send(method: &str) -> bool {
     OF_SERVERS.contains(&method)
 }
 

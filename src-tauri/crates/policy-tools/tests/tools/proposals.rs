@@ -1,7 +1,6 @@
 //! Tests of proposals for tool arguments. `proposals/servers.json` has tools modelled on public servers, with the
 //! expected roles of their arguments; unlisted arguments are plain text.
 
-#[path = "../../examples/propose-measure/score.rs"]
 mod score;
 
 use ironcurtain_policy::{Category, Role};

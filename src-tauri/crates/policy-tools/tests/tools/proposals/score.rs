@@ -2,9 +2,7 @@
 //! the first half, and validated on the second.
 
 use ironcurtain_policy::{Annotations, Category, Role, ToolAnnotation};
-use ironcurtain_policy_tools::propose::{
-    Confidence, Proposal, ProposalHints, ProposedArgument, Tool, propose,
-};
+use ironcurtain_policy_tools::propose::{Proposal, ProposalHints, ProposedArgument, Tool, propose};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -33,9 +31,6 @@ pub struct Score {
     pub left_out: Vec<String>,
     pub arguments: usize,
     pub paths: usize,
-    pub unsure: usize,
-    /// Arguments without evidence. With `--yes` alone, their tools are left out.
-    pub unknown: Vec<String>,
     pub roles: BTreeMap<&'static str, Count>,
     /// Path arguments that were proposed as plain text: the worst error.
     pub missed_paths: Vec<String>,
@@ -81,8 +76,6 @@ impl Score {
             Proposal::Annotated { arguments, .. } => arguments,
             Proposal::LeftOut { reason } => return self.left_out.push(format!("{tool}: {reason}")),
         };
-        let unknown = arguments.iter().filter(|argument| argument.confidence == Confidence::Unknown);
-        self.unknown.extend(unknown.map(|argument| format!("{tool}.{}", argument.name)));
         for (name, roles) in &known.arguments {
             let proposed = arguments.iter().find(|argument| *argument.name == **name);
             self.argument(&format!("{tool}.{name}"), &roles.default, proposed);
@@ -92,7 +85,6 @@ impl Score {
     fn argument(&mut self, place: &str, known: &[Role], proposed: Option<&ProposedArgument>) {
         self.arguments += 1;
         let roles = proposed.map(|argument| argument.roles.clone()).unwrap_or_default();
-        self.unsure += usize::from(proposed.is_some_and(|argument| argument.confidence <= Confidence::Low));
         for role in Role::ALL {
             let count = self.roles.entry(role.name()).or_default();
             match (known.contains(role), roles.contains(role)) {
