@@ -140,7 +140,7 @@ fn ask(app: &AppHandle, request: Request) {
         let reply = app.state::<Shell>().backend.request(request).await;
         if let Reply::Failed { message, .. } = reply {
             tracing::warn!(message, "the trusted process refused a request from the tray menu");
-            app.state::<Shell>().desktop.tell(&message);
+            app.state::<Shell>().desktop.notify(&message);
         }
     });
 }
@@ -155,7 +155,7 @@ fn perform(app: &AppHandle, action: MenuAction) {
             let app = app.clone();
             tauri::async_runtime::spawn(async move {
                 if let Err(problem) = app.state::<Shell>().backend.ask_again(question).await {
-                    app.state::<Shell>().desktop.tell(&problem.to_string());
+                    app.state::<Shell>().desktop.notify(&problem.to_string());
                 }
             });
         }

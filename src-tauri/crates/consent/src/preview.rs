@@ -106,7 +106,7 @@ mod tests {
     fn a_comparison_replaces_the_calls_own_content() {
         let write = json!({ "path": "/a", "content": "b\u{202e}\n" });
         let of = |compared: Compared| {
-            let preview = super::preview(write.as_object().unwrap(), Some(&compared)).unwrap();
+            let preview = preview(write.as_object().unwrap(), Some(&compared)).unwrap();
             (preview.shown, preview.amount)
         };
         let lines = |added, removed, doubt| Compared::Lines {
