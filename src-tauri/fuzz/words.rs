@@ -15,7 +15,7 @@ pub fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap()
 }
 
-/// Replaces line ends between tokens with spaces.
+/// Replaces line breaks between tokens with spaces.
 pub fn flat(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }

@@ -168,7 +168,7 @@ fn secret_printed_by_server_is_redacted_everywhere() {
         let world = World::with(|prepared| install(prepared, "api"));
         let mut client = world.connect("hostile");
         let blab = client.plain("blab");
-        let told = blab.refused("the server ended");
+        let told = blab.refused("the server stopped");
         assert!(told.contains("the key [secret] was refused; last used: [secret]"), "{told}");
         let sessions = format!("{:?}", world.sessions());
         assert!(!sessions.contains(SECRET), "{sessions}");

@@ -41,7 +41,7 @@ enum Step<'a> {
         id: u8,
     },
     Says(&'a [u8]),
-    /// The core responds to one of its requests, possibly one that was just cancelled.
+    /// The core responds to one of its requests, possibly a cancelled one.
     Answers {
         which: u8,
         with: &'a str,
@@ -62,7 +62,7 @@ enum Step<'a> {
     CoreSays(&'a [u8]),
 }
 
-/// Everything that was sent, as both sides must have understood it.
+/// The conversation as both sides must see it.
 #[derive(Default)]
 struct Talk {
     edge: FuzzedClient,
@@ -289,7 +289,7 @@ impl Talk {
         }
     }
 
-    /// Returns the request that a response is for, and whether it is an error.
+    /// Returns the id of the request that the response answers, and whether it is an error.
     fn client_hears(&mut self, line: &[u8]) -> Option<(Id, bool)> {
         one(line);
         match Incoming::parse(line) {

@@ -118,7 +118,7 @@ fn message(line: &[u8]) {
     }
 }
 
-/// Returns a message as its reader sees it; line ends between tokens become spaces.
+/// Returns a message as its reader sees it; line breaks between tokens become spaces.
 fn said(message: &Incoming) -> (Option<&Id>, &str, String) {
     let (id, what, body) = match message {
         Incoming::Request { id, method, params } => (Some(id), method.as_str(), params.as_deref()),

@@ -70,7 +70,7 @@ fn policy_check_reports_findings() {
     let (good, text) = home.text(&["check", &file]);
     assert!(!good);
     let broad = format!(
-        "`{file}`, line 1, rule `docs`, field `if.paths.within`: `{}` holds",
+        "`{file}`, line 1, rule `docs`, field `if.paths.within`: `{}` contains",
         home.path("person").display()
     );
     assert!(text.contains(&broad), "{text}");
