@@ -324,7 +324,7 @@ fn lockdown_cancels_approval_not_yet_forwarded() {
         if locked {
             outcome.refused("locked IronCurtain down");
             eventually("the denial is recorded", BOUND, || {
-                world.log().contains("lockdown had begun by then")
+                world.log().contains("lockdown began in the meantime")
             });
             lockdown(&world, false);
         } else {

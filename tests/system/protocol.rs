@@ -333,14 +333,14 @@ fn invalid_server_configuration_error_names_the_server() {
     }
     client.hang_up();
     let mut unknown = world.start("nobody");
-    let expected = "IronCurtain: no server is named `nobody`; there is `gone`, `mute`: write one of these after `--server`, or add `nobody` to `mcp-servers.json`";
+    let expected = "IronCurtain: no server is named `nobody`; pass one of `gone`, `mute` to `--server`, or add `nobody` to `mcp-servers.json`";
     for method in ["server/discover", "initialize", "tools/list"] {
         assert_eq!(unknown.request(method, json!({}))["error"]["message"], expected, "{method}");
     }
     unknown.hang_up();
     let off = world.start("off").request("initialize", json!({}));
     let expected =
-        "IronCurtain: the server `off` is disabled; take `disabled` out of its entry in `mcp-servers.json`";
+        "IronCurtain: the server `off` is disabled; remove `disabled` from its entry in `mcp-servers.json`";
     assert_eq!(off["error"]["message"], expected);
 }
 

@@ -182,7 +182,7 @@ async fn grants(state: &DaemonState) -> Vec<GrantView> {
 
 fn end_session(state: &DaemonState, id: &str) -> Reply {
     match state.live().iter().find(|s| s.id == id) {
-        None => failed(ErrorCode::NotFound, format!("there is no live session `{id}`")),
+        None => failed(ErrorCode::NotFound, format!("no active session `{id}`")),
         Some(session) => {
             session.end();
             Reply::Done

@@ -164,7 +164,7 @@ mod tests {
     async fn a_machine_that_cannot_sandbox_is_a_problem() {
         let (found, all) = broken(SandboxPolicy::Enforce).await;
         assert!(!found.usable);
-        assert!(all.len() == 1 && all[0].starts_with("Servers cannot be sandboxed"), "{all:?}");
+        assert!(all.len() == 1 && all[0].starts_with("This machine cannot sandbox servers"), "{all:?}");
     }
 
     #[tokio::test]

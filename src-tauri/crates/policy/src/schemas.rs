@@ -96,7 +96,7 @@ struct ConditionsShape {
     domains: Option<StoredDomains>,
     #[serde(default)]
     lists: Vec<StoredList>,
-    /// The call has no path and no address, and its server has no reach.
+    /// The call has no path and no address, and its server reaches nothing.
     #[schemars(default, with = "ReachesShape")]
     reaches: Option<ReachesShape>,
 }

@@ -145,7 +145,7 @@ fn live(state: &DaemonState, id: &str) -> Option<Arc<Session>> {
 }
 
 fn no_session(id: &str) -> Reply {
-    failed(ErrorCode::NotFound, format!("there is no live session `{id}`"))
+    failed(ErrorCode::NotFound, format!("no active session `{id}`"))
 }
 
 async fn record(state: &DaemonState, entry: Entry) -> Result<(), AuditError> {

@@ -64,7 +64,7 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener) {
     if let Err(problem) =
         state.services.audit.record(Entry::new(Event::Daemon, "the trusted process ended")).await
     {
-        tracing::error!(%problem, "the end is not on record");
+        tracing::error!(%problem, "failed to record the shutdown");
     }
     state.services.audit.settle().await;
     state.services.record_head.end().await;
@@ -77,13 +77,13 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener) {
 async fn record_timeout(state: &DaemonState) {
     let words = state.services.autostart.last_looks().words();
     let summary = format!(
-        "the trusted process ended before the last look at what sandboxes could write to was done ({}); it is done at the next \
-         start",
-        if words.is_empty() { "one did not end".to_owned() } else { words.join("; ") }
+        "the trusted process ended before the last check of what sandboxes could write to was complete ({}); the next \
+         start repeats it",
+        if words.is_empty() { "one sandbox did not exit".to_owned() } else { words.join("; ") }
     );
     tracing::error!("{summary}");
     if let Err(problem) = state.services.audit.record(Entry::new(Event::Daemon, summary)).await {
-        tracing::error!(%problem, "the end is not on record");
+        tracing::error!(%problem, "failed to record the shutdown");
     }
 }
 

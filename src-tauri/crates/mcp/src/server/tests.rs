@@ -91,7 +91,7 @@ async fn too_many_server_requests_get_a_busy_error() {
     ask(MOST_CLIENT_REQUESTS);
     let refused = next(&mut stdin).await;
     assert_eq!((refused["id"].as_u64(), refused["error"]["code"].as_i64()), (Some(256), Some(-32600)));
-    assert!(refused["error"]["message"].as_str().unwrap().contains("256 others"), "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("256 other requests"), "{refused}");
     // An id in use is rejected.
     ask(3);
     assert_eq!(next(&mut stdin).await["id"], 3);

@@ -168,7 +168,7 @@ async fn a_server_request_with_our_id_is_refused_and_others_are_forwarded() {
     }
     let refused = talk.receives();
     assert_eq!(refused["error"]["code"], -32600, "{refused}");
-    assert!(refused["error"]["message"].as_str().unwrap().contains("IronCurtain's own"), "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("reserved for IronCurtain"), "{refused}");
     assert_eq!(line_of(&mut talk.client)["id"], "its own");
 }
 
