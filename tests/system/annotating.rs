@@ -317,7 +317,7 @@ fn server_program_writable_by_another_server_is_not_started_for_listing() {
             annotate(&place, &["--yes"])
         };
         let why = format!(
-            "failed to start the server `s`: `{0}` is not started: it is at `{0}`, where the server `editor`, by `~/tools` \
+            "failed to start the server `s`: `{0}` is not started: it is at `{0}`, where the server `editor`, through `~/tools` \
              in its `allowWrite`, may write",
             own.display()
         );

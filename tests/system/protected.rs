@@ -123,7 +123,7 @@ fn files_writable_by_a_server_do_not_come_into_force() {
     fs::rename(&policy, &ours).unwrap();
     symlink(&target, &policy).unwrap();
     let said = not_started(&machine);
-    let by = "where the server `hostile`, by `~/dotfiles` in its `allowWrite`";
+    let by = "where the server `hostile`, through `~/dotfiles` in its `allowWrite`";
     assert!(said.contains(&format!("is at `{}`, {by}", target.display())), "{said}");
     fs::rename(&ours, &policy).unwrap();
     machine.start();

@@ -41,7 +41,7 @@ fn invalid_client_messages_get_errors() {
         (
             "[{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\"}]",
             -32600,
-            "batches exist only in version 2025-03-26",
+            "only protocol version 2025-03-26 has batches",
         ),
         ("{\"jsonrpc\":\"1.0\",\"id\":5,\"method\":\"ping\"}", -32600, "`jsonrpc` is not \"2.0\""),
         ("{\"id\":5,\"method\":\"ping\"}", -32600, "`jsonrpc` is not \"2.0\""),

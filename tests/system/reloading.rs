@@ -272,7 +272,7 @@ fn next_session_uses_current_servers() {
     world.edit(SERVERS, |servers| *servers = json!({ "other": servers["hostile"] }));
     let refused = world.start("hostile").request("initialize", json!({}));
     let said = refused["error"]["message"].as_str().unwrap();
-    assert!(said.contains("no server is named `hostile`; there is `other`"), "{said}");
+    assert!(said.contains("no server is named `hostile`; pass one of `other` to `--server`"), "{said}");
     running.plain("now").ok();
     assert_eq!(world.status().servers, ["other"]);
     let told = "For new sessions the servers changed (new: `other`; removed: `hostile`)";

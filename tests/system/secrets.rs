@@ -282,7 +282,7 @@ fn keyring_detects_log_truncated_with_its_head() {
             let (whole, said) = verify();
             assert!(!whole && said.contains("it ends after 3 of"), "{said}");
         });
-        let is_told = || world.status().troubles.iter().any(|trouble| trouble.contains("the keyring knows"));
+        let is_told = || world.status().troubles.iter().any(|trouble| trouble.contains("the keyring lists"));
         eventually("the truncation is reported", BOUND, is_told);
         eventually("the truncation is recorded", BOUND, || {
             world.log().contains("the record was truncated or replaced")
