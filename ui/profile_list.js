@@ -44,7 +44,7 @@ const row = (one, servers) =>
   parts.row(
     html`
       <div><b>${parts.foreign(one.name)}</b>: ${list(one.servers)}</div>
-      ${parts.facts(one.clients.length > 0 ? `given to ${list(one.clients)}` : html`given to no client yet; <a href="#clients">give it to one</a>`)}
+      ${parts.facts(one.clients.length > 0 ? `given to ${list(one.clients)}` : html`given to no client yet; <a href="#agents">give it to one</a>`)}
       ${one.missing.length > 0 ? parts.warning(`No longer exists: ${list(one.missing)}.`) : nothing}
       ${draft.open === one.name ? editor(servers) : nothing}`,
     draft.open === one.name ? nothing : html`

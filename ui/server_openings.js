@@ -70,7 +70,7 @@ function form(server) {
   return html`
     <details>
       <summary data-key="open-more:${server.name}">Allow a folder or host permanently\u2026</summary>
-      <p class="small quiet">For what ${parts.foreign(server.name)} itself needs at all times, whichever agent uses it. A folder that an agent is to work in is better <a href="#granted">granted</a>: that is for one agent, and can end by itself.</p>
+      <p class="small quiet">For what ${parts.foreign(server.name)} itself needs at all times, whichever agent uses it. A folder that an agent is to work in is better <a href="#permissions">granted</a>: that is for one agent, and can end by itself.</p>
       ${parts.field("Host", html`<input type="text" class="mono" autocomplete="off" spellcheck="false" placeholder="api.example.com" data-key="open-host:${server.name}" .value=${live(host)} @input=${type}>`, "A name; *.example.com for every host below it.")}
       <div class="both start">
         ${plan(server, "host", "Open this host\u2026", { kind: "host", host }, host.trim() === "")}

@@ -9,7 +9,9 @@ import { fileURLToPath } from "node:url";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 const UI = join(HERE, "../../ui");
-const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css" };
+const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".woff2": "font/woff2" };
+/** Files of the tests that are served beside those of the window. */
+const OWN = ["/made.js", "/parts.html", "/sheet.css", "/sheet.js"];
 const BOUND_MS = 30_000;
 
 /** The page's content security policy as in the app, without the app's IPC source. */
@@ -24,7 +26,7 @@ async function serve() {
   const server = createServer(async (request, response) => {
     const { pathname } = new URL(request.url, "http://localhost");
     const path = pathname === "/" ? "/index.html" : normalize(pathname);
-    const from = path === "/made.js" ? join(HERE, "made.js") : join(UI, path);
+    const from = OWN.includes(path) ? join(HERE, path) : join(UI, path);
     try {
       let body = await readFile(from);
       if (path.endsWith(".html")) body = String(body).replace('<script type="module"', '<script src="made.js"></script>\n    <script type="module"');
@@ -94,6 +96,14 @@ export class Browser {
     await this.run(`document.documentElement.dataset.theme = ${JSON.stringify(theme)}`);
     await this.until(`document.querySelector("#page-${page} h1") !== null`);
     // The page sends further commands and draws the results.
+    await this.settled();
+  }
+
+  /** Opens the sheet of components. */
+  async sheet({ theme = "light" } = {}) {
+    await this.#ask("POST", "/url", { url: `http://127.0.0.1:${this.#server.address().port}/parts.html` });
+    await this.run(`document.documentElement.dataset.theme = ${JSON.stringify(theme)}`);
+    await this.until(`document.querySelector("h1") !== null`);
     await this.settled();
   }
 

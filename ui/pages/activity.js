@@ -35,6 +35,7 @@ let written = "";
 export const activity = {
   id: "activity",
   name: "Activity",
+  icon: "activity",
   follows: true,
   async load() {
     const number = ++asked;

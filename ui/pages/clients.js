@@ -30,6 +30,7 @@ let server = "";
 export const clients = {
   id: "clients",
   name: "Clients",
+  icon: "bot",
   async load() {
     try {
       found = await backend.foundClients();
@@ -60,7 +61,7 @@ function seenRow(one) {
   return parts.row(html`
     <div>${parts.client(one.name, one.key)} ${one.live.length > 0 ? html`<span class="badge allow">connected</span>` : html`<span class="badge note">not running</span>`}</div>
     <div class="facts">proved: ${parts.path(one.key)}</div>
-    ${parts.facts(one.servers.length > 0 ? `uses ${list(one.servers)}` : nothing, grants > 0 ? html`<a href="#granted">${count(grants, "permission")}</a>` : "no permissions")}`);
+    ${parts.facts(one.servers.length > 0 ? `uses ${list(one.servers)}` : nothing, grants > 0 ? html`<a href="#permissions">${count(grants, "permission")}</a>` : "no permissions")}`);
 }
 
 /**

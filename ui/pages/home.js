@@ -13,6 +13,7 @@ import { count } from "../words.js";
 export const home = {
   id: "home",
   name: "Home",
+  icon: "house",
   view(snapshot) {
     const { status, sessions, waiting, questions, recent } = snapshot;
     const { mood, title, text } = protectionState(snapshot);
@@ -27,7 +28,7 @@ export const home = {
       ${leftBehind(snapshot)}
       <h2>Connected now</h2>
       ${sessions.length === 0
-        ? parts.empty("No agent is connected.", html`When an agent starts a server through IronCurtain, it is listed here. <a href="#clients">Connect a client</a>`)
+        ? parts.empty("No agent is connected.", html`When an agent starts a server through IronCurtain, it is listed here. <a href="#agents">Connect a client</a>`)
         : parts.group(repeat(sessions, (session) => session.id, sessionRow))}
       <h2>Last decisions</h2>
       ${recent.length === 0
@@ -75,7 +76,7 @@ function leftBehind({ records }) {
   return html`<div class="after">${parts.group(
     parts.row(
       html`<div>Sessions left ${count(files, "file")} that can run code later.</div>${parts.facts("Review them, and keep only what you asked for.")}`,
-      html`<a href="#sessions" data-key="left">Show them</a>`,
+      html`<a href="#agents" data-key="left">Show them</a>`,
     ),
   )}</div>`;
 }

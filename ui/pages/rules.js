@@ -28,6 +28,7 @@ let choices = [];
 export const rules = {
   id: "rules",
   name: "Rules",
+  icon: "list-ordered",
   async load() {
     try {
       found = await backend.rules();

@@ -34,6 +34,7 @@ const filled = new Map();
 export const servers = {
   id: "servers",
   name: "Servers",
+  icon: "box",
   async load() {
     try {
       found = await backend.servers();
@@ -43,7 +44,7 @@ export const servers = {
       problem = backend.sentence(failure);
     }
   },
-  count: ({ changed_servers }) => changed_servers.length,
+  count: ({ changed_servers }) => (changed_servers.length > 0 ? "!" : 0),
   view: (snapshot) => html`
     ${follow(snapshot.changed_servers)}
     <h1>Servers</h1>

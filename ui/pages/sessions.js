@@ -14,13 +14,14 @@ import { revokeButton } from "../revoke.js";
 export const sessions = {
   id: "sessions",
   name: "Sessions",
+  icon: "bot",
   count: (snapshot) => snapshot.sessions.length,
   view({ sessions, records, quarantine, questions }) {
     const ended = records.filter((one) => one.ended_ms !== null);
     return html`
       <h1>Sessions</h1>
       ${sessions.length === 0
-        ? parts.empty("No agent is connected.", html`A session begins when an agent starts a server through IronCurtain, and ends with it. <a href="#clients">Connect a client</a>`)
+        ? parts.empty("No agent is connected.", html`A session begins when an agent starts a server through IronCurtain, and ends with it. <a href="#agents">Connect a client</a>`)
         : repeat(sessions, (one) => one.id, (one) => card(one, records.find((record) => record.id === one.id), questions.denied.filter(({ session }) => session === one.id)))}
       ${repeat(ended, (one) => one.id, endedCard)}
       ${quarantined(quarantine, new Set(sessions.map(({ id }) => id)))}`;

@@ -16,6 +16,7 @@ let saved = "";
 export const settings = {
   id: "settings",
   name: "Settings",
+  icon: "settings",
   async load() {
     try {
       use(await backend.settings());

@@ -28,6 +28,7 @@ let picked = "";
 export const welcome = {
   id: "welcome",
   name: "First steps",
+  icon: "house",
   load: async () => clients.load?.(),
   view(snapshot) {
     const step = STEPS[at] ?? STEPS[0];

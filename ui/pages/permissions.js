@@ -4,7 +4,7 @@ import { actButton } from "../action_button.js";
 import { changePanel } from "../grant_change.js";
 import { declinedRows } from "../grant_declined.js";
 import { grantForm } from "../grant_form.js";
-import { grouped, listed, permissions, standing } from "../grant_list.js";
+import { grouped, listed, permissions as held, standing } from "../grant_list.js";
 import { html, live, nothing, repeat } from "../html.js";
 import * as parts from "../parts.js";
 import { redraw } from "../state.js";
@@ -25,26 +25,27 @@ const selected = new Set();
 let changing = "";
 
 /** @type {import("../app.js").Page} */
-export const granted = {
-  id: "granted",
-  name: "What you granted",
-  count: (snapshot) => permissions(snapshot).length,
+export const permissions = {
+  id: "permissions",
+  name: "Permissions",
+  icon: "key-round",
+  count: (snapshot) => held(snapshot).length,
   view(snapshot) {
-    const all = permissions(snapshot);
-    const held = new Set(all.map((grant) => grant.id));
-    const past = [...revoked.values()].map(({ grant }) => grant).filter((grant) => !held.has(grant.id));
-    for (const id of selected) if (!held.has(id)) selected.delete(id);
+    const all = held(snapshot);
+    const current = new Set(all.map((grant) => grant.id));
+    const past = [...revoked.values()].map(({ grant }) => grant).filter((grant) => !current.has(grant.id));
+    for (const id of selected) if (!current.has(id)) selected.delete(id);
     const rows = listed([...all, ...past], view);
     at = Math.min(at, Math.max(0, rows.length - 1) - (Math.max(0, rows.length - 1) % STEP));
     const shown = rows.slice(at, at + STEP);
     return html`
-      <h1>What you granted</h1>
+      <h1>Permissions</h1>
       ${grantForm(snapshot)}
       ${all.length + past.length === 0
         ? parts.empty("Nothing is granted.", "When you allow more than a single call, or add a permission, it is listed here until you revoke it or it expires.")
         : html`
           ${tools()}
-          ${many(all, shown.map(({ grant }) => grant).filter((grant) => held.has(grant.id)))}
+          ${many(all, shown.map(({ grant }) => grant).filter((grant) => current.has(grant.id)))}
           ${rows.length === 0 ? parts.empty("Nothing matches.", "Try fewer or other words.") : nothing}
           ${repeat(grouped(shown, view.by), ({ key }) => key, ({ under, grants }) => section(under, grants, all))}
           ${parts.pager("granted", at, shown.length, rows.length, STEP, go)}`}
@@ -60,7 +61,7 @@ function go(to) {
 
 const tools = () => html`
   <div class="tools">
-    <input type="search" class="grow" data-key="find-grants" aria-label="Find in what you granted" placeholder="Find a path, agent, server or word"
+    <input type="search" class="grow" data-key="find-grants" aria-label="Find a permission" placeholder="Find a path, agent, server or word"
       .value=${live(view.text)} @input=${(/** @type {Event} */ event) => set("text", parts.valueOf(event))}>
     ${parts.select("by", view.by, [["folder", "By folder"], ["client", "By agent"]], (to) => set("by", to), "Grouped")}
     ${parts.select("sort", view.sort, [["name", "By name"], ["newest", "Newest first"], ["used", "Last used first"], ["ends", "Ending first"]], (to) => set("sort", to), "Sorted")}
