@@ -11,7 +11,7 @@ import { focusOn, redraw, say } from "./state.js";
 /**
  * @typedef {object} Act
  * @property {string} key
- * @property {string} ready Label of the button.
+ * @property {unknown} ready Label of the button; needs an accessible name if it is an icon.
  * @property {string} going
  * @property {string} done
  * @property {string} failed

@@ -32,6 +32,8 @@
 //
 // Buttons that run an action, with progress and confirmation: `actButton` and `planPanel` of `action_button.js`.
 // Texts of a page: `texts/<page>.js`, one object with a key for each text.
+// Links that other pages make: `#agents/NAME`, `#servers/installed/NAME` and `#permissions/GRANT` open that one, `#activity/SEQ`
+// shows that entry; names are percent-encoded.
 
 import { dragHandle } from "./drag.js";
 import { html, nothing, svg } from "./html.js";

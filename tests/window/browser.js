@@ -94,7 +94,7 @@ export class Browser {
     await this.#ask("POST", "/url", { url: "about:blank" });
     await this.#ask("POST", "/url", { url: `http://127.0.0.1:${this.#server.address().port}/?theme=${theme}#${page}` });
     await this.run(`document.documentElement.dataset.theme = ${JSON.stringify(theme)}`);
-    await this.until(`document.querySelector("#page-${page} h1") !== null`);
+    await this.until(`document.querySelector("#page-${page.split("/")[0]} h1") !== null`);
     // The page sends further commands and draws the results.
     await this.settled();
   }

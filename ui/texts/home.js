@@ -1,6 +1,6 @@
 // Texts of the home page.
 
-import { count } from "../words.js";
+import { count, list } from "../words.js";
 
 export const HOME = {
   except: (/** @type {number} */ n) => `Protected, except ${count(n, "server")}`,
@@ -9,4 +9,37 @@ export const HOME = {
   lockedText: "Everything that would ask you is denied. Your permissions and rules still apply.",
   noAgentText: "An agent appears here when it starts a server through IronCurtain.",
   notProtectedText: "Connect an agent to protect what it starts.",
+  needsYou: (/** @type {number} */ n) => `Needs you (${n})`,
+  review: "Review",
+  reviewing: "Asking you\u2026",
+  answered: "Answered",
+  notAsked: "Not asked",
+  reviewLabel: (/** @type {string} */ what) => `Review: ${what}`,
+  openLeft: (/** @type {string} */ left) => `open now \u00b7 ${left}`,
+  open: "open now",
+  missed: "Not answered in time: denied. If the agent tries again, you are asked again.",
+  allowedLate: "You allowed it. If the agent repeats exactly this call, it runs once.",
+  shownAgain: "The question is open in its own window.",
+  expires: (/** @type {number} */ minutes) => (minutes < 1 ? "less than a minute left" : `${minutes} min left`),
+  forget: "Dismiss",
+  forgetting: "Dismissing\u2026",
+  forgotten: "Dismissed",
+  notForgotten: "Not dismissed",
+  undo: "Undo my yes",
+  undoing: "Revoking\u2026",
+  undone: "Revoked",
+  notUndone: "Not revoked",
+  serverChanged: (/** @type {string} */ name) => `${name} is no longer the program you allowed`,
+  serverBlocked: "The new program is blocked until you decide.",
+  decide: "Decide",
+  decideLabel: (/** @type {string} */ name) => `Decide about the server ${name}`,
+  left: (/** @type {number} */ n) => `Sessions left ${count(n, "file")} that can run code later`,
+  leftText: "Review them, and keep only what you asked for.",
+  lastDay: "Last 24 hours",
+  recent: "Recent",
+  all: "All activity",
+  noRecent: "No decisions yet.",
+  sums: (/** @type {string[]} */ parts) => list(parts),
+  connect: "Connect an agent",
+  firstSteps: "First steps",
 };
