@@ -12,22 +12,33 @@ import { MAP } from "./texts/map.js";
 /** @typedef {import("./reach_model.js").ServerNode} ServerNode */
 /** @typedef {import("./reach_model.js").Target} Target */
 
-const WIDTH = 728;
+/** Columns of the map: where each begins, and how many letters fit. */
+const WIDE = {
+  width: 728,
+  agent: { x: 16, size: 36, end: 186, letters: 15 },
+  server: { x: 224, width: 176, letters: 18 },
+  target: { x: 448, end: 712, letters: 24 },
+};
+/** @type {typeof WIDE} */
+const NARROW = {
+  width: 560,
+  agent: { x: 16, size: 36, end: 150, letters: 11 },
+  server: { x: 174, width: 150, letters: 14 },
+  target: { x: 366, end: 548, letters: 15 },
+};
 const LINE = 28;
 const BOX = 44;
 const GAP = 14;
-const AGENT = { x: 16, size: 36, end: 186, letters: 15 };
-const SERVER = { x: 224, width: 176, letters: 18 };
-const TARGET = { x: 448, end: WIDTH - 16, letters: 24 };
 /** Agents shown; the others are counted. */
 const MOST_AGENTS = 6;
 
 /**
  * Returns the map.
  * @param {AgentNode[]} all
- * @param {boolean} [links] Nodes lead to their pages.
+ * @param {boolean} [isExample] Drawn in a narrow column, and leads nowhere.
  */
-export function map(all, links = true) {
+export function map(all, isExample = false) {
+  const columns = isExample ? NARROW : WIDE;
   const agents = all.slice(0, MOST_AGENTS);
   let y = GAP;
   const placed = agents.map((agent) => {
@@ -42,9 +53,9 @@ export function map(all, links = true) {
   });
   return html`
     <div class="map">
-      <svg viewBox="0 0 ${WIDTH} ${y}" role="group" aria-label=${MAP.label}>
-        ${placed.map(({ agent, servers, middle }) => servers.map((one) => ways(agent, middle, one)))}
-        ${placed.map((one) => svg`${agentNode(one.agent, one.middle, links)}${one.servers.map((at) => serverNodes(at, one.agent.name, links))}`)}
+      <svg viewBox="0 0 ${columns.width} ${y}" role="group" aria-label=${MAP.label}>
+        ${placed.map(({ agent, servers, middle }) => servers.map((one) => ways(columns, agent, middle, one)))}
+        ${placed.map((one) => svg`${agentNode(columns, one.agent, one.middle)}${one.servers.map((at) => serverNodes(columns, at, one.agent.name))}`)}
       </svg>
       <ul class="map-words">${agents.flatMap(sentences).map((text) => html`<li>${text}</li>`)}</ul>
       ${all.length > MOST_AGENTS ? html`<a class="map-more" href="#agents">${MAP.moreAgents(all.length - MOST_AGENTS)}</a>` : nothing}
@@ -55,11 +66,11 @@ export function map(all, links = true) {
  * @param {string} href
  * @param {string} label
  * @param {string} kind
- * @param {boolean} links
+ * @param {typeof WIDE} columns
  * @param {unknown} content
  */
-const node = (href, label, kind, links, content) =>
-  links ? svg`<a class="node ${kind}" href=${href} data-key="map:${href}" aria-label=${label}>${content}</a>` : svg`<g class="node ${kind}">${content}</g>`;
+const node = (href, label, kind, columns, content) =>
+  columns === WIDE ? svg`<a class="node ${kind}" href=${href} data-key="map:${href}" aria-label=${label}>${content}</a>` : svg`<g class="node ${kind}">${content}</g>`;
 
 /**
  * @param {string} name
@@ -72,21 +83,22 @@ const drawn = (name, x, y, size = 16) =>
 
 /**
  * Returns the lines from an agent to a server, and from there to its targets.
+ * @param {typeof WIDE} columns
  * @param {AgentNode} agent
  * @param {number} from
  * @param {{ server: ServerNode, y: number, height: number }} at
  */
-function ways({ name, asks }, from, { server, y, height }) {
+function ways({ agent, server: box, target }, { name, asks }, from, { server, y, height }) {
   const to = y + height / 2;
   const kind = `way ${server.how} ${server.paused || server.stopped ? "idle" : ""}`;
-  const into = curve(nameEnd(asks ? `${name} you` : name), from, SERVER.x, to);
+  const into = curve(nameEnd(agent, asks ? `${name} you` : name), from, box.x, to);
   return svg`
     <path class=${kind} d=${into} />${server.how === "open" ? svg`<path class="core" d=${into} />` : nothing}
-    ${server.targets.map((_, n) => svg`<path class=${kind} d=${curve(SERVER.x + SERVER.width, to, TARGET.x - 8, middle(server, n, y, height))} />`)}`;
+    ${server.targets.map((_, n) => svg`<path class=${kind} d=${curve(box.x + box.width, to, target.x - 8, middle(server, n, y, height))} />`)}`;
 }
 
-/** Returns where a name ends, so that its line begins beside it. @param {string} name */
-const nameEnd = (name) => Math.min(AGENT.end, AGENT.x + AGENT.size + 22 + [...cut(name, AGENT.letters)].length * 7.8);
+/** Returns where a name ends, so that its line begins beside it. @param {typeof WIDE["agent"]} column @param {string} name */
+const nameEnd = ({ x, size, end, letters }, name) => Math.min(end, x + size + 22 + [...cut(name, letters)].length * 7.8);
 
 /**
  * @param {number} x
@@ -106,41 +118,41 @@ const curve = (x, y, toX, toY) => `M${x} ${y}C${(x + toX) / 2} ${y} ${(x + toX) 
 const middle = (server, n, y, height) => y + (height - server.targets.length * LINE) / 2 + (n + 0.5) * LINE;
 
 /**
+ * @param {typeof WIDE} columns
  * @param {AgentNode} agent
  * @param {number} at
- * @param {boolean} links
  */
-function agentNode({ name, asks }, at, links) {
-  const { x, size, end, letters } = AGENT;
+function agentNode(columns, { name, asks }, at) {
+  const { x, size, end, letters } = columns.agent;
   const y = at - size / 2;
   const label = asks ? MAP.asks(name) : MAP.opens(name);
-  return node(`#agents/${encodeURIComponent(name)}`, label, "agent", links, svg`
+  return node(`#agents/${encodeURIComponent(name)}`, label, "agent", columns, svg`
     <rect class="touch" x=${x - 6} y=${y - 6} width=${end - x + 6} height=${size + 12} rx="8" />
     ${asks ? svg`<rect class="pulse" x=${x - 4} y=${y - 4} width=${size + 8} height=${size + 8} rx="14" />` : nothing}
     <rect class="face ${hue(name)}" x=${x} y=${y} width=${size} height=${size} rx="10" />
     <text class="initials" x=${x + size / 2} y=${at + 5} text-anchor="middle">${initials(name)}</text>
     <text class="name" x=${x + size + 10} y=${asks ? at - 2 : at + 5}>${cut(name, letters)}<title>${name}</title></text>
-    ${asks ? svg`<text class="sub asks" x=${x + size + 10} y=${at + 14}>asking you</text>` : nothing}`);
+    ${asks ? svg`<text class="sub asks" x=${x + size + 10} y=${at + 14}>${MAP.asking}</text>` : nothing}`);
 }
 
 /**
+ * @param {typeof WIDE} columns
  * @param {{ server: ServerNode, y: number, height: number }} at
  * @param {string} agent
- * @param {boolean} links
  */
-function serverNodes({ server, y, height }, agent, links) {
-  const { x, width, letters } = SERVER;
+function serverNodes(columns, { server, y, height }, agent) {
+  const { x, width, letters } = columns.server;
   const top = y + (height - BOX) / 2;
   const how = howWords(server);
   const state = stateWords(server);
   const sign = server.how === "open" ? "triangle-alert" : server.how === "remote" ? "cloud" : "shield-check";
   return svg`
-    ${node(`#servers/installed/${encodeURIComponent(server.name)}`, MAP.opensServer(server.name, how), `server ${server.how}`, links, svg`
+    ${node(`#servers/installed/${encodeURIComponent(server.name)}`, MAP.opensServer(server.name, how), `server ${server.how}`, columns, svg`
       <rect class="box" x=${x} y=${top} width=${width} height=${BOX} rx="8" />
       ${drawn(sign, x + 12, top + 13, 18)}
       <text class="name" x=${x + 40} y=${top + 19}>${cut(server.name, state ? letters - state.length : letters)}${state ? svg`<tspan class="sub" dx="6">${state}</tspan>` : nothing}<title>${server.name}</title></text>
       <text class="sub" x=${x + 40} y=${top + 35}>${MAP[server.how]}</text>`)}
-    ${server.targets.map((target, n) => targetNode(target, middle(server, n, y, height), agent, links))}`;
+    ${server.targets.map((target, n) => targetNode(columns, target, middle(server, n, y, height), agent))}`;
 }
 
 /** @param {ServerNode} server */
@@ -153,18 +165,18 @@ const howWords = (server) => [MAP[server.how], stateWords(server)].filter(Boolea
 const SIGNS = { folder: "folder", host: "globe", all: "triangle-alert", sent: "cloud", scratch: "archive", more: "ellipsis" };
 
 /**
+ * @param {typeof WIDE} columns
  * @param {Target} target
  * @param {number} at
  * @param {string} agent
- * @param {boolean} links
  */
-function targetNode(target, at, agent, links) {
-  const { x, end, letters } = TARGET;
+function targetNode(columns, target, at, agent) {
+  const { x, end, letters } = columns.target;
   const text = targetWords(target);
   const isPath = target.kind === "folder";
   const href = isPath || target.kind === "host" ? "#permissions" : `#agents/${encodeURIComponent(agent)}`;
   const access = target.access.map((one) => one.slice(0, 1)).join("");
-  return node(`${href}`, MAP.reaches(target.full || text, target.access), `target ${target.kind}`, links, svg`
+  return node(`${href}`, MAP.reaches(target.full || text, target.access), `target ${target.kind}`, columns, svg`
     <rect class="touch" x=${x - 6} y=${at - 13} width=${end - x + 6} height="26" rx="6" />
     ${drawn(SIGNS[target.kind], x, at - 8)}
     <text class="name ${isPath ? "file" : ""}" x=${x + 24} y=${at + 4}>${isPath || target.kind === "host" ? fitted(text, letters) : text}<title>${target.full || text}</title></text>

@@ -14,6 +14,7 @@ export const MAP = {
   scratch: "its own scratch folder only",
   more: (/** @type {string} */ n) => `and ${n} more`,
   moreAgents: (/** @type {number} */ n) => `and ${count(n, "more agent")}`,
+  asking: "asking you",
   asks: (/** @type {string} */ name) => `${name} is asking you`,
   opens: (/** @type {string} */ name) => `Agent ${name}`,
   opensServer: (/** @type {string} */ name, /** @type {string} */ how) => `Server ${name}, ${how}`,
