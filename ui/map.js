@@ -4,7 +4,7 @@
 // - Sentences say the same to screen readers, and replace the picture in a narrow window.
 
 import { html, nothing, svg } from "./html.js";
-import { hue, initials } from "./icon.js";
+import { hue, initials } from "./initials.js";
 import { fitted } from "./reach_model.js";
 import { MAP } from "./texts/map.js";
 

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { Browser } from "./browser.js";
 
-const PAGES = ["home", "sessions", "granted", "rules", "servers", "clients", "activity", "settings", "welcome"];
+const PAGES = ["home", "activity", "agents", "permissions", "servers", "rules", "settings", "welcome"];
 const AXE = readFileSync(new URL("../../target/npm/node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 const TAB = "\ue004";
 const ENTER = "\ue007";
@@ -70,7 +70,7 @@ const type = (field, text) => browser.run(`const field = document.querySelector(
 
 for (const theme of ["light", "dark"]) {
   test(`a changed server is asked about first, its grants are marked and lead there, ${theme}`, async () => {
-    await browser.go("granted", { theme });
+    await browser.go("permissions", { theme });
     await made(`made.servers.servers[2].suspended = { before: "/home/ada/bin/fetch-1", now: "/home/ada/bin/fetch-2", change: "its program was another", grants: ["send data to docs.example.org:443"], data: null, annotated: 1, secrets: [], found: "f2" }; made.grants.find((one) => one.id === "g5").suspended = "the server changed"; made.grants.find((one) => one.id === "g5").server_changed = true`);
     await says("Suspended: the server changed.");
     await says("Claude Code could reach through fetch");
@@ -89,18 +89,10 @@ for (const theme of ["light", "dark"]) {
 
 test("unticked checkbox has a visible border in both themes", async () => {
   for (const theme of ["light", "dark"]) {
-    await browser.go("granted", { theme });
+    await browser.go("permissions", { theme });
     const [drawn, edge] = await browser.run(`const box = document.querySelector('${key("select:g1")}'), probe = document.createElement("i"); probe.style.color = "var(--edge)"; box.after(probe); return [getComputedStyle(box), getComputedStyle(probe)].map((style, at) => at === 0 ? [style.appearance, style.borderTopColor, style.borderTopWidth] : style.color)`);
     assert.deepEqual(drawn, ["none", edge, "1px"], theme);
   }
-});
-
-test("pages render before the app has answered", async () => {
-  await browser.go("home");
-  const shell = readFileSync(new URL("../../ui/index.html", import.meta.url), "utf8");
-  const painted = [...shell.matchAll(/<li><a href="#([a-z]+)">([^<]+)<\/a><\/li>/g)].map(([, id, name]) => [id, name]);
-  const drawn = await browser.run(`[...document.querySelectorAll("#nav a")].map((one) => [one.hash.slice(1), one.innerText.split("\\n")[0].trim()])`);
-  assert.deepEqual(drawn, painted);
 });
 
 test("text from agents and servers never becomes an element", async () => {
@@ -108,7 +100,7 @@ test("text from agents and servers never becomes an element", async () => {
     await browser.go(page);
     assert.equal(await browser.run(`document.querySelectorAll("#page img, #page b > b, #page script").length`), 0, page);
   }
-  await browser.go("granted");
+  await browser.go("permissions");
   await says("<img src=x onerror=alert(1)>");
 });
 
@@ -127,7 +119,7 @@ test("double text size clips nothing and causes no horizontal scrolling", async 
 });
 
 test("click during updates affects the row it began on", async () => {
-  await browser.go("granted");
+  await browser.go("permissions");
   await made(`made.grants = Array.from({ length: 60 }, (_, n) => ({ ...made.grants[0], id: "row" + n, path: "/home/ada/f" + String(n).padStart(2, "0") }))`);
   await says("f59");
   // 20 changes per second, each with different figures in every row.
@@ -150,7 +142,7 @@ test("click during updates affects the row it began on", async () => {
 });
 
 test("revoking shows the proof and undo asks again", async () => {
-  await browser.go("granted");
+  await browser.go("permissions");
   await press("take-back:g2");
   await says("Revoked, verified");
   await press("undo:g2");
@@ -164,7 +156,7 @@ test("revoking shows the proof and undo asks again", async () => {
 });
 
 test("agent can be paused and resumed, and a stopped server is reported", async () => {
-  await browser.go("sessions");
+  await browser.go("agents");
   await says("Its server stopped: it ended with status 1; the last it wrote to standard error: `no module <b>git</b>`");
   await press("pause:s1");
   await press("resume:s1");
@@ -173,44 +165,19 @@ test("agent can be paused and resumed, and a stopped server is reported", async 
   assert.deepEqual(await called("pause_session"), [true, false, true].map((on) => ({ session: "s1", on })));
 });
 
-test("lockdown needs one click and can be undone, and only ending sessions asks for confirmation", async () => {
-  await browser.go("home");
-  const width = () => browser.run(`return document.querySelector('${key("lockdown-end")}').getBoundingClientRect().width`);
-  const before = await width();
-  await press("lockdown");
-  await says("Locked down");
-  assert.equal(await width(), before, "the button beside it keeps its width");
-  await press("lockdown-off");
-  await browser.until(`document.querySelector('${key("lockdown")}') !== null`);
-  await press("lockdown-end");
-  assert.equal((await called("lock_down")).length, 2);
-  await press("lockdown-end:yes");
-  await says("Locked down");
-  assert.deepEqual(await called("lock_down"), [{ on: true, end_sessions: false }, { on: false, end_sessions: false }, { on: true, end_sessions: true }]);
-});
-
-test("missed question is reopened only by the app, and denials are listed and undone", async () => {
-  await browser.go("home");
-  await says("You didn't answer in time, so these were denied. If the agent tries again, you'll be asked again.");
-  await says("push main to evil.example <img src=x onerror=alert(1)>");
-  // The window cannot approve; the app opens the dialog.
-  await press("again:q8");
-  await browser.until(`document.querySelector('${key("again:q8")}') === null`);
-  assert.deepEqual(await called("ask_again"), [{ question: "q8" }]);
-  await press("forget:q9");
-  await browser.until(`document.querySelector('${key("forget:q9")}') === null`);
-  await browser.run(`location.hash = "#sessions"; return true`);
+test("denials are listed and undone", async () => {
+  await browser.go("agents");
   await press("undeny:q5");
   await browser.until(`document.querySelector('${key("undeny:q5")}') === null`);
-  assert.deepEqual(await called("forget_question"), [{ question: "q9" }, { question: "q5" }]);
-  await browser.run(`location.hash = "#granted"; return true`);
+  assert.deepEqual(await called("forget_question"), [{ question: "q5" }]);
+  await browser.run(`location.hash = "#permissions"; return true`);
   await says("Projects that you said no to");
   await press("undecline:g7");
   await browser.until(`made.calls.some(([name, { grants }]) => name === "revoke_grants" && grants[0] === "g7")`);
 });
 
 test("revoking several, an agent's or all permissions asks for one confirmation", async () => {
-  await browser.go("granted");
+  await browser.go("permissions");
   await press("select:g1");
   await press("select:g3");
   await press("take-back-selected");
@@ -228,7 +195,7 @@ test("revoking several, an agent's or all permissions asks for one confirmation"
 });
 
 test("folder is granted by keyboard after a summary", async () => {
-  await browser.go("granted");
+  await browser.go("permissions");
   await browser.run(`document.querySelector('${key("gift")}').focus(); return true`);
   await browser.keys(ENTER);
   await says("What you pick, Claude Code may read through filesystem, for 1 hour.");
@@ -239,7 +206,7 @@ test("folder is granted by keyboard after a summary", async () => {
 });
 
 test("tool and host are granted after a summary and listed with other permissions", async () => {
-  await browser.go("granted");
+  await browser.go("permissions");
   await browser.run(`document.querySelector('${key("gift")}').click(); return true`);
   const choose = (name, to) => browser.run(`const control = document.querySelector('${key(name)}'); control.value = "${to}"; control.dispatchEvent(new Event("change")); return true`);
   await choose("gift-server", "filesystem");
@@ -344,13 +311,13 @@ test("profile is created, changed, removed and assigned to a client after a prev
   await says("Claude Code cannot start its servers");
   await press("profile-remove:work:yes");
   await browser.until(`document.querySelector('${key("profile-remove:work")}') === null`);
-  await browser.run(`location.hash = "#clients"; return true`);
+  await browser.run(`location.hash = "#agents"; return true`);
   await press("profile:cursor:play");
   await says('"profile play": "<b>not markup</b>"');
 });
 
 test("quarantined file is restored after a warning and deleted after confirmation", async () => {
-  await browser.go("sessions");
+  await browser.go("agents");
   await says("In quarantine");
   assert.equal(await browser.run(`document.querySelector('${key("put-back:s1:/home/ada/src/app/.git/hooks/pre-commit")}').disabled`), true);
   await says("This session is still active");
@@ -369,7 +336,7 @@ test("quarantined file is restored after a warning and deleted after confirmatio
 });
 
 test("client servers are protected one by one, and their keys move to the keyring unless the user declines", async () => {
-  await browser.go("clients");
+  await browser.go("agents");
   await says("not protected: started directly (npx jira-mcp) with all your rights");
   await press("move:claude-code:jira");
   await says('"move jira": "<b>not markup</b>"');
@@ -404,7 +371,7 @@ test("every control of every page has a name and is reachable by keyboard", asyn
 });
 
 test("client is connected after a preview and a second click", async () => {
-  await browser.go("clients");
+  await browser.go("agents");
   await press("connect:cursor");
   await says("<b>not markup</b>");
   assert.deepEqual(await called("write_client"), []);
@@ -552,32 +519,6 @@ test("without a keyring a secrets file is created with a passphrase entered twic
   await says("Keep the secret");
 });
 
-test("setup claims no protection, can be skipped at each step, and shows what was refused and allowed", async () => {
-  await browser.go("welcome");
-  await says("Nothing is protected until a client is connected.");
-  await press("step:next");
-  await press("connect:cursor");
-  await says("<b>not markup</b>");
-  assert.deepEqual(await called("write_client"), []);
-  await press("step:next");
-  await says("These servers are started directly by a client");
-  await says("jira");
-  assert.equal(await browser.run(`document.querySelector("#page").innerText.includes("Cursor")`), false);
-  await press("step:next");
-  await press("folder-read");
-  await says("Agents may read in /home/ada/Documents/recipes, without asking.");
-  await press("step:next");
-  await press("practise");
-  await says("Denied. A real request would have been refused.");
-  await press("look");
-  await says("Refused. You have 3 names in ~/.ssh; it saw none.");
-  await made(`made.look = { ...made.look, seen: 3, said: "" }`);
-  await press("look");
-  await says("Not refused: it saw 3 names of 3");
-  await press("step:leave");
-  await browser.until(`location.hash === "#home" && made.calls.some(([name]) => name === "finish_first_steps")`);
-});
-
 test("rules are moved, changed, removed and added, and saved only after a trial", async () => {
   await browser.go("rules");
   await press("later:deny-secrets");
@@ -616,8 +557,7 @@ test("each setting is saved as it is entered", async () => {
 });
 
 test("rules are tried on the audit log before saving, and a call becomes a rule", async () => {
-  await browser.go("activity");
-  await press("call:1479");
+  await browser.go("activity/1479");
   await press("rule:1479");
   await browser.until(`location.hash === "#rules" && document.activeElement?.dataset.key === "draft-then"`);
   assert.equal(await browser.run(`document.querySelector('${key("save-rules")}').disabled`), true);
@@ -632,21 +572,6 @@ test("rules are tried on the audit log before saving, and a call becomes a rule"
   assert.deepEqual(JSON.parse(before).rules.map(({ name }) => name), ["deny-secrets", "work", "ask-before-writing"]);
 });
 
-test("whole audit log is searched, and failures are shown", async () => {
-  await browser.go("activity");
-  await browser.run(`const find = document.querySelector('${key("find")}'); find.value = "id_ed25519"; find.dispatchEvent(new Event("input")); return true`);
-  await browser.until(`document.querySelectorAll(".log .row").length === 1`);
-  await made(`made.fail.activity = "the log cannot be read"`);
-  await says("Searching the record failed: the log cannot be read");
-});
-
-test("an unreachable daemon is reported without claiming that agents are denied", async () => {
-  await browser.go("home");
-  await made(`made.fail.snapshot = "it is gone"`);
-  await says("IronCurtain is not responding");
-  assert.equal(await browser.run(`document.body.innerText.includes("denied")`), false);
-});
-
 /** Returns the minimum of several drawing times in milliseconds, which other load affects least. */
 const drawing = (script) => browser.wait(`
   const times = [], real = window.requestAnimationFrame;
@@ -656,22 +581,13 @@ const drawing = (script) => browser.wait(`
   again();`);
 
 test("drawing ten thousand calls and a thousand grants takes under 50 ms", async () => {
-  await browser.go("granted");
+  await browser.go("permissions");
   await made(`made.grants = Array.from({ length: 1000 }, (_, n) => ({ ...made.grants[0], id: "row" + n, path: "/home/ada/d" + (n % 40) + "/f" + n })); made.log = Array.from({ length: 10000 }, (_, n) => ({ ...made.log[0], seq: 20000 - n, paths: ["/home/ada/f" + n] }))`);
   await says("1 to 100 of 1,000");
   const grants = await drawing(`made.grants = made.grants.map((one) => ({ ...one, uses: one.uses + 1 })); made.change();`);
   await browser.run(`location.hash = "#activity"; return true`);
-  await browser.until(`document.querySelectorAll(".log .row").length === 100`);
+  await browser.until(`document.querySelector(".vlist .line") !== null`);
   const calls = await drawing(`made.log = [{ ...made.log[0], seq: made.log[0].seq + 1 }, ...made.log]; made.change();`);
   console.log(`drawing took ${grants.toFixed(1)} ms with 1,000 grants, ${calls.toFixed(1)} ms with 10,000 calls`);
   assert.ok(grants < 50 && calls < 50, `${grants} ${calls}`);
-});
-
-test("idle window draws nothing", async () => {
-  await browser.go("home");
-  const drawn = await browser.wait(`
-    const real = window.requestAnimationFrame; let n = 0;
-    window.requestAnimationFrame = (then) => { n += 1; return real(then); };
-    setTimeout(() => { window.requestAnimationFrame = real; done(n); }, 3000);`);
-  assert.equal(drawn, 0);
 });
