@@ -5,14 +5,17 @@
 
 import { html, nothing } from "./html.js";
 import { icon } from "./icon.js";
-import { redraw } from "./state.js";
+import { focusOn, redraw } from "./state.js";
 
 let open = "";
 
 /** @param {string} key */
 function turn(key) {
+  const isLeft = open === key && document.activeElement?.closest("[data-menu]") !== null;
   open = open === key ? "" : key;
-  redraw();
+  // The focus stays where the menu was.
+  if (isLeft) focusOn(key);
+  else redraw();
 }
 
 /** Closes the open menu, for an item that leads elsewhere. */

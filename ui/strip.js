@@ -25,10 +25,11 @@ export function strip({ from_ms, quarters }, choose, chosen) {
   const current = at === -1 ? quarters.length - 1 : at;
   const pick = (/** @type {number} */ n) => choose(from_ms + n * QUARTER_MS, from_ms + (n + 1) * QUARTER_MS);
   const keys = (/** @type {KeyboardEvent} */ event) => {
-    const to = moved(event.key, current, quarters.length);
+    const on = at === -1 ? quarters.length - 1 : at;
+    const to = moved(event.key, on, quarters.length);
     if (to === undefined) return;
     event.preventDefault();
-    if (event.key === "Enter" || event.key === " ") return pick(current);
+    if (event.key === "Enter" || event.key === " ") return pick(on);
     at = to;
     redraw();
   };

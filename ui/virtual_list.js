@@ -15,6 +15,7 @@ const BEYOND = 12;
  * @property {(item: T) => string} kind CSS class.
  * @property {(item: T) => boolean} isChosen
  * @property {(item: T) => void} press
+ * @property {() => void} leave Called by Escape.
  * @property {() => void} end Called when the last lines come into view.
  */
 
@@ -35,9 +36,9 @@ export class VirtualList {
   /** Returns the element that `draw` fills. @param {string} key @param {string} label */
   view(key, label) {
     return html`
-      <div class="vlist" role="listbox" tabindex="0" data-key=${key} aria-label=${label} @scroll=${() => this.#scrolled()} @keydown=${(/** @type {KeyboardEvent} */ event) => this.#pressed(event)}>
+      <div class="vlist-frame"><div class="vlist" role="listbox" tabindex="0" data-key=${key} aria-label=${label} @scroll=${() => this.#scrolled()} @keydown=${(/** @type {KeyboardEvent} */ event) => this.#pressed(event)}>
         <div class="vlist-space" role="presentation"><div class="vlist-lines" role="presentation"></div></div>
-      </div>`;
+      </div></div>`;
   }
 
   /** Draws the lines in view. @param {HTMLElement | null} scroller @param {Shown<T>} shown */
@@ -77,7 +78,7 @@ export class VirtualList {
     if (!changed && isCovered) return;
     const [first, last] = [Math.max(0, top - BEYOND), Math.min(length, bottom + BEYOND)];
     this.#drawn = { first, last };
-    lines.style.transform = `translateY(${first * LINE_PX}px)`;
+    lines.style.top = `${first * LINE_PX}px`;
     const active = this.#activeIndex();
     render(repeat(shown.items.slice(first, last), shown.key, (item, n) => this.#line(shown, item, first + n, active)), lines);
     if (active >= first && active < last) scroller.setAttribute("aria-activedescendant", id(shown.key(/** @type {T} */ (shown.items[active]))));
@@ -107,6 +108,7 @@ export class VirtualList {
     if (!shown || !scroller || event.altKey || event.ctrlKey || event.metaKey) return;
     const [at, last, page] = [this.#activeIndex(), shown.items.length - 1, Math.floor(scroller.clientHeight / LINE_PX) - 1];
     const item = shown.items[at];
+    if (event.key === "Escape") return shown.leave();
     if ((event.key === "Enter" || event.key === " ") && item !== undefined) {
       event.preventDefault();
       this.#active = shown.key(item);

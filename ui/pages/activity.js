@@ -71,6 +71,7 @@ export const activity = {
       kind: (item) => (item.isPart ? "part" : ""),
       isChosen: (item) => item.key === chosen,
       press,
+      leave,
       end: () => void log.older(wanted).then((more) => { if (more) redraw(); }),
     });
   },
@@ -100,6 +101,12 @@ function press({ key, calls }) {
   if (calls.length === 1 && calls[0]) return choose(chosen === calls[0].seq ? 0 : calls[0].seq);
   if (!open.delete(-key)) open.add(-key);
   redraw();
+}
+
+/** Closes the details. */
+function leave() {
+  chosen = 0;
+  focusOn("log");
 }
 
 /** @param {number} seq */
@@ -139,10 +146,6 @@ const none = () =>
 
 /** @param {Call | undefined} call */
 function details(call) {
-  const leave = () => {
-    chosen = 0;
-    focusOn("log");
-  };
   const found = detail?.seq === chosen ? detail : null;
   const fact = (/** @type {string} */ name, /** @type {unknown} */ value) => html`<dt>${name}</dt><dd>${value}</dd>`;
   return parts.sidePanel(ACTIVITY.details, call ? subject(call) : ACTIVITY.details, html`

@@ -30,7 +30,7 @@ export const home = {
       ${needsYou(snapshot)}
       ${day ? lastDay(day) : nothing}
       ${recent.length === 0 ? nothing : html`
-        ${parts.section(HOME.recent, html`<a href="#activity">${HOME.all}</a>`)}
+        ${parts.section(HOME.recent, html`<a class="more" href="#activity" data-key="all">${HOME.all}</a>`)}
         <ul class="lines">${repeat(recent, (call) => call.seq, (call) => html`<li><a class="line" href="#activity/${call.seq}" data-key="recent:${call.seq}">${cells(call)}</a></li>`)}</ul>`}`;
   },
 };

@@ -16,8 +16,7 @@ export const MAP = {
   moreAgents: (/** @type {number} */ n) => `and ${count(n, "more agent")}`,
   asking: "asking you",
   asks: (/** @type {string} */ name) => `${name} is asking you`,
-  opens: (/** @type {string} */ name) => `Agent ${name}`,
-  opensServer: (/** @type {string} */ name, /** @type {string} */ how) => `Server ${name}, ${how}`,
+  full: (/** @type {string} */ path, /** @type {string[]} */ access) => (access.length > 0 ? `(${list(access)} in ${path})` : ""),
   reaches: (/** @type {string} */ what, /** @type {string[]} */ access) => (access.length > 0 ? `${what}: ${list(access)}` : what),
   sentence: (/** @type {string} */ agent, /** @type {string} */ server, /** @type {string} */ how, /** @type {string} */ what) => `${agent} uses ${server}, ${how}: ${what}.`,
 };
