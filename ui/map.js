@@ -64,14 +64,13 @@ export function map(all, isExample = false) {
 
 /**
  * @param {string} href
- * @param {string} label Begins with the visible words.
- * @param {string} title
+ * @param {string} label Accessible name, also shown on hover.
  * @param {string} kind
  * @param {typeof WIDE} columns
  * @param {unknown} content
  */
-const node = (href, label, title, kind, columns, content) =>
-  columns === WIDE ? svg`<a class="node ${kind}" href=${href} data-key="map:${href}" aria-label=${label}><title>${title}</title>${content}</a>` : svg`<g class="node ${kind}">${content}</g>`;
+const node = (href, label, kind, columns, content) =>
+  columns === WIDE ? svg`<a class="node ${kind}" href=${href} data-key="map:${href}"><title>${label}</title>${content}</a>` : svg`<g class="node ${kind}">${content}</g>`;
 
 /**
  * @param {string} name
@@ -126,7 +125,7 @@ const middle = (server, n, y, height) => y + (height - server.targets.length * L
 function agentNode(columns, { name, asks }, at) {
   const { x, size, end, letters } = columns.agent;
   const y = at - size / 2;
-  return node(`#agents/${encodeURIComponent(name)}`, asks ? `${name} ${MAP.asking}` : name, name, "agent", columns, svg`
+  return node(`#agents/${encodeURIComponent(name)}`, asks ? `${name} ${MAP.asking}` : name, "agent", columns, svg`
     <rect class="touch" x=${x - 6} y=${y - 6} width=${end - x + 6} height=${size + 12} rx="8" />
     ${asks ? svg`<rect class="pulse" x=${x - 4} y=${y - 4} width=${size + 8} height=${size + 8} rx="14" />` : nothing}
     <rect class="face ${hue(name)}" x=${x} y=${y} width=${size} height=${size} rx="10" />
@@ -146,7 +145,7 @@ function serverNodes(columns, { server, y, height }, agent) {
   const state = stateWords(server);
   const sign = server.how === "open" ? "triangle-alert" : server.how === "remote" ? "cloud" : "shield-check";
   return svg`
-    ${node(`#servers/installed/${encodeURIComponent(server.name)}`, [server.name, state, MAP[server.how]].filter(Boolean).join(" "), server.name, `server ${server.how}`, columns, svg`
+    ${node(`#servers/installed/${encodeURIComponent(server.name)}`, [server.name, state, MAP[server.how]].filter(Boolean).join(", "), `server ${server.how}`, columns, svg`
       <rect class="box" x=${x} y=${top} width=${width} height=${BOX} rx="8" />
       ${drawn(sign, x + 12, top + 13, 18)}
       <text class="name" x=${x + 40} y=${top + 19}>${cut(server.name, state ? letters - state.length : letters)}${state ? svg`<tspan class="sub" dx="6">${state}</tspan>` : nothing}</text>
@@ -176,7 +175,7 @@ function targetNode(columns, target, at, agent) {
   const href = isPath || target.kind === "host" ? "#permissions" : `#agents/${encodeURIComponent(agent)}`;
   const access = target.access.map((one) => one.slice(0, 1)).join("");
   const shown = isPath || target.kind === "host" ? fitted(text, letters) : text;
-  return node(href, [shown, access, MAP.full(target.full, target.access)].filter(Boolean).join(" "), target.full || text, `target ${target.kind}`, columns, svg`
+  return node(href, MAP.reaches(target.full || text, target.access), `target ${target.kind}`, columns, svg`
     <rect class="touch" x=${x - 6} y=${at - 13} width=${end - x + 6} height="26" rx="6" />
     ${drawn(SIGNS[target.kind], x, at - 8)}
     <text class="name ${isPath ? "file" : ""}" x=${x + 24} y=${at + 4}>${shown}</text>

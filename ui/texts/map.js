@@ -16,7 +16,6 @@ export const MAP = {
   moreAgents: (/** @type {number} */ n) => `and ${count(n, "more agent")}`,
   asking: "asking you",
   asks: (/** @type {string} */ name) => `${name} is asking you`,
-  full: (/** @type {string} */ path, /** @type {string[]} */ access) => (access.length > 0 ? `(${list(access)} in ${path})` : ""),
   reaches: (/** @type {string} */ what, /** @type {string[]} */ access) => (access.length > 0 ? `${what}: ${list(access)}` : what),
   sentence: (/** @type {string} */ agent, /** @type {string} */ server, /** @type {string} */ how, /** @type {string} */ what) => `${agent} uses ${server}, ${how}: ${what}.`,
 };
