@@ -6,6 +6,7 @@
 import { html, nothing, svg } from "./html.js";
 import { hue, initials } from "./initials.js";
 import { fitted } from "./reach_model.js";
+import { redraw } from "./state.js";
 import { MAP } from "./texts/map.js";
 
 /** @typedef {import("./reach_model.js").AgentNode} AgentNode */
@@ -26,6 +27,9 @@ const NARROW = {
   server: { x: 174, width: 150, letters: 14 },
   target: { x: 366, end: 548, letters: 15 },
 };
+/** The page has less room than the wide columns need. */
+const narrow = matchMedia("(max-width: 940px)");
+narrow.addEventListener("change", redraw);
 const LINE = 28;
 const BOX = 44;
 const GAP = 14;
@@ -35,10 +39,11 @@ const MOST_AGENTS = 6;
 /**
  * Returns the map.
  * @param {AgentNode[]} all
- * @param {boolean} [isExample] Drawn in a narrow column, and leads nowhere.
+ * @param {boolean} [isExample] Drawn in narrow columns, and leads nowhere.
  */
 export function map(all, isExample = false) {
-  const columns = isExample ? NARROW : WIDE;
+  const columns = isExample || narrow.matches ? NARROW : WIDE;
+  const node = isExample ? still : link;
   const agents = all.slice(0, MOST_AGENTS);
   let y = GAP;
   const placed = agents.map((agent) => {
@@ -55,22 +60,20 @@ export function map(all, isExample = false) {
     <div class="map">
       <svg viewBox="0 0 ${columns.width} ${y}" role="group" aria-label=${MAP.label}>
         ${placed.map(({ agent, servers, middle }) => servers.map((one) => ways(columns, agent, middle, one)))}
-        ${placed.map((one) => svg`${agentNode(columns, one.agent, one.middle)}${one.servers.map((at) => serverNodes(columns, at, one.agent.name))}`)}
+        ${placed.map((one) => svg`${agentNode(columns, node, one.agent, one.middle)}${one.servers.map((at) => serverNodes(columns, node, at, one.agent.name))}`)}
       </svg>
       <ul class="map-words">${agents.flatMap(sentences).map((text) => html`<li>${text}</li>`)}</ul>
       ${all.length > MOST_AGENTS ? html`<a class="map-more" href="#agents">${MAP.moreAgents(all.length - MOST_AGENTS)}</a>` : nothing}
     </div>`;
 }
 
-/**
- * @param {string} href
- * @param {string} label Accessible name, also shown on hover.
- * @param {string} kind
- * @param {typeof WIDE} columns
- * @param {unknown} content
- */
-const node = (href, label, kind, columns, content) =>
-  columns === WIDE ? svg`<a class="node ${kind}" href=${href} data-key="map:${href}"><title>${label}</title>${content}</a>` : svg`<g class="node ${kind}">${content}</g>`;
+/** @typedef {(href: string, label: string, kind: string, content: unknown) => unknown} Node The label is its accessible name, also shown on hover. */
+
+/** @type {Node} */
+const link = (href, label, kind, content) => svg`<a class="node ${kind}" href=${href} data-key="map:${href}"><title>${label}</title>${content}</a>`;
+
+/** @type {Node} */
+const still = (_, __, kind, content) => svg`<g class="node ${kind}">${content}</g>`;
 
 /**
  * @param {string} name
@@ -119,13 +122,14 @@ const middle = (server, n, y, height) => y + (height - server.targets.length * L
 
 /**
  * @param {typeof WIDE} columns
+ * @param {Node} node
  * @param {AgentNode} agent
  * @param {number} at
  */
-function agentNode(columns, { name, asks }, at) {
+function agentNode(columns, node, { name, asks }, at) {
   const { x, size, end, letters } = columns.agent;
   const y = at - size / 2;
-  return node(`#agents/${encodeURIComponent(name)}`, asks ? `${name} ${MAP.asking}` : name, "agent", columns, svg`
+  return node(`#agents/${encodeURIComponent(name)}`, asks ? `${name} ${MAP.asking}` : name, "agent", svg`
     <rect class="touch" x=${x - 6} y=${y - 6} width=${end - x + 6} height=${size + 12} rx="8" />
     ${asks ? svg`<rect class="pulse" x=${x - 4} y=${y - 4} width=${size + 8} height=${size + 8} rx="14" />` : nothing}
     <rect class="face ${hue(name)}" x=${x} y=${y} width=${size} height=${size} rx="10" />
@@ -136,21 +140,22 @@ function agentNode(columns, { name, asks }, at) {
 
 /**
  * @param {typeof WIDE} columns
+ * @param {Node} node
  * @param {{ server: ServerNode, y: number, height: number }} at
  * @param {string} agent
  */
-function serverNodes(columns, { server, y, height }, agent) {
+function serverNodes(columns, node, { server, y, height }, agent) {
   const { x, width, letters } = columns.server;
   const top = y + (height - BOX) / 2;
   const state = stateWords(server);
   const sign = server.how === "open" ? "triangle-alert" : server.how === "remote" ? "cloud" : "shield-check";
   return svg`
-    ${node(`#servers/installed/${encodeURIComponent(server.name)}`, [server.name, state, MAP[server.how]].filter(Boolean).join(", "), `server ${server.how}`, columns, svg`
+    ${node(`#servers/installed/${encodeURIComponent(server.name)}`, [server.name, state, MAP[server.how]].filter(Boolean).join(", "), `server ${server.how}`, svg`
       <rect class="box" x=${x} y=${top} width=${width} height=${BOX} rx="8" />
       ${drawn(sign, x + 12, top + 13, 18)}
       <text class="name" x=${x + 40} y=${top + 19}>${cut(server.name, state ? letters - state.length : letters)}${state ? svg`<tspan class="sub" dx="6">${state}</tspan>` : nothing}</text>
       <text class="sub" x=${x + 40} y=${top + 35}>${MAP[server.how]}</text>`)}
-    ${server.targets.map((target, n) => targetNode(columns, target, middle(server, n, y, height), agent))}`;
+    ${server.targets.map((target, n) => targetNode(columns, node, target, middle(server, n, y, height), agent))}`;
 }
 
 /** @param {ServerNode} server */
@@ -164,18 +169,19 @@ const SIGNS = { folder: "folder", host: "globe", all: "triangle-alert", sent: "c
 
 /**
  * @param {typeof WIDE} columns
+ * @param {Node} node
  * @param {Target} target
  * @param {number} at
  * @param {string} agent
  */
-function targetNode(columns, target, at, agent) {
+function targetNode(columns, node, target, at, agent) {
   const { x, end, letters } = columns.target;
   const text = targetWords(target);
   const isPath = target.kind === "folder";
   const href = isPath || target.kind === "host" ? "#permissions" : `#agents/${encodeURIComponent(agent)}`;
   const access = target.access.map((one) => one.slice(0, 1)).join("");
   const shown = isPath || target.kind === "host" ? fitted(text, letters) : text;
-  return node(href, MAP.reaches(target.full || text, target.access), `target ${target.kind}`, columns, svg`
+  return node(href, MAP.reaches(target.full || text, target.access), `target ${target.kind}`, svg`
     <rect class="touch" x=${x - 6} y=${at - 13} width=${end - x + 6} height="26" rx="6" />
     ${drawn(SIGNS[target.kind], x, at - 8)}
     <text class="name ${isPath ? "file" : ""}" x=${x + 24} y=${at + 4}>${shown}</text>
