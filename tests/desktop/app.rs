@@ -38,10 +38,10 @@ fn dialog_answer_reaches_the_agent() {
         screen.helper("tray.py", &["press", "Open IronCurtain"]);
         (!screen.xdotool(&["search", "--onlyvisible", "--name", "^IronCurtain$"]).is_empty()).then_some(())
     });
-    window::says(&screen, "1 session connected.");
+    window::says(&screen, "1 agent");
     window::says(&screen, "notes/plan.txt");
     drop(agent);
-    window::says(&screen, "No agent is connected.");
+    window::says(&screen, "No agent connected");
 }
 
 #[test]
@@ -51,11 +51,11 @@ fn folder_granted_in_window_is_readable_until_revoked() {
     std::fs::create_dir_all(&folder).expect("the folder");
     std::fs::write(folder.join("plan.txt"), "ship on Tuesday").expect("the file");
     let _app = App::start(&screen, &[]);
-    window::says(&screen, "Nothing is protected yet");
+    window::says(&screen, "Not protected");
     window::open(&screen, "Home");
     let mut agent = agent(&screen);
-    window::says(&screen, "1 session connected.");
-    window::open(&screen, "What you granted");
+    window::says(&screen, "1 agent");
+    window::open(&screen, "Permissions");
     screen.click(&window::named(&screen, "Add a permission\u{2026}"));
     screen.click(&window::named(&screen, "Pick a folder\u{2026}"));
     screen.activate(&screen.window("^Grant a folder and everything in it$"));
@@ -104,7 +104,7 @@ fn second_instance_raises_first_window_and_exits() {
         let mut second = App::start(&screen, &["--background"]);
         assert_eq!(second.exit(), Some(0));
         let window = screen.window("^IronCurtain$");
-        window::says(&screen, "Nothing is protected yet");
+        window::says(&screen, "Not protected");
         screen.activate(&window);
         screen.key("alt+F4");
         until("the window to close", || {
@@ -133,7 +133,7 @@ fn session_bus_activates_app_from_packaged_service_file() {
     screen.read("gdbus", &[&bus[..], &["--method", "org.freedesktop.DBus.ReloadConfig"]].concat());
 
     screen.read("gapplication", &["launch", "io.github.ironcurtain-desktop"]);
-    window::says(&screen, "Nothing is protected yet");
+    window::says(&screen, "Not protected");
     // The app is a child of the bus.
     let stop = screen.read(beside("ironcurtain").to_str().expect("a UTF-8 path"), &["stop"]);
     let socket = screen.home().join("ironcurtain/run/socket");

@@ -79,14 +79,14 @@ fn crashed_page_reloads_and_questions_still_work() {
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
     assert_eq!(harness.event(), "q1 deny");
-    window::says(&screen, "2 sessions connected.");
+    window::says(&screen, "2 agents");
 }
 
 #[test]
 fn login_autostart_follows_its_setting() {
     let screen = Screen::start();
     let _app = App::start(&screen, &[]);
-    window::says(&screen, "Nothing is protected yet");
+    window::says(&screen, "Not protected");
     window::open(&screen, "Settings");
     let entry = screen.home().join(".config/autostart/io.github.ironcurtain-desktop.desktop");
     for on in [true, false] {
@@ -107,7 +107,7 @@ fn login_autostart_follows_its_setting() {
 fn wayland_window_opens_raises_and_answers_a_question() {
     let screen = Screen::sway();
     let mut harness = Harness::start(&screen, &["app"]);
-    window::says(&screen, "2 sessions connected.");
+    window::says(&screen, "2 agents");
     harness.order("ask write q1 120000");
     screen.press(DIALOG, "push button", "Deny");
     assert_eq!(harness.event(), "q1 deny");
@@ -118,7 +118,7 @@ fn wayland_window_opens_raises_and_answers_a_question() {
     let activate = ["--method", "org.freedesktop.Application.Activate", "{}"];
     screen.read("gdbus", &[&["call", "--session"], &app[..], &activate[..]].concat());
     screen.wait_for_sway_focus("^IronCurtain");
-    window::says(&screen, "2 sessions connected.");
+    window::says(&screen, "2 agents");
 }
 
 /// Starts a login manager and returns a function that sends it events.

@@ -39,7 +39,7 @@ fn clicks_hit_their_row_at_twenty_calls_per_second_and_undo_asks_again() {
     let _app = App::start(&screen, &[]);
     listens(&screen);
     let calls = Calls::begin(&screen, busy);
-    window::open(&screen, "What you granted");
+    window::open(&screen, "Permissions");
     for (n, row) in rows.iter().enumerate() {
         let button = screen.control(WINDOW, "push button", &format!("Revoke {}", row.display()));
         let before = (granted(&home), calls.done());

@@ -160,7 +160,7 @@ fn kept_by_the_mouse_the_permissions_apply_to_the_new_program() {
         (&listed["suspended"], &listed["server_changed"]),
         (&json!("the server changed"), &json!(true))
     );
-    open(screen, "What you granted");
+    open(screen, "Permissions");
     says(screen, "Suspended: the server changed.");
     assert!(text(screen).contains("could read"), "{}", text(screen));
     screen.picture("identity-granted");
@@ -176,7 +176,7 @@ fn kept_by_the_mouse_the_permissions_apply_to_the_new_program() {
     until("the question to go", || (!text(screen).contains(HEADLINE)).then_some(()));
     screen.picture("identity-kept");
     scene.applies();
-    open(screen, "What you granted");
+    open(screen, "Permissions");
     until("the mark to go", || {
         let said = text(screen);
         (said.contains("may read") && !said.contains("Suspended")).then_some(())

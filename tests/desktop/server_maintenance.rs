@@ -42,8 +42,8 @@ fn host_and_server_edits_leave_other_settings_unchanged() {
     until("the host to be removed", || (hosts() == Some(json!([]))).then_some(()));
     window::says(&screen, "api.example.com is closed. Its session was closed.");
     drop(first);
-    window::open(&screen, "Sessions");
-    window::says(&screen, "No agent is connected.");
+    window::open(&screen, "Agents");
+    window::says(&screen, "No agent connected");
 
     let _second = agent(&screen);
     window::says(&screen, "Restart its server");
@@ -134,7 +134,7 @@ fn restoring_quarantined_file_warns_when_it_runs_and_overwrites_nothing() {
     assert!(!written["result"]["isError"].as_bool().unwrap_or_default(), "{written}");
     drop(first);
     let shown = makefile.display().to_string();
-    window::open(&screen, "Sessions");
+    window::open(&screen, "Agents");
     screen.press(WINDOW, "push button", &format!("Quarantine {shown}"));
     until("the file to be quarantined", || (!makefile.exists()).then_some(()));
     window::says(&screen, "In quarantine");
