@@ -4,7 +4,9 @@ import { html, render, repeat } from "./html.js";
 
 export const LINE_PX = 32;
 /** Lines drawn above and below those in view. */
-const BEYOND = 12;
+const BEYOND = 8;
+/** Lines to scroll before others are drawn: a few in each frame, as many at once would delay one. */
+const STEP = 6;
 
 /**
  * @template T
@@ -31,7 +33,7 @@ export class VirtualList {
   #active = Number.NaN;
   /** Key of the first line in view, and its offset, so that lines added above move nothing. */
   #top = { key: Number.NaN, offset: 0 };
-  #drawn = { first: 0, last: 0 };
+  #drawnTop = 0;
 
   /** Returns the element that `draw` fills. @param {string} key @param {string} label */
   view(key, label) {
@@ -74,10 +76,9 @@ export class VirtualList {
     const { length } = shown.items;
     const top = Math.floor(scroller.scrollTop / LINE_PX);
     const bottom = top + Math.ceil(scroller.clientHeight / LINE_PX);
-    const isCovered = top >= this.#drawn.first && Math.min(bottom, length) <= this.#drawn.last;
-    if (!changed && isCovered) return;
+    if (!changed && Math.abs(top - this.#drawnTop) < STEP) return;
+    this.#drawnTop = top;
     const [first, last] = [Math.max(0, top - BEYOND), Math.min(length, bottom + BEYOND)];
-    this.#drawn = { first, last };
     lines.style.top = `${first * LINE_PX}px`;
     const active = this.#activeIndex();
     render(repeat(shown.items.slice(first, last), shown.key, (item, n) => this.#line(shown, item, first + n, active)), lines);
