@@ -23,7 +23,7 @@ export function protectionState({ status, sessions, waiting, clients, recent, ch
   if (status.lockdown) return { mood: "lockdown", word: FRAME.lockedDown, title: FRAME.lockedDown, text: HOME.lockedText };
   if (sessions.length === 0) {
     const word = clients.length === 0 && recent.length === 0 ? FRAME.notProtected : FRAME.noAgent;
-    return { mood: "open", word, title: word, text: word === FRAME.noAgent ? HOME.noAgentText : HOME.notProtectedText };
+    return { mood: "open", word, title: word, text: "" };
   }
   const open = unsandboxed(sessions);
   if (open > 0) return { mood: "part", word: FRAME.partly, title: HOME.except(open), text: "" };
@@ -36,5 +36,5 @@ export function protectionState({ status, sessions, waiting, clients, recent, ch
  */
 export function connectedLine({ sessions, waiting }) {
   const agents = new Set(sessions.map((one) => one.client.name)).size;
-  return [FRAME.agents(agents), ...(waiting.length > 0 ? [FRAME.asking(waiting.length)] : [])].join(" \u00b7 ");
+  return [agents > 0 ? FRAME.agents(agents) : "", waiting.length > 0 ? FRAME.asking(waiting.length) : ""].filter(Boolean).join(" \u00b7 ");
 }

@@ -50,7 +50,7 @@ test("protection is not claimed before an agent is connected", () => {
 
 test("the line below the state counts agents, not sessions, and questions", () => {
   const one = { client: { name: "A" } };
-  assert.equal(connectedLine({ sessions: [], waiting: [] }), "0 agents");
+  assert.equal(connectedLine({ sessions: [], waiting: [] }), "");
   assert.equal(connectedLine({ sessions: [one, one], waiting: [{}, {}] }), "1 agent \u00b7 2 asking");
 });
 

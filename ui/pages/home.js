@@ -39,11 +39,13 @@ export const home = {
  * Returns the way to the first agent.
  * @param {import("../types.js").Snapshot} snapshot
  */
-const nobody = ({ clients, recent }) =>
-  parts.group(parts.row(parts.emptyState("bot", clients.length === 0 && recent.length === 0 ? HOME.notProtectedText : HOME.noAgentText,
-    clients.length === 0 && recent.length === 0
-      ? html`<a class="button main" href="#welcome" data-key="welcome">${HOME.firstSteps}</a>`
-      : html`<a class="button main" href="#agents" data-key="connect">${HOME.connect}</a>`)));
+function nobody({ clients, recent }) {
+  const isNew = clients.length === 0 && recent.length === 0;
+  const link = isNew
+    ? html`<a class="button main" href="#welcome" data-key="welcome">${HOME.firstSteps}</a>`
+    : html`<a class="button main" href="#agents" data-key="connect">${HOME.connect}</a>`;
+  return parts.group(parts.row(parts.emptyState("bot", isNew ? HOME.notProtectedText : HOME.noAgentText, link)));
+}
 
 /** @param {import("../types.js").Day} day */
 function lastDay(day) {
