@@ -45,7 +45,7 @@ export function needsYou(snapshot) {
  */
 const openRow = (one, at) =>
   parts.row(
-    html`${parts.title(one.sentence)}${parts.facts(one.line ? html`<span class="path">${parts.foreign(one.line)}</span>` : nothing, one.expires_ms === null || one.expires_ms === undefined ? HOME.open : parts.time(one.expires_ms, "left"))}`,
+    html`${parts.title(one.sentence)}${parts.facts(one.line ? html`<span class="path">${parts.foreign(one.line)}</span>` : nothing, parts.time(one.expires_ms, "left"))}`,
     at === 0 ? parts.button("show", HOME.review, () => void backend.showQuestion(), { kind: "main", label: HOME.reviewLabel(one.sentence) }) : nothing,
     parts.icon("circle-question-mark", "asks"),
   );

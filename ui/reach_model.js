@@ -25,7 +25,7 @@ export function reachModel({ sessions, waiting, home }) {
   }
   return [...agents].map(([name, servers]) => ({
     name,
-    asks: waiting.some(({ client, sentence }) => client === name || (client === null && sentence.startsWith(`${name} `))),
+    asks: waiting.some(({ client }) => client === name),
     servers: [...servers].map(([server, all]) => node(server, all, home)),
   }));
 }

@@ -26,8 +26,8 @@
  * @typedef {{ protection: "protecting" | "asking" | "lockdown" | "degraded", pid: number, version: string, started_ms: number,
  *   sessions: number, questions: number, lockdown: boolean, troubles: string[], servers: string[], policy: string,
  *   other_home: string | null }} Status
- * @typedef {{ id: string, sentence: string, line: string | null, session: string | null, client: string | null,
- *   expires_ms: number | null }} Waiting
+ * @typedef {{ id: string, sentence: string, line: string | null, session: string, client: string,
+ *   expires_ms: number }} Waiting
  *   A question that is open now. It is denied at `expires_ms`.
  * @typedef {{ from_ms: number, quarters: [allowed: number, asked: number, denied: number][] }} Day
  *   Decisions of the last 24 hours: 96 quarter-hours from `from_ms`, which is a full quarter-hour. The last one is now.
@@ -62,8 +62,10 @@
  *
  * @typedef {{ name: string, description: string | null, command: string, sandboxed: boolean, remote: boolean, reaches: string[],
  *   tools: { name: string, means: string }[], version: string | null, problem: string | null, can_install: boolean,
- *   live: LiveServer[], openings: ServerOpening[], limits: ServerLimit[], secrets: string[],
+ *   live: LiveServer[], openings: ServerOpening[], limits: ServerLimit[], secrets: string[], network: Network | null,
  *   suspended?: Suspended | null }} Server
+ * @typedef {{ hosts: string[], asks: boolean }} Network
+ *   Hosts that a sandboxed server may reach, and if it asks about others. Null if it has no network, or no sandbox.
  * @typedef {{ before: string | null, now: string, change: string, grants: string[], data: string | null, annotated: number,
  *   secrets: string[], found: string }} Suspended
  *   The grants in words, the worst first, and what else the program from before left under the name.

@@ -26,7 +26,6 @@ export const ACTIVITY = {
   paused: "Paused",
   pause: "Pause",
   resume: "Resume",
-  newer: (/** @type {number} */ n) => `${count(n, "newer entry")}`,
   find: "Find in the record",
   findHint: "Path, tool, agent or reason",
   filters: "Filter",
@@ -64,7 +63,6 @@ export const ACTIVITY = {
   clearAll: "Remove all filters",
   list: "Entries, newest first. Enter shows everything on record",
   details: "Everything on record",
-  closeDetails: "Close details",
   makeRule: "Make a rule from this\u2026",
   detailsFailed: (/** @type {string} */ why) => `Reading the entry failed: ${why}`,
   when: "When",
@@ -73,5 +71,4 @@ export const ACTIVITY = {
   toolIs: "Tool",
   paths: "Paths",
   outcome: "Outcome",
-  decision: "Decision",
 };

@@ -1,6 +1,6 @@
 // Texts of the home page.
 
-import { count, list } from "../words.js";
+import { count } from "../words.js";
 
 export const HOME = {
   except: (/** @type {number} */ n) => `Protected, except ${count(n, "server")}`,
@@ -15,8 +15,6 @@ export const HOME = {
   answered: "Answered",
   notAsked: "Not asked",
   reviewLabel: (/** @type {string} */ what) => `Review: ${what}`,
-  openLeft: (/** @type {string} */ left) => `open now \u00b7 ${left}`,
-  open: "open now",
   missed: "Not answered in time: denied. If the agent tries again, you are asked again.",
   allowedLate: "You allowed it. If the agent repeats exactly this call, it runs once.",
   shownAgain: "The question is open in its own window.",
@@ -38,8 +36,6 @@ export const HOME = {
   lastDay: "Last 24 hours",
   recent: "Recent",
   all: "All activity",
-  noRecent: "No decisions yet.",
-  sums: (/** @type {string[]} */ parts) => list(parts),
   connect: "Connect an agent",
   firstSteps: "First steps",
 };
