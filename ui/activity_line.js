@@ -21,8 +21,8 @@ export function mark(decision) {
   return html`<span class="mark ${tone}">${parts.icon(name, tone)}<span class="unseen">${words}</span></span>`;
 }
 
-/** Removes backquotes around names, which are for terminals. @param {string} text */
-const unquoted = (text) => text.replaceAll("`", "");
+/** Returns the reason and the outcome, without backquotes around names, which are for terminals. @param {Call} call */
+const why = ({ reason, outcome }) => [reason, outcome?.toLowerCase()].filter(Boolean).join(" \u00b7 ").replaceAll("`", "");
 
 /**
  * Returns the verb of a call, as done or as wanted.
@@ -52,7 +52,7 @@ function leadAndName(path) {
  */
 export function subject(call) {
   const [first] = call.paths;
-  if (call.decision === null || !call.tool) return html`<span class="said">${parts.foreign(call.summary)}</span>`;
+  if (call.decision === null || call.verb === "" || (first === undefined && call.tool === null)) return html`<span class="said">${parts.foreign(call.summary)}</span>`;
   if (first === undefined) return html`<span class="verb">${verb({ ...call, verb: "call" })}</span> <code>${call.tool}</code>`;
   const rest = call.paths.length > 1 ? html` <span class="quiet">${ACTIVITY.more(call.paths.length - 1)}</span>` : nothing;
   return html`<span class="verb">${verb(call) || call.tool}</span> ${last(first)}${rest}`;
@@ -65,7 +65,7 @@ export function subject(call) {
 export const cells = (call) => html`
   <span class="when">${clockOf(call.time_ms)}</span>${mark(call.decision)}<span class="about">${subject(call)}</span>
   <span class="who">${call.client ? html`${parts.agentIcon(call.client, "small")}${parts.foreign(call.client)}` : nothing}</span>
-  <span class="why">${unquoted(call.reason)}</span>`;
+  <span class="why" title=${why(call)}>${why(call)}</span>`;
 
 /**
  * Returns the cells of the line of several similar calls.
@@ -80,5 +80,5 @@ export function manyCells(calls, isOpen) {
     <span class="when">${clockOf(call.time_ms)}</span>${mark(call.decision)}
     <span class="about">${parts.icon(isOpen ? "chevron-down" : "chevron-right")} <span class="verb">${ACTIVITY.many(calls.length, many)}</span> ${last(folder(call))}</span>
     <span class="who">${call.client ? html`${parts.agentIcon(call.client, "small")}${parts.foreign(call.client)}` : nothing}</span>
-    <span class="why">${unquoted(call.reason)}</span>`;
+    <span class="why" title=${why(call)}>${why(call)}</span>`;
 }

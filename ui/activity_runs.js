@@ -17,7 +17,7 @@ export const folder = ({ paths: [first], tool }) => (first === undefined ? (tool
 /** @param {Call} a @param {Call} b */
 const isSimilar = (a, b) =>
   a.decision !== null && a.decision === b.decision && a.client === b.client && a.server === b.server && a.verb === b.verb &&
-  a.reason === b.reason && (a.outcome === null) === (b.outcome === null) && folder(a) === folder(b);
+  a.reason === b.reason && a.outcome === b.outcome && folder(a) === folder(b);
 
 /**
  * Returns the lines of the calls. A run is known by its oldest call, so that new calls extend it.

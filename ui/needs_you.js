@@ -6,10 +6,14 @@ import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
-import { state } from "./state.js";
+import { redraw, state } from "./state.js";
 import { HOME } from "./texts/home.js";
 
 /** @typedef {import("./types.js").MissedQuestion} MissedQuestion */
+
+/** Rows shown at first. */
+const MOST = 5;
+let isWhole = false;
 
 /** Returns the autostart files that await a decision. @param {import("./types.js").Snapshot} snapshot */
 const leftFiles = ({ records }) => records.flatMap((one) => one.files).filter((file) => file.state === "left").length;
@@ -29,14 +33,22 @@ export function needsYou(snapshot) {
   const n = needs(snapshot);
   if (n === 0) return nothing;
   const { waiting, questions, changed_servers } = snapshot;
+  const rows = [
+    ...waiting.map((one, at) => ({ key: one.id, row: openRow(one, at) })),
+    ...changed_servers.map((name) => ({ key: `server:${name}`, row: changedRow(name) })),
+    ...questions.missed.map((one) => ({ key: one.id, row: missedRow(one) })),
+    ...(leftFiles(snapshot) > 0 ? [{ key: "left", row: leftRow(leftFiles(snapshot)) }] : []),
+  ];
+  const shown = isWhole ? rows : rows.slice(0, MOST);
   return html`
-    ${parts.section(HOME.needsYou(n))}
-    ${parts.group(html`
-      ${repeat(waiting, (one) => one.id, openRow)}
-      ${changed_servers.map(changedRow)}
-      ${repeat(questions.missed, (one) => one.id, missedRow)}
-      ${leftRow(leftFiles(snapshot))}`)}
+    ${parts.section(HOME.needsYou(n), rows.length > shown.length ? parts.button("needs:all", HOME.showAll, showAll, { kind: "plain" }) : nothing)}
+    ${parts.group(repeat(shown, ({ key }) => key, ({ row }) => row))}
     ${questions.missed.some((one) => one.state === "missed") ? html`<p class="small quiet after">${HOME.missed}</p>` : nothing}`;
+}
+
+function showAll() {
+  isWhole = true;
+  redraw();
 }
 
 /**
@@ -60,7 +72,7 @@ const changedRow = (name) =>
 
 /** @param {number} files */
 const leftRow = (files) =>
-  files === 0 ? nothing : parts.row(
+  parts.row(
     html`${parts.title(HOME.left(files))}${parts.facts(HOME.leftText)}`,
     html`<a class="button" href="#agents" data-key="left" aria-label=${HOME.reviewLabel(HOME.left(files))}>${HOME.review}</a>`,
     parts.icon("file-warning", "asks"),

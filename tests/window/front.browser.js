@@ -104,6 +104,11 @@ test("what needs the user is reviewed only by the app and dismissed here", async
   assert.deepEqual(await called("forget_question"), [{ question: "q9" }]);
   await made(`${QUESTION}; made.servers.servers[2].suspended = { before: null, now: "/x", change: "it changed", grants: [], data: null, annotated: 0, secrets: [], found: "f" }`);
   await says("fetch is no longer the program you allowed");
+  await made(`made.questions.missed = Array.from({ length: 8 }, (_, n) => ({ ...made.questions.missed[0], id: "m" + n }))`);
+  await says("Needs you (11)");
+  assert.equal(await browser.run(`document.querySelectorAll("#page .group .row").length`), 5);
+  await press("needs:all");
+  await browser.until(`document.querySelectorAll("#page .group .row").length === 11`);
   await press("show");
   assert.equal((await sent("show_question")).length, 1);
   await press("decide:fetch");

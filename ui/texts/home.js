@@ -10,6 +10,7 @@ export const HOME = {
   noAgentText: "An agent appears here when it starts a server through IronCurtain.",
   notProtectedText: "Connect an agent to protect what it starts.",
   needsYou: (/** @type {number} */ n) => `Needs you (${n})`,
+  showAll: "Show all",
   review: "Review",
   reviewing: "Asking you\u2026",
   answered: "Answered",
