@@ -60,7 +60,7 @@ export function map(all, isExample = false) {
     <div class="map">
       <svg viewBox="0 0 ${columns.width} ${y}" role="group" aria-label=${MAP.label}>
         ${placed.map(({ agent, servers, middle }) => servers.map((one) => ways(columns, agent, middle, one)))}
-        ${placed.map((one) => svg`${agentNode(columns, node, one.agent, one.middle)}${one.servers.map((at) => serverNodes(columns, node, at, one.agent.name))}`)}
+        ${placed.map((one) => svg`${agentNode(columns, node, one.agent, one.middle)}${one.servers.map((at) => serverNodes(columns, node, at))}`)}
       </svg>
       <ul class="map-words">${agents.flatMap(sentences).map((text) => html`<li>${text}</li>`)}</ul>
       ${all.length > MOST_AGENTS ? html`<a class="map-more" href="#agents">${MAP.moreAgents(all.length - MOST_AGENTS)}</a>` : nothing}
@@ -142,9 +142,8 @@ function agentNode(columns, node, { name, asks }, at) {
  * @param {typeof WIDE} columns
  * @param {Node} node
  * @param {{ server: ServerNode, y: number, height: number }} at
- * @param {string} agent
  */
-function serverNodes(columns, node, { server, y, height }, agent) {
+function serverNodes(columns, node, { server, y, height }) {
   const { x, width, letters } = columns.server;
   const top = y + (height - BOX) / 2;
   const state = stateWords(server);
@@ -155,7 +154,7 @@ function serverNodes(columns, node, { server, y, height }, agent) {
       ${drawn(sign, x + 12, top + 13, 18)}
       <text class="name" x=${x + 40} y=${top + 19}>${cut(server.name, state ? letters - state.length : letters)}${state ? svg`<tspan class="sub" dx="6">${state}</tspan>` : nothing}</text>
       <text class="sub" x=${x + 40} y=${top + 35}>${MAP[server.how]}</text>`)}
-    ${server.targets.map((target, n) => targetNode(columns, node, target, middle(server, n, y, height), agent))}`;
+    ${server.targets.map((target, n) => targetNode(columns, node, target, middle(server, n, y, height)))}`;
 }
 
 /** @param {ServerNode} server */
@@ -172,16 +171,14 @@ const SIGNS = { folder: "folder", host: "globe", all: "triangle-alert", sent: "c
  * @param {Node} node
  * @param {Target} target
  * @param {number} at
- * @param {string} agent
  */
-function targetNode(columns, node, target, at, agent) {
+function targetNode(columns, node, target, at) {
   const { x, end, letters } = columns.target;
   const text = targetWords(target);
   const isPath = target.kind === "folder";
-  const href = isPath || target.kind === "host" ? "#permissions" : `#agents/${encodeURIComponent(agent)}`;
   const access = target.access.map((one) => one.slice(0, 1)).join("");
   const shown = isPath || target.kind === "host" ? fitted(text, letters) : text;
-  return node(href, MAP.reaches(target.full || text, target.access), `target ${target.kind}`, svg`
+  return node(target.page, MAP.reaches(target.full || text, target.access), `target ${target.kind}`, svg`
     <rect class="touch" x=${x - 6} y=${at - 13} width=${end - x + 6} height="26" rx="6" />
     ${drawn(SIGNS[target.kind], x, at - 8)}
     <text class="name ${isPath ? "file" : ""}" x=${x + 24} y=${at + 4}>${shown}</text>

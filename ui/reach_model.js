@@ -3,7 +3,7 @@
 import { short } from "./words.js";
 
 /** @typedef {import("./types.js").Session} Session */
-/** @typedef {{ kind: "folder" | "host" | "all" | "sent" | "scratch" | "more", text: string, full: string, access: string[] }} Target */
+/** @typedef {{ kind: "folder" | "host" | "all" | "sent" | "scratch" | "more", text: string, full: string, access: string[], page: string }} Target `page` explains why it is reachable. */
 /** @typedef {{ name: string, how: "sandboxed" | "open" | "remote", paused: boolean, stopped: boolean, targets: Target[] }} ServerNode */
 /** @typedef {{ name: string, asks: boolean, servers: ServerNode[] }} AgentNode */
 
@@ -44,7 +44,7 @@ function node(name, sessions, home) {
     how,
     paused: sessions.every((one) => one.paused),
     stopped: sessions.every((one) => one.trouble !== null),
-    targets: targets(how, sessions, home),
+    targets: targets(how, sessions, home, `#agents/${encodeURIComponent(sessions[0]?.client.name ?? "")}`),
   };
 }
 
@@ -52,23 +52,24 @@ function node(name, sessions, home) {
  * @param {ServerNode["how"]} how
  * @param {Session[]} sessions
  * @param {string} home
+ * @param {string} page Page of the agent.
  * @returns {Target[]}
  */
-function targets(how, sessions, home) {
-  if (how === "open") return [{ kind: "all", text: "", full: "", access: [] }];
-  if (how === "remote") return [{ kind: "sent", text: "", full: "", access: [] }];
+function targets(how, sessions, home, page) {
+  if (how === "open") return [{ kind: "all", text: "", full: "", access: [], page }];
+  if (how === "remote") return [{ kind: "sent", text: "", full: "", access: [], page }];
   /** @type {Map<string, Target>} */
   const found = new Map();
-  for (const { path, source, access } of sessions.flatMap((one) => one.roots)) {
+  for (const { path, source, access, grant } of sessions.flatMap((one) => one.roots)) {
     if (source === "session sandbox") continue;
     const known = found.get(path)?.access ?? [];
-    found.set(path, { kind: "folder", text: short(path, home), full: path, access: [...new Set([...known, ...access])] });
+    found.set(path, { kind: "folder", text: short(path, home), full: path, access: [...new Set([...known, ...access])], page: grant === null ? "#rules" : `#permissions/${grant}` });
   }
-  for (const host of sessions.flatMap((one) => one.hosts)) found.set(host, { kind: "host", text: host, full: host, access: [] });
+  for (const host of sessions.flatMap((one) => one.hosts)) found.set(host, { kind: "host", text: host, full: host, access: [], page: "#permissions" });
   const all = [...found.values()];
-  if (all.length === 0) return [{ kind: "scratch", text: "", full: "", access: [] }];
+  if (all.length === 0) return [{ kind: "scratch", text: "", full: "", access: [], page }];
   if (all.length <= MOST) return all;
-  return [...all.slice(0, MOST - 1), { kind: "more", text: String(all.length - MOST + 1), full: "", access: [] }];
+  return [...all.slice(0, MOST - 1), { kind: "more", text: String(all.length - MOST + 1), full: "", access: [], page }];
 }
 
 /**
