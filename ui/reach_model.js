@@ -7,15 +7,17 @@ import { short } from "./words.js";
 /** @typedef {{ name: string, how: "sandboxed" | "open" | "remote", paused: boolean, stopped: boolean, targets: Target[] }} ServerNode */
 /** @typedef {{ name: string, asks: boolean, servers: ServerNode[] }} AgentNode */
 
+/** Source of the folder that every session has. */
+const SCRATCH = "the session's own folder";
 /** Targets shown for each server; the others are counted. */
 const MOST = 4;
 
 /**
  * Returns the agents with their servers and targets. Sessions of the same agent with the same server are one.
- * @param {Pick<import("./types.js").Snapshot, "sessions" | "waiting" | "home">} snapshot
+ * @param {Pick<import("./types.js").Snapshot, "sessions" | "waiting" | "grants" | "home">} snapshot
  * @returns {AgentNode[]}
  */
-export function reachModel({ sessions, waiting, home }) {
+export function reachModel({ sessions, waiting, grants, home }) {
   /** @type {Map<string, Map<string, Session[]>>} */
   const agents = new Map();
   for (const session of sessions) {
@@ -26,17 +28,29 @@ export function reachModel({ sessions, waiting, home }) {
   return [...agents].map(([name, servers]) => ({
     name,
     asks: waiting.some(({ client }) => client === name),
-    servers: [...servers].map(([server, all]) => node(server, all, home)),
+    servers: [...servers].map(([server, all]) => node(server, all, files(grants, all), home)),
   }));
 }
 
 /**
+ * Returns the single files that these sessions may reach, as folders. Their own folders are not open.
+ * @param {import("./types.js").Grant[]} grants
+ * @param {Session[]} sessions
+ */
+const files = (grants, sessions) =>
+  grants
+    .filter(({ kind, suspended, client, server, session }) =>
+      kind === "file" && suspended === null && sessions.some((one) => one.client.name === client && one.server === server && (session === null || session === one.id)))
+    .map(({ id, path, access }) => ({ path, access, grant: id }));
+
+/**
  * @param {string} name
  * @param {Session[]} sessions
+ * @param {ReturnType<typeof files>} files
  * @param {string} home
  * @returns {ServerNode}
  */
-function node(name, sessions, home) {
+function node(name, sessions, files, home) {
   const isRemote = sessions.some((one) => one.remote);
   const how = isRemote ? "remote" : sessions.every((one) => one.sandboxed) ? "sandboxed" : "open";
   return {
@@ -44,24 +58,25 @@ function node(name, sessions, home) {
     how,
     paused: sessions.every((one) => one.paused),
     stopped: sessions.every((one) => one.trouble !== null),
-    targets: targets(how, sessions, home, `#agents/${encodeURIComponent(sessions[0]?.client.name ?? "")}`),
+    targets: targets(how, sessions, files, home, `#agents/${encodeURIComponent(sessions[0]?.client.name ?? "")}`),
   };
 }
 
 /**
  * @param {ServerNode["how"]} how
  * @param {Session[]} sessions
+ * @param {ReturnType<typeof files>} files
  * @param {string} home
  * @param {string} page Page of the agent.
  * @returns {Target[]}
  */
-function targets(how, sessions, home, page) {
+function targets(how, sessions, files, home, page) {
   if (how === "open") return [{ kind: "all", text: "", full: "", access: [], page }];
   if (how === "remote") return [{ kind: "sent", text: "", full: "", access: [], page }];
   /** @type {Map<string, Target>} */
   const found = new Map();
-  for (const { path, source, access, grant } of sessions.flatMap((one) => one.roots)) {
-    if (source === "session sandbox") continue;
+  const open = sessions.flatMap((one) => one.roots).filter(({ source, access }) => source !== SCRATCH && access.length > 0);
+  for (const { path, access, grant } of [...open, ...files]) {
     const known = found.get(path)?.access ?? [];
     found.set(path, { kind: "folder", text: short(path, home), full: path, access: [...new Set([...known, ...access])], page: grant === null ? "#rules" : `#permissions/${grant}` });
   }

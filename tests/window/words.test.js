@@ -63,9 +63,15 @@ test("changed server is named if nothing else is wrong", () => {
 
 test("what a server can reach is its folders with access and hosts, everything without a sandbox, or its scratch folder", () => {
   const root = (/** @type {string} */ path, /** @type {string[]} */ access, source = "rule `work`") => ({ path, source, grant: null, access });
-  const session = { client: { name: "A" }, server: "s", sandboxed: true, remote: false, paused: false, trouble: null, hosts: [], roots: [root("/h/scratch", ["read"], "session sandbox")] };
-  const reach = (/** @type {object[]} */ ...sessions) => reachModel({ sessions: sessions.map((one) => ({ ...session, ...one })), waiting: [], home: "/h" }).flatMap((agent) => agent.servers.map(({ targets }) => targets.map(({ kind, text, access }) => [kind, text, access.join("")])));
+  /** @type {object[]} */
+  const grants = [];
+  const session = { client: { name: "A" }, server: "s", sandboxed: true, remote: false, paused: false, trouble: null, hosts: [], roots: [root("/h/scratch", ["read"], "the session's own folder")] };
+  const reach = (/** @type {object[]} */ ...sessions) => reachModel({ sessions: sessions.map((one) => ({ ...session, ...one })), waiting: [], grants, home: "/h" }).flatMap((agent) => agent.servers.map(({ targets }) => targets.map(({ kind, text, access }) => [kind, text, access.join("")])));
   assert.deepEqual(reach({}), [[["scratch", "", ""]]]);
+  // A granted file is shown, and not its folder, which only the server is told about.
+  grants.push({ id: "g", kind: "file", client: "A", server: "s", session: null, suspended: null, path: "/h/a/x", access: ["read"] }, { id: "h", kind: "file", client: "B", server: "s", session: null, suspended: null, path: "/h/a/y", access: ["read"] });
+  assert.deepEqual(reach({ roots: [root("/h/a", [])] }), [[["folder", "~/a/x", "read"]]]);
+  grants.length = 0;
   assert.deepEqual(reach({ sandboxed: false }), [[["all", "", ""]]]);
   assert.deepEqual(reach({ sandboxed: false, remote: true }), [[["sent", "", ""]]]);
   const two = [{ roots: [root("/h/a", ["read"])] }, { roots: [root("/h/a", ["write"])], hosts: ["x.example"] }];
