@@ -4,12 +4,12 @@ import { html, svg } from "./html.js";
 import { hue, initials } from "./initials.js";
 
 /**
- * Returns an icon of `vendor/lucide/sprite.svg`. It is decoration: the words beside it, or the label of its button, name it.
+ * Returns an icon of the sprite, which is part of the page. It is decoration: the words beside it, or the label of its button, name it.
  * @param {string} name
  * @param {string} [kind] CSS classes, such as `good`, `asks`, `bad`, `quiet` or `big`.
  */
 export const icon = (name, kind = "") =>
-  html`<svg class="icon ${kind}" viewBox="0 0 24 24" aria-hidden="true" focusable="false">${svg`<use href="vendor/lucide/sprite.svg#${name}"></use>`}</svg>`;
+  html`<svg class="icon ${kind}" viewBox="0 0 24 24" aria-hidden="true" focusable="false">${svg`<use href="#i-${name}"></use>`}</svg>`;
 
 /**
  * Returns the icon of an agent: its initials on its colour. The name stands beside it.

@@ -82,7 +82,7 @@ const still = (_, __, kind, content) => svg`<g class="node ${kind}">${content}</
  * @param {number} [size]
  */
 const drawn = (name, x, y, size = 16) =>
-  svg`<svg class="sign" x=${x} y=${y} width=${size} height=${size} viewBox="0 0 24 24"><use href="vendor/lucide/sprite.svg#${name}"></use></svg>`;
+  svg`<svg class="sign" x=${x} y=${y} width=${size} height=${size} viewBox="0 0 24 24"><use href="#i-${name}"></use></svg>`;
 
 /**
  * Returns the lines from an agent to a server, and from there to its targets.

@@ -28,7 +28,7 @@ export function reachModel({ sessions, waiting, grants, home }) {
   return [...agents].map(([name, servers]) => ({
     name,
     asks: waiting.some(({ client }) => client === name),
-    servers: [...servers].map(([server, all]) => node(server, all, files(grants, all), home)),
+    servers: [...servers].map(([server, all]) => node(server, all, grantedFiles(grants, all), home)),
   }));
 }
 
@@ -37,7 +37,7 @@ export function reachModel({ sessions, waiting, grants, home }) {
  * @param {import("./types.js").Grant[]} grants
  * @param {Session[]} sessions
  */
-const files = (grants, sessions) =>
+const grantedFiles = (grants, sessions) =>
   grants
     .filter(({ kind, suspended, client, server, session }) =>
       kind === "file" && suspended === null && sessions.some((one) => one.client.name === client && one.server === server && (session === null || session === one.id)))
@@ -46,7 +46,7 @@ const files = (grants, sessions) =>
 /**
  * @param {string} name
  * @param {Session[]} sessions
- * @param {ReturnType<typeof files>} files
+ * @param {ReturnType<typeof grantedFiles>} files
  * @param {string} home
  * @returns {ServerNode}
  */
@@ -65,7 +65,7 @@ function node(name, sessions, files, home) {
 /**
  * @param {ServerNode["how"]} how
  * @param {Session[]} sessions
- * @param {ReturnType<typeof files>} files
+ * @param {ReturnType<typeof grantedFiles>} files
  * @param {string} home
  * @param {string} page Page of the agent.
  * @returns {Target[]}

@@ -6,6 +6,7 @@ import { createServer } from "node:http";
 import { createServer as createSocket } from "node:net";
 import { extname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
+import { withSprite } from "./shell.js";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 const UI = join(HERE, "../../ui");
@@ -29,6 +30,7 @@ async function serve() {
     const from = OWN.includes(path) ? join(HERE, path) : join(UI, path);
     try {
       let body = await readFile(from);
+      if (path === "/parts.html") body = withSprite(String(body));
       if (path.endsWith(".html")) body = String(body).replace('<script type="module"', '<script src="made.js"></script>\n    <script type="module"');
       response.writeHead(200, { "content-type": TYPES[extname(from)] ?? "text/plain", "content-security-policy": csp, "cache-control": "no-store" });
       response.end(body);
@@ -174,6 +176,15 @@ export class Browser {
     await pointer([{ type: "pointerDown", button: 0 }]);
     await between();
     await pointer([{ type: "pointerUp", button: 0 }]);
+  }
+
+  /** Drags one control to another, in steps. */
+  async drag(from, to) {
+    const centre = (selector) => this.run(`const box = document.querySelector(${JSON.stringify(selector)}).getBoundingClientRect(); return [Math.round(box.x + box.width / 2), Math.round(box.y + box.height / 2)];`);
+    const [[x, y], [toX, toY]] = [await centre(from), await centre(to)];
+    const move = (part) => ({ type: "pointerMove", duration: 0, x: Math.round(x + (toX - x) * part), y: Math.round(y + (toY - y) * part) });
+    const actions = [move(0), { type: "pointerDown", button: 0 }, move(0.3), move(0.7), move(1), { type: "pointerUp", button: 0 }];
+    await this.#ask("POST", "/actions", { actions: [{ type: "pointer", id: "mouse", parameters: { pointerType: "mouse" }, actions }] });
   }
 
   /** Returns a picture of the window as PNG. */

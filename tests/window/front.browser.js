@@ -38,8 +38,8 @@ for (const theme of ["light", "dark"]) {
 test("the frame is painted before the app has answered", async () => {
   await browser.go("home");
   const shell = readFileSync(new URL("../../ui/index.html", import.meta.url), "utf8");
-  const painted = [...shell.matchAll(/<li><a href="#([a-z]+)">.*sprite.svg#([a-z-]+)".*<\/svg>([^<]+)<\/a><\/li>/g)].map((found) => found.slice(1, 4));
-  const drawn = await browser.run(`[...document.querySelectorAll("#nav a")].map((one) => [one.hash.slice(1), one.querySelector("use").getAttribute("href").split("#")[1], [...one.childNodes].filter((part) => part.nodeType === Node.TEXT_NODE).map((part) => part.data).join("").trim()])`);
+  const painted = [...shell.matchAll(/<li><a href="#([a-z]+)">.*href="#i-([a-z-]+)".*<\/svg>([^<]+)<\/a><\/li>/g)].map((found) => found.slice(1, 4));
+  const drawn = await browser.run(`[...document.querySelectorAll("#nav a")].map((one) => [one.hash.slice(1), one.querySelector("use").getAttribute("href").slice(3), [...one.childNodes].filter((part) => part.nodeType === Node.TEXT_NODE).map((part) => part.data).join("").trim()])`);
   assert.equal(painted.length, 7);
   assert.deepEqual(drawn, painted);
 });
@@ -71,7 +71,7 @@ test("the map shows agents, sandboxes and reach, marks the way around, and leads
   assert.deepEqual(names, ["Claude Code", "filesystem, in a sandbox", "/home/ada/src/app: read", "/home/ada/Documents/tax: read and write", "docs.example.org", "Cursor", "git, stopped, not sandboxed", "everything you can reach"]);
   const words = await browser.run(`[...document.querySelectorAll(".map-words li")].map((one) => one.textContent)`);
   assert.deepEqual(words, ["Claude Code uses filesystem, in a sandbox: ~/src/app: read; ~/Documents/tax: read and write; docs.example.org.", "Cursor uses git, not sandboxed, stopped: everything you can reach."]);
-  const sign = (kind) => browser.run(`document.querySelector(".map .server.${kind} use").getAttribute("href").split("#")[1]`);
+  const sign = (kind) => browser.run(`document.querySelector(".map .server.${kind} use").getAttribute("href").slice(3)`);
   assert.deepEqual([await sign("sandboxed"), await sign("open")], ["shield-check", "triangle-alert"]);
   await made(QUESTION);
   await browser.until(`document.querySelector(".map .agent:has(.pulse) title")?.textContent === "Claude Code asking you"`);

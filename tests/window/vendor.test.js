@@ -33,11 +33,11 @@ test("the typeface is the published one, and icons and typeface have their licen
 
 test("the sprite has the icons that the window names, and no others", () => {
   const sprite = readFileSync(new URL("lucide/sprite.svg", VENDOR), "utf8");
-  const drawn = [...sprite.matchAll(/<symbol id="([a-z0-9-]+)"/g)].map(([, id]) => id);
+  const drawn = [...sprite.matchAll(/<symbol id="i-([a-z0-9-]+)"/g)].map(([, id]) => id);
   const own = files(UI).filter((name) => /\.(?:js|html)$/.test(name) && !name.startsWith("vendor/")).map((name) => readFileSync(new URL(name, UI), "utf8")).join("\n");
-  const unused = drawn.filter((id) => !own.includes(`"${id}"`) && !own.includes(`sprite.svg#${id}"`));
+  const unused = drawn.filter((id) => !own.includes(`"${id}"`) && !own.includes(`href="#i-${id}"`));
   assert.deepEqual(unused, []);
-  const named = [...own.matchAll(/(?:\bicon\(|icon: |emptyState\(|iconButton\([^,]+, )"([a-z0-9-]+)"|sprite\.svg#([a-z0-9-]+)"/g)].map(([, a, b]) => a ?? b);
+  const named = [...own.matchAll(/(?:\bicon\(|icon: |emptyState\(|iconButton\([^,]+, )"([a-z0-9-]+)"|href="#i-([a-z0-9-]+)"/g)].map(([, a, b]) => a ?? b);
   assert.ok(named.length > 20, String(named));
   assert.deepEqual(named.filter((id) => !drawn.includes(id)), []);
   assert.doesNotMatch(sprite, /<script|href=|on[a-z]+=/i);
