@@ -70,7 +70,7 @@ async function open(page) {
 
 test("home: pending and missed questions, asking again, dismissing, and lockdown work by keyboard", async () => {
   await browser.go("home");
-  await browser.run(`made.waiting = [{ id: "q1", sentence: "Claude Code wants to read a.md", line: "read ~/a.md" }]; made.change(); return true`);
+  await browser.run(`made.waiting = [{ id: "q1", sentence: "Claude Code wants to read a.md", line: "read ~/a.md", session: "s1", client: "Claude Code", expires_ms: Date.now() + 90_000 }]; made.change(); return true`);
   await press("show");
   await press("again:q8");
   await browser.until(`made.calls.some(([name]) => name === "ask_again")`);
@@ -287,6 +287,7 @@ test("arrow keys move between pages and rows and keep their meaning in fields", 
   assert.equal(await at(), rows.at(-2));
   await browser.keys(HOME);
   assert.equal(await at(), rows[0]);
+  await press("select");
   await reach("select:g1");
   await browser.keys(DOWN);
   assert.match(await at(), /^select:/);
