@@ -10,7 +10,7 @@ import { focusOn, state } from "../state.js";
 import { FRAME } from "../texts/frame.js";
 import { WELCOME } from "../texts/welcome.js";
 import { count } from "../words.js";
-import { clients, foundRows } from "./clients.js";
+import { foundRows, loadClients } from "../agent_connect.js";
 
 /** @type {{ title: string, view: (snapshot: import("../types.js").Snapshot) => unknown }[]} */
 const STEPS = [
@@ -33,7 +33,7 @@ export const welcome = {
   id: "welcome",
   name: FRAME.pages.welcome,
   icon: "house",
-  load: async () => clients.load?.(),
+  load: loadClients,
   view(snapshot) {
     const step = STEPS[at] ?? STEPS[0];
     const last = at === STEPS.length - 1;
@@ -73,7 +73,7 @@ async function leave() {
 const EXAMPLE = [{
   name: "Your agent",
   asks: true,
-  servers: [{ name: "filesystem", how: "sandboxed", paused: false, stopped: false, targets: [{ kind: "folder", text: "~/src/app", full: "~/src/app", access: ["read", "write"] }, { kind: "folder", text: "~/Documents", full: "~/Documents", access: ["read"] }] }],
+  servers: [{ name: "filesystem", how: "sandboxed", paused: false, stopped: false, targets: [{ kind: "folder", text: "~/src/app", full: "~/src/app", access: ["read", "write"], page: "" }, { kind: "folder", text: "~/Documents", full: "~/Documents", access: ["read"], page: "" }] }],
 }];
 
 /** @param {import("../types.js").Snapshot} snapshot */
@@ -93,7 +93,7 @@ function connect() {
 function protect() {
   return html`
     <p class="quiet">${WELCOME.protectText}</p>
-    ${foundRows((one) => one.entries.some((entry) => entry.past), WELCOME.noneOpen, WELCOME.noneOpenText, () => nothing)}`;
+    ${foundRows((one) => one.entries.some((entry) => entry.past), WELCOME.noneOpen, WELCOME.noneOpenText, true)}`;
 }
 
 function folder() {
