@@ -134,6 +134,8 @@ test("a menu closes by Escape, a press elsewhere, and when the focus leaves", as
   const isOpen = () => browser.run(`document.querySelector(".menu-items") !== null`);
   await press("lockdown-more");
   await browser.until(`document.querySelector(".menu-items") !== null`);
+  const inside = await browser.run(`const box = document.querySelector(".menu-items").getBoundingClientRect(), at = document.elementFromPoint(box.right - 4, box.top + 8); return [box.left >= 0, box.top >= 0, box.right <= innerWidth, box.bottom <= innerHeight, at.closest(".menu-items") !== null]`);
+  assert.deepEqual(inside, [true, true, true, true, true], "the frame does not cut it off");
   await browser.keys(DOWN);
   assert.equal(await browser.run(`document.activeElement.dataset.key`), "lockdown-end");
   await browser.keys(ESCAPE);
