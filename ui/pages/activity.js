@@ -65,7 +65,7 @@ export const activity = {
   drawn() {
     const scroller = document.querySelector("#page .vlist");
     list.draw(scroller instanceof HTMLElement ? scroller : null, {
-      items: lines(log.calls ?? [], open),
+      items: items(),
       key: (item) => item.key,
       cells: ({ calls, isOpen }) => (calls.length > 1 ? manyCells(calls, isOpen) : calls[0] ? cells(calls[0]) : nothing),
       kind: (item) => (item.isPart ? "part" : ""),
@@ -89,6 +89,15 @@ export function showTime(from, to) {
   else location.hash = "#activity";
 }
 
+/** Lines of the calls that they were grouped from. @type {{ calls: Call[] | null, items: Item[] }} */
+let grouped = { calls: null, items: [] };
+
+/** Returns the lines, grouped again only if the calls or the open runs have changed. */
+function items() {
+  if (grouped.calls !== log.calls) grouped = { calls: log.calls, items: lines(log.calls ?? [], open) };
+  return grouped.items;
+}
+
 /** @param {string} part */
 function follow(part) {
   if (part === followed) return;
@@ -100,6 +109,7 @@ function follow(part) {
 function press({ key, calls }) {
   if (calls.length === 1 && calls[0]) return choose(chosen === calls[0].seq ? 0 : calls[0].seq);
   if (!open.delete(-key)) open.add(-key);
+  grouped.calls = null;
   redraw();
 }
 
