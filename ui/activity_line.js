@@ -13,7 +13,7 @@ import { clockOf, short } from "./words.js";
 const MARKS = { allow: ["check", "good", ACTIVITY.allowed], deny: ["x", "bad", ACTIVITY.denied], escalate: ["circle-question-mark", "asks", ACTIVITY.asked] };
 
 /**
- * Returns the mark of a decision, with its word for screen readers.
+ * Returns the mark of a decision, with a label for screen readers.
  * @param {string | null} decision
  */
 export function mark(decision) {

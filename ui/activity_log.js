@@ -1,4 +1,4 @@
-// The loaded part of the log: the newest entries that match, kept current, and older ones as they are wanted.
+// The loaded part of the log: the newest entries that match, kept current, and older ones on demand.
 
 import * as backend from "./backend.js";
 

@@ -26,7 +26,7 @@ export const needs = (snapshot) =>
   snapshot.waiting.length + snapshot.questions.missed.length + snapshot.changed_servers.length + (leftFiles(snapshot) > 0 ? 1 : 0);
 
 /**
- * Returns the rows of what needs the user, the most urgent first.
+ * Returns a row for each thing that needs the user, the most urgent first.
  * @param {import("./types.js").Snapshot} snapshot
  */
 export function needsYou(snapshot) {

@@ -10,7 +10,7 @@ import { HOME } from "./texts/home.js";
 export const unsandboxed = (sessions) => new Set(sessions.filter((one) => !one.sandboxed && !one.remote).map((one) => one.server)).size;
 
 /**
- * Returns the state: its icon, its word, the title of the home page and a sentence.
+ * Returns the icon, the label, the title of the home page and a sentence for the state.
  * @param {Snapshot} snapshot
  * @returns {{ mood: Mood, word: string, title: string, text: string }}
  */
@@ -31,7 +31,7 @@ export function protectionState({ status, sessions, waiting, clients, recent, ch
 }
 
 /**
- * Returns the line below the state: who is connected, and who asks.
+ * Returns the line below the state: the numbers of agents and of questions.
  * @param {Pick<Snapshot, "sessions" | "waiting">} snapshot
  */
 export function connectedLine({ sessions, waiting }) {

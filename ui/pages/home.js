@@ -26,7 +26,7 @@ export const home = {
       ${parts.heading(title)}
       ${text ? html`<p class="lead-in quiet">${text}</p>` : nothing}
       ${[status.other_home, ...status.troubles].filter(Boolean).map((trouble) => html`<p class="card bad-card bad" role="alert">${parts.icon("triangle-alert")} ${trouble}</p>`)}
-      ${sessions.length === 0 ? nobody(snapshot) : map(reachModel(snapshot))}
+      ${sessions.length === 0 ? noAgent(snapshot) : map(reachModel(snapshot))}
       ${needsYou(snapshot)}
       ${lastDay(day)}
       ${recent.length === 0 ? nothing : html`
@@ -39,7 +39,7 @@ export const home = {
  * Returns the way to the first agent.
  * @param {import("../types.js").Snapshot} snapshot
  */
-function nobody({ clients, recent }) {
+function noAgent({ clients, recent }) {
   const isNew = clients.length === 0 && recent.length === 0;
   const link = isNew
     ? html`<a class="button main" href="#welcome" data-key="welcome">${HOME.firstSteps}</a>`

@@ -62,7 +62,7 @@ function go(to) {
 }
 
 async function leave() {
-  // If saving fails, the first steps open once more at the next start.
+  // If saving fails, the first steps open again at the next start.
   await backend.finishFirstSteps().catch(() => {});
   if (state.snapshot) state.snapshot.first_run = false;
   at = 0;
