@@ -12,7 +12,7 @@ import { short } from "./words.js";
 /** @typedef {import("./types.js").Access} Access */
 
 /** @type {Access[]} */
-export const ACCESSES = ["read", "write", "delete"];
+const ACCESSES = ["read", "write", "delete"];
 
 /** @type {[string, string][]} */
 const KINDS = [["files", PERMISSIONS.kinds.files], ["tool", PERMISSIONS.kinds.tool], ["host", PERMISSIONS.kinds.host]];

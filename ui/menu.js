@@ -42,7 +42,10 @@ export const menu = (key, label, items, { text = icon("ellipsis"), kind = "bare"
 /** Starts closing the menu when the pointer or the focus goes elsewhere. */
 export function followMenus() {
   const elsewhere = (/** @type {Event} */ { target }) => {
-    if (open && target instanceof Element && target.closest("[data-menu]")?.getAttribute("data-menu") !== open) closeMenu();
+    if (!open || !(target instanceof Element) || target.closest("[data-menu]")?.getAttribute("data-menu") === open) return;
+    // The focus goes where the user goes, not back to the menu.
+    open = "";
+    redraw();
   };
   addEventListener("pointerdown", elsewhere, true);
   addEventListener("focusin", elsewhere);

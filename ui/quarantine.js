@@ -56,13 +56,15 @@ const row = (session, file, isLive) =>
         says: putBackWords(file),
         act: () => backend.decideFile(session, file.path, file.occupied ? "exchange" : "put-back"),
       })}
-      ${parts.menu(`kept-more:${session}:${file.path}`, AGENTS.fileMore(file.shown), () => actButton({
+      ${actButton({
         key: `delete-kept:${session}:${file.path}`,
         ...AGENTS.deleteKept,
+        ready: parts.icon("trash-2"),
+        yes: AGENTS.deleteKept.ready,
         label: AGENTS.deleteKeptLabel(file.shown),
         again: true,
         kind: "stop",
         says: AGENTS.deleteKeptSays(file.shown),
         act: () => backend.decideFile(session, file.path, "delete"),
-      }))}`,
+      })}`,
   );

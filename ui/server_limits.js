@@ -27,19 +27,9 @@ export function limits(server, reload) {
   const note = told.get(server.name);
   return html`
     <h3 class="some">${SERVERS.limits}</h3>
-    ${parts.facts(...server.limits.map(inForce))}
     ${note ? html`<p class="small good" role="status">${note}</p>` : nothing}
     ${planned?.server === server.name ? panel(server, planned.planned, reload) : form(server)}`;
 }
-
-/** @param {ServerLimit} one */
-const inForce = (one) => html`${one.name}: ${one.own === null ? amount(one, one.default) : html`<b>${amount(one, one.own)}</b>`}`;
-
-/**
- * @param {ServerLimit} one
- * @param {number | null} value
- */
-const amount = (one, value) => (value === null ? SERVERS.noLimit : `${number(value)} ${one.unit}`.trim());
 
 /**
  * Returns the text of a field, which is empty for the default.
@@ -63,25 +53,22 @@ function form(server) {
   const wanted = server.limits.map((one) => /** @type {const} */ ([one.limit, valueOf(textOf(server, one))]));
   const isOff = wanted.some(([, value]) => value === undefined) || server.limits.every((one) => valueOf(textOf(server, one)) === one.own);
   return html`
-    <details>
-      <summary data-key="limits:${server.name}">${SERVERS.changeLimits}</summary>
-      <p class="small quiet">${SERVERS.limitsText}</p>
-      <div class="form">${server.limits.map((one) => field(server, one))}</div>
-      <div class="both start">
-        ${actButton({
-          key: `limits-plan:${server.name}`,
-          ...SERVERS.planning,
-          ready: SERVERS.planLimits,
-          label: SERVERS.planLimitsLabel(server.name),
-          again: true,
-          off: isOff,
-          act: async () => {
-            told.delete(server.name);
-            planned = { server: server.name, planned: await backend.planLimits(server.name, Object.fromEntries(wanted)) };
-          },
-        })}
-      </div>
-    </details>`;
+    <p class="small quiet">${SERVERS.limitsText}</p>
+    <div class="form limits">${server.limits.map((one) => field(server, one))}</div>
+    <div class="both start">
+      ${actButton({
+        key: `limits-plan:${server.name}`,
+        ...SERVERS.planning,
+        ready: SERVERS.planLimits,
+        label: SERVERS.planLimitsLabel(server.name),
+        again: true,
+        off: isOff,
+        act: async () => {
+          told.delete(server.name);
+          planned = { server: server.name, planned: await backend.planLimits(server.name, Object.fromEntries(wanted)) };
+        },
+      })}
+    </div>`;
 }
 
 /**

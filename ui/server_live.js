@@ -39,9 +39,11 @@ function processRow(server, one, reload) {
     html`
       ${lines ? parts.button(`log:${one.session}`, SERVERS.hideLog, () => { logs.delete(one.session); redraw(); }, { expanded: true })
         : actButton({ key: `log:${one.session}`, ...SERVERS.log, label: SERVERS.logLabel(server, one.client), again: true, act: async () => { logs.set(one.session, await backend.serverLog(one.session)); } })}
-      ${parts.menu(`process:${one.session}`, SERVERS.more(`${server}, ${one.client}`), () => actButton({
+      ${actButton({
         key: `server-restart:${one.session}`,
         ...SERVERS.restart,
+        ready: parts.icon("refresh-cw"),
+        yes: SERVERS.restart.ready,
         label: SERVERS.restartLabel(server, one.client),
         again: true,
         says: SERVERS.restartSays(server),
@@ -49,7 +51,7 @@ function processRow(server, one, reload) {
           await backend.restartServer(one.session);
           await reload();
         },
-      }))}`,
+      })}`,
     parts.agentIcon(one.client, "small"),
   );
 }

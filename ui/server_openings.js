@@ -65,8 +65,7 @@ function form(server) {
     redraw();
   };
   return html`
-    <details>
-      <summary data-key="open-more:${server.name}">${SERVERS.allowMore}</summary>
+    <div class="panel" role="group" aria-label=${SERVERS.allowMore}>
       <p class="small quiet">${SERVERS.allowMoreText} <a href="#permissions">${SERVERS.permissions}</a></p>
       ${parts.field(SERVERS.host, html`<input type="text" class="mono" autocomplete="off" spellcheck="false" placeholder="api.example.com" data-key="open-host:${server.name}" .value=${live(host)} @input=${type}>`, SERVERS.hostHint)}
       <div class="both start">
@@ -74,7 +73,7 @@ function form(server) {
         ${plan(server, "read", SERVERS.pickRead, { kind: "read" })}
         ${plan(server, "write", SERVERS.pickWrite, { kind: "write" })}
       </div>
-    </details>`;
+    </div>`;
 }
 
 /**

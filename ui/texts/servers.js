@@ -80,12 +80,12 @@ export const SERVERS = {
   hideLog: "Hide log",
   logOf: (/** @type {string} */ name, /** @type {string} */ agent) => `Log of ${name} for ${agent}`,
   emptyLog: "It has written nothing.",
-  lastMessage: (/** @type {string} */ why) => `The server stopped: ${why}`,
+  lastMessage: (/** @type {string} */ why) => `The server stopped (${why})`,
 
   // Always allowed
   always: "Always allowed",
   nothingExtra: "Nothing extra.",
-  allowMore: "Allow a folder or host permanently\u2026",
+  allowMore: "Allow a folder or host permanently",
   allowMoreText: "For what the server itself needs. For what an agent is to work in, add a permission:",
   permissions: "Permissions",
   host: "Host",
@@ -105,7 +105,6 @@ export const SERVERS = {
   // Its limits
   limits: "Limits",
   noLimit: "no limit",
-  changeLimits: "Change its limits",
   limitsText: "An empty field means the default.",
   limitHints: /** @type {Record<string, string>} */ ({ processor: "200 is two whole processors. Not supported on every system.", "file-size": "Per file.", "tmp-size": "Uses memory." }),
   planLimits: "See what changes\u2026",
@@ -117,7 +116,6 @@ export const SERVERS = {
   saveLimitsLabel: (/** @type {string} */ name) => `Save: the limits of ${name}`,
 
   // A changed program
-  decide: "Decide",
   decideAbout: (/** @type {string} */ name) => `Decide about ${name}`,
   isChanged: "is no longer the program you allowed",
   wouldGet: "If you keep its permissions, the new program can, without asking you:",
