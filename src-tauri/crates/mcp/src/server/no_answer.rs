@@ -21,14 +21,14 @@ impl fmt::Display for ServerExit {
             return f.write_str(remote);
         }
         match self.status {
-            None => f.write_str("it ended")?,
-            Some(status @ 129..=192) => write!(f, "it ended by signal {} (status {status})", status - 128)?,
-            Some(status) => write!(f, "it ended with status {status}")?,
+            None => f.write_str("no exit status")?,
+            Some(status @ 129..=192) => write!(f, "signal {} (exit status {status})", status - 128)?,
+            Some(status) => write!(f, "exit status {status}")?,
         }
         if self.stderr_tail.is_empty() {
             return Ok(());
         }
-        write!(f, "; the last it wrote to standard error: `{}`", self.stderr_tail)
+        write!(f, "; its last message: `{}`", self.stderr_tail)
     }
 }
 
