@@ -46,22 +46,26 @@ fn dialog_answer_reaches_the_agent() {
 
 #[test]
 fn folder_granted_in_window_is_readable_until_revoked() {
-    let screen = tray::with_panel();
+    let mut screen = tray::with_panel();
+    let asked = portal(&mut screen);
     let folder = screen.home().join("notes");
     std::fs::create_dir_all(&folder).expect("the folder");
     std::fs::write(folder.join("plan.txt"), "ship on Tuesday").expect("the file");
-    let _app = App::start(&screen, &[]);
+    let app = App::spawn(command(&screen, &[]).env("GTK_USE_PORTAL", "1"));
     window::says(&screen, "Not protected");
     window::open(&screen, "Home");
     let mut agent = agent(&screen);
     window::says(&screen, "1 agent");
     window::open(&screen, "Permissions");
-    screen.click(&window::named(&screen, "Add a permission\u{2026}"));
+    screen.click(&window::named(&screen, "Add a permission"));
     screen.click(&window::named(&screen, "Pick a folder\u{2026}"));
-    screen.activate(&screen.window("^Grant a folder and everything in it$"));
+    let picker = screen.window("^Grant a folder and everything in it$");
+    assert_eq!(screen.xdotool(&["getwindowpid", &picker]), app.id().to_string(), "the picker is ours");
+    screen.activate(&picker);
     screen.xdotool(&["type", "--delay", "20", folder.to_str().expect("a UTF-8 path")]);
     screen.key("Return");
     window::says(&screen, "Granted: ~/notes");
+    assert_eq!(asked(), "twin\n", "only the other program asked the portal");
 
     let call = begin_reading(&mut agent, &folder.join("plan.txt"));
     let read = agent.answer(call);

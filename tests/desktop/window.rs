@@ -47,12 +47,16 @@ fn session_page_shows_sandbox_proof_and_folders_and_ends_session() {
     let screen = Screen::start();
     let harness = Harness::start(&screen, &["app"]);
     open(&screen, "Agents");
+    says(&screen, "allowed by rule work");
+    says(&screen, "everything you can reach");
+    screen.press(WINDOW, "push button", "Details of filesystem for Claude Code");
     says(&screen, "zsh in gnome-terminal");
+    screen.press(WINDOW, "push button", "Details of git for Cursor");
     says(&screen, "not sandboxed: it can do anything you can");
-    says(&screen, "from rule work");
+    screen.press(WINDOW, "push button", "More about git for Cursor");
     screen.press(WINDOW, "push button", "End session of Cursor with git");
     assert_eq!(harness.event(), "ended s2");
-    gone(&screen, "End session of Cursor with git");
+    gone(&screen, "More about git for Cursor");
 }
 
 #[test]
@@ -79,7 +83,7 @@ fn window_pauses_agent_locks_down_and_undoes_denials() {
     assert_eq!(harness.event(), "paused s2");
     // Screen readers hear the result.
     says(&screen, "Paused: Pause Cursor with git");
-    says(&screen, "everything this agent asks for here is denied until you resume it");
+    says(&screen, "Everything it asks for is denied until you resume it.");
     screen.press(WINDOW, "push button", "Resume Cursor with git");
     assert_eq!(harness.event(), "resumed s2");
     screen.press(WINDOW, "push button", "Ask me again about delete_file in /home/ada/Pictures");
@@ -93,7 +97,8 @@ fn autostart_files_are_listed_and_kept_or_quarantined_by_the_user() {
     let harness = Harness::start(&screen, &["app"]);
     says(&screen, "Sessions left 3 files that can run code later");
     open(&screen, "Agents");
-    says(&screen, "This session left 2 files that can run code later.");
+    says(&screen, "2 files to review");
+    screen.press(WINDOW, "push button", "Review 2 files of filesystem");
     says(&screen, "New. It runs when you open this folder in VS Code.");
     says(
         &screen,
@@ -103,10 +108,11 @@ fn autostart_files_are_listed_and_kept_or_quarantined_by_the_user() {
     screen.press(WINDOW, "push button", "Keep /home/ada/src/app/.vscode/tasks.json");
     assert_eq!(harness.event(), "Keep /home/ada/src/app/.vscode/tasks.json");
     gone(&screen, "Keep /home/ada/src/app/.vscode/tasks.json");
-    says(&screen, "This session left 1 file that can run code later.");
+    gone(&screen, "Details of 2 files of filesystem");
     screen.press(WINDOW, "push button", "Quarantine /home/ada/src/app/Makefile");
     assert_eq!(harness.event(), "refused-to-move /home/ada/src/app/Makefile");
     says(&screen, "Not moved: the disk is full");
+    screen.press(WINDOW, "push button", "Review 1 file of filesystem");
     screen.press(WINDOW, "push button", "Quarantine /home/ada/src/site/package.json");
     assert_eq!(harness.event(), "Quarantine /home/ada/src/site/package.json");
     gone(&screen, "Quarantine /home/ada/src/site/package.json");
