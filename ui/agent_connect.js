@@ -128,7 +128,7 @@ async function plan(id, wish) {
 }
 
 /**
- * Returns the row with what is wrong with an agent's settings, what was written, or the change before it is written.
+ * Returns the row with a problem of an agent's settings, the last result, or the planned change.
  * @param {FoundClient | null} one
  */
 export function settingsPanel(one) {

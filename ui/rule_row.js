@@ -60,7 +60,7 @@ function sourceButton(source, name) {
 }
 
 /**
- * Returns a menu item that moves a rule by one place, for those who cannot drag.
+ * Returns a menu item that moves a rule by one place, as an alternative to dragging.
  * @param {"earlier" | "later"} way
  * @param {string} name
  * @param {number} at

@@ -26,7 +26,7 @@ export function tryForm({ tools }, { clients }) {
       <div class="form">
         ${parts.field(RULES.server, parts.select("try-server", whole.server, tools.map((one) => [one.server, one.server]), (to) => set({ server: to })))}
         ${parts.field(RULES.tool, parts.select("try-tool", tool, server?.tools.map((one) => [one, one]) ?? [], (to) => set({ tool: to })))}
-        ${parts.field(RULES.tryWith, parts.select("try-client", call.client ?? "", [["", RULES.nobody], .../** @type {[string, string][]} */ (clients.map((one) => [one.key, one.name]))], (to) => set({ client: to || null })))}
+        ${parts.field(RULES.tryWith, parts.select("try-client", call.client ?? "", [["", RULES.noAgent], .../** @type {[string, string][]} */ (clients.map((one) => [one.key, one.name]))], (to) => set({ client: to || null })))}
       </div>
       ${parts.field(RULES.arguments, html`<textarea class="mono" rows="3" spellcheck="false" data-key="try-arguments" .value=${live(call.arguments)} @input=${(/** @type {Event} */ event) => set({ arguments: parts.valueOf(event) })}></textarea>`)}
       <div class="both start">${parts.button("try-it", RULES.judge, () => void judge(whole), { kind: "main", off: tool === "" })}</div>

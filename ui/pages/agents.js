@@ -33,7 +33,7 @@ export const agents = {
       ${parts.heading(FRAME.pages.agents)}
       <h2 class="unseen">${AGENTS.list}</h2>
       ${lookProblem()}
-      ${all.length === 0 ? nobody(others) : repeat(all, (one) => one.name, (one) => card(one, snapshot))}
+      ${all.length === 0 ? emptyPage(others) : repeat(all, (one) => one.name, (one) => card(one, snapshot))}
       ${quarantined(snapshot.quarantine, new Set(snapshot.sessions.map(({ id }) => id)))}
       ${connecting(snapshot, others, found)}`;
   },
@@ -41,7 +41,7 @@ export const agents = {
 };
 
 /** @param {import("../types.js").FoundClient[]} others */
-const nobody = (others) =>
+const emptyPage = (others) =>
   parts.group(parts.row(parts.emptyState("bot", AGENTS.none, others[0] ? parts.button("first", AGENTS.noneAct, () => focusOn(`connect:${others[0]?.id}`), { kind: "main" }) : nothing)));
 
 /**

@@ -39,7 +39,7 @@ export const permissions = {
     return html`
       ${parts.heading(FRAME.pages.permissions, snapshot.clients.length > 0 ? addButton() : nothing)}
       ${addPanel(snapshot)}
-      ${all.length + past.length === 0 ? nobody(snapshot) : html`
+      ${all.length + past.length === 0 ? emptyPage(snapshot) : html`
         ${tools(all, shown.map(({ grant }) => grant).filter((grant) => current.has(grant.id)))}
         ${rows.length === 0 ? parts.empty(PERMISSIONS.noMatch, PERMISSIONS.noMatchHint) : nothing}
         ${repeat(grouped(shown, view.by), ({ key }) => key, ({ under, grants }) => section(under, grants, all))}
@@ -50,7 +50,7 @@ export const permissions = {
 };
 
 /** @param {import("../types.js").Snapshot} snapshot */
-const nobody = ({ clients }) =>
+const emptyPage = ({ clients }) =>
   parts.group(parts.row(parts.emptyState("key-round", clients.length > 0 ? PERMISSIONS.none : PERMISSIONS.noneYet,
     clients.length > 0 ? nothing : html`<a class="button main" href="#agents" data-key="connect">${PERMISSIONS.connect}</a>`)));
 

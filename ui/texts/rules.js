@@ -75,7 +75,7 @@ export const RULES = {
   // Trying a call
   tryCall: "Try a call",
   tryWith: "With the permissions of",
-  nobody: "nobody",
+  noAgent: "no agent",
   arguments: "Arguments",
   judge: "Check it",
   notJudgedBecause: (/** @type {string} */ why) => `Not checked: ${why}`,

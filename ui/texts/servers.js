@@ -86,7 +86,7 @@ export const SERVERS = {
   always: "Always allowed",
   nothingExtra: "Nothing extra.",
   allowMore: "Allow a folder or host permanently",
-  allowMoreText: "For what the server itself needs. For what an agent is to work in, add a permission:",
+  allowMoreText: "These are for the server itself. To let an agent work in a folder, add a permission:",
   permissions: "Permissions",
   host: "Host",
   hostHint: "A name; *.example.com for every host below it.",

@@ -14,10 +14,10 @@ export const SETTINGS = {
   notifications: "Notifications",
   notices: {
     full: "They name no files, and cannot allow anything.",
-    plain: "They don't say what it is about.",
+    plain: "They name no agent and no file.",
     off: "None are shown. The question's own window still opens.",
   },
-  noticeChoices: { full: "Who asks, and for what kind of thing", plain: "Only that a question is waiting", off: "None" },
+  noticeChoices: { full: "Who asks, and the kind of access", plain: "Only that a question is waiting", off: "None" },
   newSessions: "Changes apply to new sessions.",
   computer: "This computer",
   autostart: "Start with the desktop",
