@@ -18,7 +18,7 @@ use crate::health::{Concern, Health};
 use crate::listener::ListenError;
 use crate::metrics::Metrics;
 use crate::packages::Packages;
-use crate::policy_snapshot::SnapshotError;
+use crate::policy_snapshot::{PolicySnapshot, SnapshotError};
 use crate::record_head::{self, RecordHead};
 use crate::reload::{InitialState, ReloaderParts};
 use crate::server::{LISTENING, ServerError};
@@ -227,6 +227,12 @@ impl Daemon {
     #[must_use]
     pub fn secrets(&self) -> SecretStore {
         self.0.services.programs.secrets.clone()
+    }
+
+    /// Returns the policy in force.
+    #[must_use]
+    pub fn policy(&self) -> Arc<PolicySnapshot> {
+        self.0.services.snapshot()
     }
 
     /// Does what a person's own program may ask for; the same as over the socket.
