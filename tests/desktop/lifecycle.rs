@@ -12,7 +12,7 @@ fn questions_are_hidden_while_screen_is_locked_and_shown_after_unlock() {
     let mut screen = tray::with_panel();
     let mut say = login_manager(&mut screen, &["locked"]);
     let mut harness = Harness::start(&screen, &["app", "--background"]);
-    tray::menu(&screen, "Protecting 2 sessions");
+    tray::menu(&screen, "Partly protected: 1 server is not sandboxed");
     harness.order("ask write q1 120000");
     tray::menu(&screen, "1 question is waiting for you");
     assert_eq!(dialogs(&screen), "", "a key at the lock screen is no answer");
@@ -60,7 +60,7 @@ fn question_survives_suspend_and_wake_up_input_is_no_answer() {
     let answer = agent.answer(call);
     assert_eq!(answer["result"]["content"][0]["text"], "ship on Tuesday", "{answer}");
     // Its session and server are unchanged.
-    tray::menu(&screen, "Protecting 1 session");
+    tray::menu(&screen, "Protected: 1 agent");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn crashed_page_reloads_and_questions_still_work() {
         screen.read("kill", &["-KILL", &page.to_string()]);
     }
     assert!(!pages.is_empty(), "the page has a process");
-    tray::menu(&screen, "Protecting 2 sessions");
+    tray::menu(&screen, "Partly protected: 1 server is not sandboxed");
     harness.order("ask write q1 120000");
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");

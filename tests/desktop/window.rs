@@ -128,7 +128,7 @@ fn closing_window_keeps_app_running() {
     screen.activate(&window);
     screen.key("alt+F4");
     until("the window to close", || screen.xdotool(&["search", "--name", WINDOW]).is_empty().then_some(()));
-    crate::tray::menu(&screen, "Protecting 2 sessions");
+    crate::tray::menu(&screen, "Partly protected: 1 server is not sandboxed");
     harness.order("ask write q1 120000");
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");

@@ -55,7 +55,7 @@ fn killed_window_process_keeps_sessions_and_reopens() {
     let killed = window_of(app.id());
     screen.read("kill", &["-KILL", &killed.to_string()]);
     ended(&drawn);
-    tray::menu(&screen, "Protecting 1 session");
+    tray::menu(&screen, "Protected: 1 agent");
     let call = begin_reading(&mut agent, &file);
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
