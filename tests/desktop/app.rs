@@ -52,8 +52,8 @@ fn folder_granted_in_window_is_readable_until_revoked() {
     std::fs::create_dir_all(&folder).expect("the folder");
     std::fs::write(folder.join("plan.txt"), "ship on Tuesday").expect("the file");
     let app = App::spawn(command(&screen, &[]).env("GTK_USE_PORTAL", "1"));
+    screen.click(&window::named(&screen, "Skip setup"));
     window::says(&screen, "Not protected");
-    window::open(&screen, "Home");
     let mut agent = agent(&screen);
     window::says(&screen, "1 agent");
     window::open(&screen, "Permissions");
@@ -121,7 +121,7 @@ fn second_instance_raises_first_window_and_exits() {
         let mut second = App::start(&screen, &["--background"]);
         assert_eq!(second.exit(), Some(0));
         let window = screen.window("^IronCurtain$");
-        window::says(&screen, "Not protected");
+        window::says(&screen, "Skip setup");
         screen.activate(&window);
         screen.key("alt+F4");
         until("the window to close", || {
@@ -150,7 +150,7 @@ fn session_bus_activates_app_from_packaged_service_file() {
     screen.read("gdbus", &[&bus[..], &["--method", "org.freedesktop.DBus.ReloadConfig"]].concat());
 
     screen.read("gapplication", &["launch", "io.github.ironcurtain-desktop"]);
-    window::says(&screen, "Not protected");
+    window::says(&screen, "Skip setup");
     // The app is a child of the bus.
     let stop = screen.read(beside("ironcurtain").to_str().expect("a UTF-8 path"), &["stop"]);
     let socket = screen.home().join("ironcurtain/run/socket");
@@ -179,11 +179,10 @@ fn app_exits_with_message_when_terminal_daemon_is_running() {
 #[test]
 fn app_exits_with_message_when_its_state_cannot_be_read() {
     let screen = Screen::start();
-    let app = App::start(&screen, &["--background"]);
-    listens(&screen);
-    drop(app);
     let database = screen.home().join("ironcurtain/state/state.db");
-    assert!(database.exists());
+    let app = App::start(&screen, &["--background"]);
+    until("the database", || database.exists().then_some(()));
+    drop(app);
     std::fs::write(&database, "no database").expect("the file");
     let app = App::start(&screen, &["--background"]);
     ends_with_message(&screen, app, "IronCurtain could not start", "Agents are denied until it does.");

@@ -86,7 +86,7 @@ fn crashed_page_reloads_and_questions_still_work() {
 fn login_autostart_follows_its_setting() {
     let screen = Screen::start();
     let _app = App::start(&screen, &[]);
-    window::says(&screen, "Not protected");
+    window::says(&screen, "Skip setup");
     window::open(&screen, "Settings");
     let entry = screen.home().join(".config/autostart/io.github.ironcurtain-desktop.desktop");
     for on in [true, false] {
