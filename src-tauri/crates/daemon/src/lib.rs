@@ -23,6 +23,7 @@ pub mod policy_snapshot;
 mod protection;
 pub mod record_head;
 mod reload;
+mod run;
 pub mod server;
 pub mod server_identity;
 mod services;

@@ -15,6 +15,7 @@ mod start_error;
 
 pub use actor::{ActorOptions, Applied, Versions};
 pub(crate) use control::LISTENING;
+pub(crate) use control::SupervisorControl;
 pub use control::SupervisorError;
 pub use down::DownReason;
 pub use process::Containment;

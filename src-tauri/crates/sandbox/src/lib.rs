@@ -18,6 +18,7 @@ mod bound;
 pub mod client;
 pub mod control;
 mod error;
+pub mod file_access;
 mod spec;
 
 #[cfg(target_os = "linux")]
@@ -53,6 +54,8 @@ mod proxy_config;
 #[cfg(target_os = "linux")]
 mod seccomp;
 #[cfg(target_os = "linux")]
+mod served;
+#[cfg(target_os = "linux")]
 mod special;
 #[cfg(target_os = "linux")]
 mod state;
@@ -79,7 +82,7 @@ pub use error::SandboxLaunchError;
 #[cfg(target_os = "linux")]
 pub use fd_passing::receive_listener;
 #[cfg(target_os = "linux")]
-pub use launch::{Egress, KillHandle, LaunchedSandbox, SandboxExit, launch};
+pub use launch::{Egress, KillHandle, LaunchedRun, LaunchedSandbox, SandboxExit, launch, launch_run};
 #[cfg(target_os = "linux")]
 pub use program::program;
 #[cfg(target_os = "linux")]
@@ -91,6 +94,6 @@ pub use spec::{
 pub use sys::memory::give_large_blocks_back;
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    Availability, Egress, KillHandle, LaunchedSandbox, SandboxExit, check, give_large_blocks_back, launch,
-    prepare_control_groups, program,
+    Availability, Egress, KillHandle, LaunchedRun, LaunchedSandbox, SandboxExit, check,
+    give_large_blocks_back, launch, launch_run, prepare_control_groups, program,
 };
