@@ -13,7 +13,7 @@ use std::{
 
 use rustix::io::Errno;
 
-use crate::gate::WantedAccess;
+use crate::gate::{AccessKind, WantedAccess};
 
 /// Maximum number of open files.
 const MOST: usize = 1 << 16;
@@ -36,6 +36,11 @@ const DEAD: u8 = 2;
 impl OpenFile {
     pub(crate) fn new(file: File, node: u64, access: WantedAccess, is_once: bool) -> Self {
         Self { file, node, access, is_once, state: AtomicU8::new(USABLE) }
+    }
+
+    /// Returns whether it was opened with permission to change it.
+    pub(crate) fn may_change(&self) -> bool {
+        self.access.kind != AccessKind::Read
     }
 
     /// Returns the file for reading it or its attributes.

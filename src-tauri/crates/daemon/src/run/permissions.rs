@@ -60,6 +60,10 @@ impl Run {
     pub(super) async fn follow_changes(self: Arc<Self>) {
         let (mut table, mut snapshots) = (self.services.grants.watch(), self.services.snapshots.clone());
         loop {
+            // Also at the start, so that the view has applied a version from then on.
+            let run = self.clone();
+            // Fails only while the trusted process is exiting, which ends the run.
+            let _ = tokio::task::spawn_blocking(move || run.judge_again()).await;
             let changed = tokio::select! {
                 changed = table.changed() => changed,
                 changed = snapshots.changed() => changed,
@@ -67,9 +71,6 @@ impl Run {
             if changed.is_err() {
                 return;
             }
-            let run = self.clone();
-            // Fails only while the trusted process is exiting, which ends the run.
-            let _ = tokio::task::spawn_blocking(move || run.judge_again()).await;
         }
     }
 

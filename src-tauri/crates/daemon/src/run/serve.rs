@@ -45,8 +45,11 @@ impl OpenedRun {
             };
             tokio::select! {
                 ended = &mut exit => break ended.ok().and_then(|exit| exit.status),
-                // Without its view, the sandbox ends by itself.
-                _ = &mut linked => break (&mut exit).await.ok().and_then(|exit| exit.status),
+                // Without its view, the sandbox ends by itself. One that does not is killed.
+                _ = &mut linked => {
+                    let exit = tokio::time::timeout(EXIT_BOUND, &mut exit).await;
+                    break exit.ok().and_then(Result::ok).and_then(|exit| exit.status);
+                }
                 () = run.end.cancelled() => break None,
                 () = disconnected(&mut starter) => break None,
                 () = checked => {

@@ -33,9 +33,9 @@ impl Server {
         if change.owner.is_some_and(|new| new != owner) || change.group.is_some_and(|new| new != group) {
             return Err(Errno::PERM.into());
         }
-        match change.handle {
-            Some(handle) => {
-                let open = self.files.get(handle)?;
+        let open = change.handle.map(|handle| self.files.get(handle)).transpose()?;
+        match open.filter(|open| open.may_change()) {
+            Some(open) => {
                 apply(open.to_write(false)?, Some(open.to_write(false)?), change)?;
                 self.note_content(&open, open.to_write(false)?);
             }
@@ -46,7 +46,9 @@ impl Server {
                 if self.nodes.kind(node)? != Kind::Real(file) {
                     return Err(Errno::STALE.into());
                 }
-                self.permit(call, &path, AccessKind::Write, Some(file))?;
+                if !self.made.has(file) {
+                    self.permit(call, &path, AccessKind::Write, Some(file))?;
+                }
                 let sized = change.size.map(|_| {
                     let opened = self.tree.open(&path, OFlags::WRONLY, Mode::empty())?;
                     let facts = crate::real_tree::metadata(&opened)?;
