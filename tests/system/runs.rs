@@ -37,7 +37,7 @@ impl Shell {
     fn run(&mut self, command: &str) -> String {
         writeln!(self.stdin.as_ref().unwrap(), "{{ {command}; }} 2>&1; echo \"status $?\"").unwrap();
         let mut said = String::new();
-        while !said.lines().last().is_some_and(|line| line.starts_with("status ")) {
+        while !said.lines().last().is_some_and(|line| line.contains("status ")) {
             assert_ne!(self.stdout.read_line(&mut said).unwrap(), 0, "the shell has exited: {said}");
         }
         said

@@ -18,7 +18,10 @@ use std::{
     time::Duration,
 };
 
-use rustix::fs::{CWD, Mode, OFlags, fstat, open};
+use rustix::{
+    fs::{CWD, Mode, OFlags, fstat, open},
+    io::Errno,
+};
 use serde::{Deserialize, Serialize};
 
 use super::inside::{Inside, SandboxNamespaces};
@@ -141,11 +144,15 @@ impl InitialMounts {
         let root = open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         attach(view, &root).map_err(at("/"))?;
         let tree = |path: &String| {
-            let place = open_plain(view, path.trim_start_matches('/')).map_err(at(path))?;
+            let place = match open_plain(view, path.trim_start_matches('/')) {
+                // On a file system that is not served, or hidden.
+                Err(Errno::NOENT) => return Ok(None),
+                place => place.map_err(at(path))?,
+            };
             let tree = copy(&place, false, false).map_err(at(path))?;
-            Ok(MountTree { path: path.clone(), real: path.into(), kind: FileKind::Directory, tree })
+            Ok(Some(MountTree { path: path.clone(), real: path.into(), kind: FileKind::Directory, tree }))
         };
-        self.served.iter().map(tree).collect()
+        self.served.iter().filter_map(|path| tree(path).transpose()).collect()
     }
 
     fn trees(&self, writable: bool) -> io::Result<Vec<MountTree>> {
@@ -182,6 +189,6 @@ impl MountTree {
     }
 }
 
-fn at(path: &str) -> impl Fn(rustix::io::Errno) -> io::Error {
+fn at(path: &str) -> impl Fn(Errno) -> io::Error {
     move |error| io::Error::other(format!("`{path}`: {}", io::Error::from(error)))
 }
