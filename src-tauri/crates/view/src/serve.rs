@@ -194,10 +194,4 @@ fn negotiate(major: u32, max_readahead: u32, flags: u32) -> Result<Vec<u8>, Errn
 }
 
 #[cfg(test)]
-#[expect(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
 mod tests;
