@@ -1,7 +1,7 @@
 //! Batch answers for all pending questions of an agent: as deliberate as a single approval, and limited to the calls
 //! shown.
 
-use crate::harness::{DIALOG, Harness, arm_by_keyboard, arm_by_pointer};
+use crate::harness::{DIALOG, Harness, arm_by_keyboard, arm_by_pointer, read_to_end};
 use crate::screen::{Control, Screen, until};
 
 const TOGETHER: &str = "change 1 file and read 2 files$";
@@ -69,12 +69,7 @@ fn batch_allow_covers_each_ticked_call_once() {
     let after: Vec<(String, [i32; 4])> = rows(&screen).into_iter().map(|row| (row.name, row.place)).collect();
     assert_eq!(after, before);
     // The requesting agent is shown below them, and Allow arms only after that was in view.
-    let unread = "To allow: read to the end first, with Page Down or the mouse";
-    until("the hint to scroll", || {
-        Some(screen.control(TOGETHER, "push button", "Allow these 3 once"))
-            .filter(|allow| allow.description == unread)
-    });
-    screen.key("Next");
+    read_to_end(&screen, TOGETHER, "Allow these 3 once", "Next");
     arm_by_keyboard(&screen, "Allow these 3 once");
     screen.press(TOGETHER, "check box", "read ~/notes/b.md");
     // The answer has changed and must be armed again.
@@ -99,7 +94,7 @@ fn batch_allow_covers_each_ticked_call_once() {
 fn finished_call_keeps_its_row_and_is_not_allowed() {
     let screen = Screen::start();
     let mut harness = show_batch(&screen);
-    screen.key("Next");
+    read_to_end(&screen, TOGETHER, "Allow these 3 once", "Next");
     let allow = arm_by_pointer(&screen, "Allow these 3 once");
     let before: Vec<[i32; 4]> = rows(&screen).into_iter().map(|row| row.place).collect();
     harness.order("withdraw q1");

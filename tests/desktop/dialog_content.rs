@@ -1,12 +1,12 @@
 //! Appearance of the dialog, on screen and to screen readers, with any text in it.
 
-use crate::harness::{DIALOG, Harness, arm_by_keyboard, show_focused_question, show_question};
+use crate::harness::{
+    DIALOG, Harness, UNREAD, arm_by_keyboard, read_to_end, show_focused_question, show_question,
+    wait_until_unread,
+};
 use crate::screen::{BOUND, Control, Screen, until};
 use std::io::{BufRead, Write};
 use std::time::Duration;
-
-/// Label of Allow until everything has been in view.
-const UNREAD: &str = "To allow: read to the end first, with Page Down or the mouse";
 
 #[test]
 fn every_dialog_control_has_accessible_name_and_role() {
@@ -167,10 +167,7 @@ fn overflowing_content_must_be_scrolled_before_allow_arms() {
     let harness = show_focused_question(&screen, "many");
     let last = "~/Pictures/2026/holiday-39.jpg";
     screen.control(DIALOG, "label", last);
-    until("the hint to scroll", || {
-        let all = screen.controls(DIALOG);
-        all.into_iter().find(|one| one.description == UNREAD)
-    });
+    wait_until_unread(&screen, DIALOG, "Allow once");
     screen.picture("dialog-many");
     let headline = screen.control(DIALOG, "label", "Claude Code wants to read 40 files in ~/Pictures/2026");
     let [_, top, _, _] = screen.controls(DIALOG).first().expect("the dialog").place;
@@ -178,11 +175,7 @@ fn overflowing_content_must_be_scrolled_before_allow_arms() {
     // Alt+A is no answer, however long the dialog has been open.
     screen.key("alt+a");
     assert_eq!(screen.control(DIALOG, "push button", "Allow once").description, UNREAD);
-    until("Allow to be armed", || {
-        screen.key("Next");
-        let allow = screen.control(DIALOG, "push button", "Allow once");
-        (allow.description != UNREAD).then_some(())
-    });
+    read_to_end(&screen, DIALOG, "Allow once", "Next");
     arm_by_keyboard(&screen, "Allow once");
     screen.picture("dialog-many-end");
     screen.key("alt+a");
@@ -195,16 +188,11 @@ fn long_argument_must_be_read_to_its_end_before_allow_arms() {
     for question in ["hidden", "script", "unknown", "book"] {
         let harness = show_focused_question(&screen, question);
         let waits_for = || screen.control(DIALOG, "push button", "Allow once").description;
-        until("the hint to read", || (waits_for() == UNREAD).then_some(()));
+        wait_until_unread(&screen, DIALOG, "Allow once");
         screen.picture(&format!("dialog-{question}"));
         screen.key("alt+a");
         assert_eq!(waits_for(), UNREAD, "{question}");
-        // The first page is not the end.
-        screen.key("Next");
-        until("Allow to be enabled by reading", || {
-            screen.key("End");
-            (waits_for() != UNREAD).then_some(())
-        });
+        read_to_end(&screen, DIALOG, "Allow once", "End");
         arm_by_keyboard(&screen, "Allow once");
         screen.picture(&format!("dialog-{question}-end"));
         screen.key("alt+a");
@@ -361,12 +349,7 @@ fn large_text_on_small_screen_every_dialog_fits_and_can_be_allowed() {
 fn text_clipped_after_window_shrinks_does_not_count_as_read() {
     let screen = Screen::start_small_with_large_text();
     let harness = show_focused_question(&screen, "push");
-    let waits_for = || screen.control(DIALOG, "push button", "Allow once").description;
-    until("the hint to scroll", || (waits_for() == UNREAD).then_some(()));
-    until("the whole text to be in view", || {
-        screen.key("Next");
-        (waits_for() != UNREAD).then_some(())
-    });
+    read_to_end(&screen, DIALOG, "Allow once", "Next");
     screen.key("Escape");
     assert_eq!(harness.event(), "q1 deny");
 }

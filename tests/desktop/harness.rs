@@ -141,6 +141,25 @@ pub(crate) fn arm_by_pointer(screen: &Screen, name: &str) -> Control {
     })
 }
 
+/// Description of Allow until the whole content has been in view.
+pub(crate) const UNREAD: &str = "To allow: read to the end first, with Page Down or the mouse";
+
+/// Waits until Allow, named `name` in the dialog with that title, requires scrolling.
+pub(crate) fn wait_until_unread(screen: &Screen, title: &str, name: &str) {
+    until("the hint to scroll", || {
+        (screen.control(title, "push button", name).description == UNREAD).then_some(())
+    });
+}
+
+/// Waits until Allow requires scrolling, then presses `key` until the whole content has been in view.
+pub(crate) fn read_to_end(screen: &Screen, title: &str, name: &str, key: &str) {
+    wait_until_unread(screen, title, name);
+    until("the whole text to be in view", || {
+        screen.key(key);
+        (screen.control(title, "push button", name).description != UNREAD).then_some(())
+    });
+}
+
 /// Waits until Allow shows this text.
 pub(crate) fn wait_for_hint(screen: &Screen, words: &str) -> Control {
     until(&format!("Allow to say `{words}`"), || {

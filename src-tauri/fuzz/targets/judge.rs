@@ -6,7 +6,7 @@ use arbitrary::Arbitrary;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
     Access, AccessSet, AllowedHosts, Annotations, Context, Decision, DynamicLists, Fact, GrantKind,
-    LoadError, PathGrant, Policy, ProtectedPaths, ResolvedCall, ServerReach, explain, judge,
+    LoadError, PathGrant, Policy, ProtectedPaths, ResolvedCall, explain, judge,
 };
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value, json};
@@ -111,14 +111,8 @@ fuzz_target!(|scene: Scene<'_>| {
     let context = Context {
         sandbox: sandbox.as_ref(),
         sandbox_servers: &["filesystem".to_owned(), "other".to_owned()],
-        protected: &protected,
-        gates: &gates,
         grants: &grants,
-        hosts: &[],
-        tools: &[],
-        approved: &[],
-        reach: ServerReach::Unknown,
-        confined: false,
+        ..Context::new(&protected, &gates)
     };
     let verdict = judge(&policy, &context, call.clone());
     assert_eq!(explain(&policy, &context, call.clone()).verdict, verdict);

@@ -14,7 +14,7 @@ pub use entry::{Draft, DraftTool};
 use crate::json_edit;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{ConfigError, GitConfigSettings, read};
-use ironcurtain_daemon::containment::default_git_config;
+use ironcurtain_containment::default_git_config;
 use ironcurtain_paths::atomic_file;
 use ironcurtain_policy::{Annotations, LoadError, defaults};
 use serde_json::Value;

@@ -263,7 +263,7 @@ impl KnownServer {
 mod tests {
     use super::*;
     use ironcurtain_config::GitConfigSettings;
-    use ironcurtain_daemon::containment::default_git_config;
+    use ironcurtain_containment::default_git_config;
     use ironcurtain_policy::Annotations;
     use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
     use std::borrow::Cow;

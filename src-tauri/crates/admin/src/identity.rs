@@ -9,17 +9,12 @@ mod put_aside;
 use crate::file_edit::FileEditError;
 use crate::servers_file::ServerChangeError;
 use ironcurtain_config::home::{Home, HomeError};
-use ironcurtain_config::{ConfigError, Server, Servers};
-use ironcurtain_daemon::packages::Packages;
-use ironcurtain_daemon::server_identity::{
+use ironcurtain_config::{ConfigError, PolicySnapshot, Server, Servers, SnapshotError};
+use ironcurtain_grants::{Binding, Bindings, IdentityDecision, StandingGrant, StoreError};
+use ironcurtain_packages::Packages;
+use ironcurtain_server_identity::{
     Digests, IdentityError, IdentitySuspension, KeptUnderName, ServerIdentity,
 };
-use ironcurtain_daemon::{PolicySnapshot, SnapshotError};
-use ironcurtain_grants::Binding;
-use ironcurtain_grants::Bindings;
-use ironcurtain_grants::IdentityDecision;
-use ironcurtain_grants::StandingGrant;
-use ironcurtain_grants::StoreError;
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -5,7 +5,7 @@
 
 use crate::trial::PolicyTrial;
 use ironcurtain_config::{FileView, NetworkSettings, SandboxSettings, Server};
-use ironcurtain_daemon::packages::{Registry, RequestedPackage, RunnerCommand};
+use ironcurtain_packages::{Registry, RequestedPackage, RunnerCommand};
 use ironcurtain_policy::{DeniedBy, Verdict};
 use ironcurtain_secrets::{named, named_in_header};
 use ironcurtain_visible as visible;

@@ -6,10 +6,9 @@
 
 use crate::servers_file::{ServerChangeError, ServersFile};
 use ironcurtain_client_config::Edit;
-use ironcurtain_config::Sandbox;
 use ironcurtain_config::home::Home;
-use ironcurtain_config::{LimitSettings, Server};
-use ironcurtain_daemon::containment::limits as in_force;
+use ironcurtain_config::{LimitSettings, Sandbox, Server};
+use ironcurtain_containment::limits as in_force;
 use ironcurtain_sandbox::ResourceLimits;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

@@ -5,10 +5,8 @@
 //! - This is for what the server's process needs, whichever agent uses it. Folders that an agent works in are granted instead.
 
 use crate::servers_file::{ServerChangeError, ServersFile};
-use ironcurtain_config::Sandbox;
 use ironcurtain_config::home::Home;
-use ironcurtain_config::{Server, Servers};
-use ironcurtain_daemon::PolicySnapshot;
+use ironcurtain_config::{PolicySnapshot, Sandbox, Server, Servers};
 use ironcurtain_egress::HostRules;
 use ironcurtain_paths::{PathKind, Resolver};
 use ironcurtain_visible as visible;

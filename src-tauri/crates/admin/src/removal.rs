@@ -4,9 +4,8 @@
 //! - Removes nothing else. Grants, client entries and data of the server are reported for the user to decide about.
 
 use crate::clients::{ClientReport, EntryUse};
-use crate::file_edit;
-use crate::plain_secrets;
 use crate::servers_file::{ServerChangeError, ServersFile};
+use crate::{file_edit, plain_secrets};
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{Config, read};
 use serde_json::{Map, Value};

@@ -4,9 +4,8 @@
 //! - Does not overwrite rules that changed since they were read.
 
 use crate::trial::{PolicyTrial, TrialError};
-use ironcurtain_config::ConfigError;
 use ironcurtain_config::home::Home;
-use ironcurtain_daemon::PolicyFiles;
+use ironcurtain_config::{ConfigError, PolicyFiles};
 use ironcurtain_paths::atomic_file;
 use std::io;
 use std::path::PathBuf;

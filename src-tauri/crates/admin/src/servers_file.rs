@@ -66,7 +66,7 @@ pub enum ServerChangeError {
     Limits(String),
     /// The protected paths could not be determined.
     #[error("nothing was changed: {0}")]
-    Snapshot(#[from] ironcurtain_daemon::SnapshotError),
+    Snapshot(#[from] ironcurtain_config::SnapshotError),
     /// The host or folder is already allowed.
     #[error("`{0}` is already allowed")]
     OpenAlready(String),

@@ -1,9 +1,8 @@
 //! Changes values in `config.json` in place, and validates the result before writing it.
 
 use crate::file_edit::{self, FileEditError};
-use ironcurtain_config::Config;
 use ironcurtain_config::home::Home;
-use ironcurtain_config::{ConfigError, read};
+use ironcurtain_config::{Config, ConfigError, read};
 use serde_json::Value;
 use std::path::Path;
 

@@ -8,13 +8,10 @@ mod held;
 pub use held::{HeldGrants, SeveralClients};
 
 use crate::replay::{ReplayError, replay};
-use ironcurtain_config::ConfigError;
-use ironcurtain_config::Server;
-use ironcurtain_config::Servers;
 use ironcurtain_config::home::Home;
+use ironcurtain_config::{ConfigError, PolicyFiles, PolicySnapshot, Server, Servers, SnapshotError};
 use ironcurtain_consent::found_paths::FoundPaths;
 use ironcurtain_daemon::judging::JudgingContext;
-use ironcurtain_daemon::{PolicyFiles, PolicySnapshot, SnapshotError};
 use ironcurtain_grants::StoreError;
 use ironcurtain_paths::{CanonicalPath, PathError, Resolver};
 use ironcurtain_policy::{Denial, Explanation, JudgedRequest, Unannotated};

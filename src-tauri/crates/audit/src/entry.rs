@@ -54,7 +54,7 @@ pub enum Event {
 impl Event {
     /// Returns `true` if the user decided it, directly or by a setting, so that it must survive a power cut.
     #[must_use]
-    pub fn is_a_persons(self) -> bool {
+    pub(crate) fn is_a_persons(self) -> bool {
         match self {
             Self::Answer
             | Self::Grant

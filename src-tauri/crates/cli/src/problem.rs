@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(text(config().into()), "`/p` cannot be read: there is no such file");
         let above = Err::<(), _>(missing()).context("`/p` cannot be used").unwrap_err();
         assert_eq!(text(above), "`/p` cannot be used: there is no such file");
-        let snapshot = ironcurtain_daemon::SnapshotError::from(config()).into();
+        let snapshot = ironcurtain_config::SnapshotError::from(config()).into();
         let expected = json!({ "message": "`/p` cannot be read: there is no such file", "file": "/p" });
         assert_eq!(as_json(&snapshot), expected);
     }

@@ -2,10 +2,9 @@
 
 use crate::arguments::SessionArguments;
 use crate::connection::Connection;
-use crate::left_file;
 use crate::lines::TextLines;
-use crate::print;
 use crate::screen::Screen;
+use crate::{left_file, print};
 use anyhow::bail;
 use ironcurtain_protocol::{LeftChoice, LeftState, Reply, Request, SessionRecordView};
 use std::io::{self, Write};

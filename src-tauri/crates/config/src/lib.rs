@@ -1,4 +1,4 @@
-//! The user's configuration: `config.json` and `mcp-servers.json`.
+//! The user's configuration: `config.json`, `mcp-servers.json` and the policy files.
 //!
 //! - A missing file means the defaults. An invalid one is an error that names the file and the place.
 //! - Never decides what a server may do; it returns what the user wrote.
@@ -14,6 +14,8 @@
 
 mod entry_error;
 pub mod home;
+mod policy_snapshot;
+mod protection;
 mod reading;
 mod remote;
 mod sandbox;
@@ -25,6 +27,8 @@ mod stored;
 mod stored_remote;
 
 pub use entry_error::RemoteEntryError;
+pub use policy_snapshot::{ExposedFile, Hosts, PolicyFiles, PolicySnapshot, PolicyTexts, SnapshotError};
+pub use protection::{Exposure, WritableBy, places, protection, watched};
 pub use remote::RemoteServer;
 pub use sandbox::{
     AutostartSettings, FileView, FilesystemSettings, GitConfigSettings, LimitSettings, NetworkSettings,
@@ -69,6 +73,15 @@ impl ConfigError {
         let place = SourceLocation { file: path.display().to_string(), line };
         Self::Invalid { place, problem: problem.into() }
     }
+}
+
+/// Settings and servers for new sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionSettings {
+    /// Settings.
+    pub config: Config,
+    /// Configured servers.
+    pub servers: Servers,
 }
 
 /// `config.json`.

@@ -1,7 +1,9 @@
 //! JSON Schemas of `config.json` and `mcp-servers.json`, generated from the types they are read into and shipped in
 //! `docs/schemas`.
 
-use super::{Config, stored::StoredServer, stored_remote::StoredRemote};
+use super::Config;
+use super::stored::StoredServer;
+use super::stored_remote::StoredRemote;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -2,8 +2,7 @@
 
 use super::remote::RemoteServer;
 use super::sandbox::{NetworkSettings, PassEnv, Sandbox};
-use ironcurtain_policy::FileWrites;
-use ironcurtain_policy::Unannotated;
+use ironcurtain_policy::{FileWrites, Unannotated};
 use ironcurtain_secrets::{self as secrets, SecretName};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};

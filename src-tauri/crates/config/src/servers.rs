@@ -125,8 +125,7 @@ mod tests {
         AutostartSettings, FileView, FilesystemSettings, GitConfigSettings, LimitSettings, NetworkSettings,
         PassEnv, Sampling, Sandbox, SandboxSettings,
     };
-    use ironcurtain_policy::FileWrites;
-    use ironcurtain_policy::Unannotated;
+    use ironcurtain_policy::{FileWrites, Unannotated};
 
     fn parse(text: &str) -> Result<Servers, String> {
         Servers::parse(text, Path::new("/c/mcp-servers.json"), Path::new("/home/u"))

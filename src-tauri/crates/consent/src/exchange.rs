@@ -6,12 +6,14 @@
 //!   it is given.
 //! - Never decides what may be asked or granted; the caller passes both.
 
-use super::QuestionMetrics;
 use super::identical::{AskedFirst, QuestionEnd, Turn};
 use super::late::can_be_late;
 use super::missed::Inquiry;
 use super::rate::TooMany;
-use super::{Broker, Lifetime, NotApproved, Offer, Principal, QuestionLimits, QuestionOutcome, grants_of};
+use super::{
+    Broker, Lifetime, NotApproved, Offer, Principal, QuestionLimits, QuestionMetrics, QuestionOutcome,
+    grants_of,
+};
 use ironcurtain_audit::clock::{boot_ms, now_ms};
 use ironcurtain_audit::{Audit, AuditError, Entry, EscalationResult, Event, PolicyDecision};
 use ironcurtain_grants::{GrantError, Granted, Grants, StandingGrant, StoreError};

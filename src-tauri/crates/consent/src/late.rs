@@ -4,9 +4,8 @@
 //!   can be used.
 //! - A late approval is for one call and creates no grant.
 
-use super::QuestionMetrics;
 use super::missed::{Inquiry, MissedError};
-use super::{Broker, Lifetime, Offer, Question, QuestionLimits, QuestionOutcome, Reach};
+use super::{Broker, Lifetime, Offer, Question, QuestionLimits, QuestionMetrics, QuestionOutcome, Reach};
 use ironcurtain_audit::clock::boot_ms;
 use ironcurtain_audit::{Audit, AuditError, Event};
 use tokio::sync::watch;

@@ -51,10 +51,8 @@ pub use ironcurtain_grants::Lifetime;
 pub use late::{LateAsking, LateError};
 pub use missed::{Inquiry, MissedError, MissedQuestion, MissedQuestions, MissedState};
 pub use not_approved::{NotApproved, PAUSED};
-pub use offers::may_last;
-pub use offers::{grants_of, offers, tilde};
-pub use principal::Principal;
-pub use principal::shown_client;
+pub use offers::{grants_of, may_last, offers};
+pub use principal::{Principal, shown_client};
 pub use question::{
     CallQuestion, HOST_RULE, HostQuestion, SAMPLING_RULE, SamplingQuestion, WORKSPACE_RULE,
     WorkspaceQuestion, WorkspaceSource,
@@ -63,8 +61,7 @@ pub use question_metrics::QuestionMetrics;
 pub use rate::{DeniedKey, QuestionLimits};
 pub use showable::TooLongToShow;
 pub use stops::{DenialScope, SessionDenial, Stop, StopState, Stops};
-pub use terminal::pieces;
-pub use terminal::{NobodyToAsk, Terminal};
+pub use terminal::{NobodyToAsk, Terminal, pieces};
 pub use words::size;
 
 pub use ironcurtain_policy::Verb;

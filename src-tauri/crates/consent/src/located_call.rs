@@ -4,8 +4,9 @@ use crate::RequestedAccess;
 use crate::found_paths::{FoundPath, FoundPaths};
 use ironcurtain_grants::mounts::{Need, need};
 use ironcurtain_paths::{CanonicalPath, PathKind};
-use ironcurtain_policy::FileWrites;
-use ironcurtain_policy::{Access, ApprovalSubject, Denial, PendingApproval, ProtectedPaths, ResolvedCall};
+use ironcurtain_policy::{
+    Access, ApprovalSubject, Denial, FileWrites, PendingApproval, ProtectedPaths, ResolvedCall,
+};
 
 /// A call whose values are canonical at this moment.
 #[derive(Debug)]

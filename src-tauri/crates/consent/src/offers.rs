@@ -114,7 +114,7 @@ pub fn grants_of<E>(
 
 /// Formats a path for the user: home as `~`, deceptive characters escaped.
 #[must_use]
-pub fn tilde(path: &CanonicalPath, home: &CanonicalPath) -> String {
+pub(crate) fn tilde(path: &CanonicalPath, home: &CanonicalPath) -> String {
     visible::whole_path(&below_home(path.as_str(), home))
 }
 

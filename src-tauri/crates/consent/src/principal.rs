@@ -1,8 +1,7 @@
 //! One client with one server in one session: the principal of a question, an audit record and a grant.
 
 use ironcurtain_audit::{Entry, Event};
-use ironcurtain_grants::Client;
-use ironcurtain_grants::GrantSubject;
+use ironcurtain_grants::{Client, GrantSubject};
 use ironcurtain_protocol::ClientView;
 use ironcurtain_visible as visible;
 use std::sync::{Arc, Mutex, PoisonError};

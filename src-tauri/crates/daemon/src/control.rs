@@ -6,12 +6,12 @@
 mod revoking;
 mod stopping;
 
-use crate::autostart::DecideError;
 use crate::daemon_state::DaemonState;
-use crate::listener::{Peer, send};
 use crate::metrics::Gauges;
 use crate::view;
 use ironcurtain_audit as audit;
+use ironcurtain_autostart::DecideError;
+use ironcurtain_connection::{Peer, send};
 use ironcurtain_mcp::wire::{Line, Lines};
 use ironcurtain_protocol::{
     AuditCheckView, ErrorCode, GrantView, MAX_FRAME_BYTES, Passphrase, Protection, Reply, ReplyFrame,

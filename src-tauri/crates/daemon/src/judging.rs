@@ -7,19 +7,18 @@
 
 mod folder;
 
-use crate::containment::{Profile, view_of};
-use crate::policy_snapshot::PolicySnapshot;
 use ironcurtain_audit::DecidedBy;
 use ironcurtain_config::home::Home;
-use ironcurtain_config::{FileView, Server, Servers};
+use ironcurtain_config::{FileView, PolicySnapshot, Server, Servers};
 use ironcurtain_consent::found_paths::{self, FoundPaths, ResolvedValues};
 use ironcurtain_consent::located_call::LocatedCall;
+use ironcurtain_containment::{Profile, view_of};
 use ironcurtain_git_facts::{GitContext, RemoteQuestion};
 use ironcurtain_paths::{CanonicalPath, Resolver};
-use ironcurtain_policy::FileWrites;
 use ironcurtain_policy::{
-    AllowedBy, CallPlan, Context, Denial, DeniedBy, Explanation, Fact, FileOperation, GrantKind, HostGrant,
-    PathGrant, PendingApproval, ResolvedCall, ServerReach, ToolGrant, Unannotated, Verdict, explain, judge,
+    AllowedBy, CallPlan, Context, Denial, DeniedBy, Explanation, Fact, FileOperation, FileWrites, GrantKind,
+    HostGrant, PathGrant, PendingApproval, ResolvedCall, ServerReach, ToolGrant, Unannotated, Verdict, explain,
+    judge,
 };
 use serde_json::{Map, Value};
 use std::borrow::Cow;

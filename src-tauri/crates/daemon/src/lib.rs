@@ -4,9 +4,6 @@
 //! - Every piece of mutable state has one owner; no lock is held across an await.
 //! - Errors fail closed: the call is denied with a reason, and the session continues.
 
-mod aggregate;
-mod autostart;
-pub mod containment;
 mod control;
 mod daemon;
 mod daemon_state;
@@ -14,22 +11,20 @@ mod descriptors;
 mod event_log;
 mod health;
 mod identity;
+mod identity_gate;
 pub mod judging;
-mod listener;
+mod machine;
 mod metrics;
 pub mod network;
-pub mod packages;
-pub mod policy_snapshot;
-mod protection;
 pub mod record_head;
 mod reload;
 mod run;
 pub mod server;
-pub mod server_identity;
 mod services;
 mod session;
 mod session_log;
 mod shutdown;
+mod upstream;
 mod view;
 mod workspaces;
 
@@ -38,7 +33,5 @@ pub use daemon::{
     RestartError, StartError, start,
 };
 pub use event_log::EventLog;
-pub use listener::ListenError;
-pub use policy_snapshot::{ExposedFile, PolicyFiles, PolicySnapshot, SnapshotError};
-pub use protection::{Exposure, WritableBy, protection};
+pub use ironcurtain_connection::ListenError;
 pub use view::{shown_entry, time_of_day};

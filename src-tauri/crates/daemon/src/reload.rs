@@ -15,13 +15,12 @@ mod file_watch;
 mod read;
 mod task;
 
-use crate::containment::Machine;
 use crate::health::Health;
-use crate::policy_snapshot::{PolicySnapshot, SnapshotError};
+use crate::machine::Machine;
 pub(crate) use exposed::Writable;
 use ironcurtain_audit::Audit;
 use ironcurtain_config::home::Home;
-use ironcurtain_config::{Config, Servers};
+use ironcurtain_config::{Config, PolicySnapshot, Servers, SessionSettings, SnapshotError};
 use ironcurtain_grants::GrantTable;
 use read::Current;
 use std::sync::Arc;
@@ -34,14 +33,6 @@ pub struct Reloader {
     snapshots: watch::Receiver<Arc<PolicySnapshot>>,
     settings: watch::Receiver<Arc<SessionSettings>>,
     looks: mpsc::Sender<oneshot::Sender<()>>,
-}
-
-/// Settings and servers for new sessions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionSettings {
-    pub config: Config,
-    /// Configured servers.
-    pub servers: Servers,
 }
 
 /// Arguments of the reload task.

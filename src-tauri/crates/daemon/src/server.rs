@@ -15,7 +15,6 @@ mod start_error;
 
 pub use actor::{ActorOptions, Applied, Versions};
 pub(crate) use control::LISTENING;
-pub(crate) use control::SupervisorControl;
 pub use control::SupervisorError;
 pub use down::DownReason;
 pub use process::Containment;

@@ -2,23 +2,24 @@
 //!
 //! - Knows nothing of sessions or servers.
 
-use crate::autostart::Autostart;
-use crate::containment::{Machine, ProgramError, ServerPrograms};
 use crate::health::Health;
+use crate::identity_gate::{Identities, IdentityGate};
+use crate::machine::Machine;
 use crate::metrics::Metrics;
-use crate::policy_snapshot::PolicySnapshot;
 use crate::record_head::RecordHead;
-use crate::reload::{SessionSettings, Writable};
-use crate::server_identity::{Identities, IdentityGate, KeptUnderName};
+use crate::reload::Writable;
 use crate::session_log::SessionLogs;
 use crate::shutdown::Shutdown;
 use crate::workspaces::Workspaces;
 use ironcurtain_audit::Audit;
+use ironcurtain_autostart::Autostart;
 use ironcurtain_config::home::Home;
-use ironcurtain_config::{Config, Server};
+use ironcurtain_config::{Config, PolicySnapshot, Server, SessionSettings};
 use ironcurtain_consent::{Broker, Exchange, LateAsking, Principal, QuestionLimits};
+use ironcurtain_containment::{ProgramError, ServerPrograms};
 use ironcurtain_grants::Grants;
 use ironcurtain_mcp::wire::{KnownInstructions, KnownVersions, Memory};
+use ironcurtain_server_identity::KeptUnderName;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

@@ -30,17 +30,16 @@ mod tasks;
 mod tool_call;
 mod workspace;
 
-use crate::listener::OutgoingNote;
 use crate::network::ServerNetwork;
 use crate::server::ServerHandle;
 use crate::services::Services;
 use crate::session_log::SessionLog;
 use echo::Echo;
-pub(crate) use handover::{CUT_OFF, Kept, as_base64, take_kept};
-pub use handover::{SessionHandover, TicketError};
+pub use handover::SessionHandover;
 use in_flight::Requests;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_config::Server as ServerConfig;
+use ironcurtain_connection::OutgoingNote;
 use ironcurtain_consent::{Principal, shown_client};
 use ironcurtain_grants::GrantSubject;
 use ironcurtain_mcp::wire::{Allowance, Id, Outbox};
@@ -120,6 +119,12 @@ impl Session {
     /// Closes the session.
     pub fn end(&self) {
         self.end.cancel();
+    }
+
+    /// Returns the token that closes the session when it is cancelled.
+    #[must_use]
+    pub fn ending(&self) -> CancellationToken {
+        self.end.clone()
     }
 
     /// Returns the session's server.

@@ -1,9 +1,7 @@
 //! Workspaces that the user declined for an agent: a declined proposal is not repeated until the user revokes the refusal.
 
 use ironcurtain_audit::clock::now_ms;
-use ironcurtain_paths::atomic_file;
-use ironcurtain_paths::random_name;
-use ironcurtain_paths::{CanonicalPath, bounded_read};
+use ironcurtain_paths::{CanonicalPath, atomic_file, bounded_read, random_name};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::PathBuf;

@@ -117,7 +117,7 @@ impl ConnectionRefusal {
 
     /// Returns whether the connection failed technically instead of being denied.
     #[must_use]
-    pub fn is_failure(&self) -> bool {
+    pub(crate) fn is_failure(&self) -> bool {
         matches!(self, Self::Unresolvable { .. } | Self::Unreachable { .. })
     }
 }

@@ -165,7 +165,7 @@ impl HostRules {
 
     /// Returns whether an open connection may stay. One that was allowed once needs no allowing rule, only no denying one.
     #[must_use]
-    pub fn still_allows(&self, target: &HostPort, by: &PermittedBy) -> bool {
+    pub(crate) fn still_allows(&self, target: &HostPort, by: &PermittedBy) -> bool {
         match self.judge(target) {
             HostDecision::Allow { .. } => true,
             HostDecision::Ask { .. } => *by == PermittedBy::Once,
@@ -175,7 +175,7 @@ impl HostRules {
 
     /// Returns whether a name that resolves to this address is denied because of it.
     #[must_use]
-    pub fn denies_address(&self, address: IpAddr, port: u16) -> bool {
+    pub(crate) fn denies_address(&self, address: IpAddr, port: u16) -> bool {
         self.denied
             .iter()
             .any(|entry| entry.denies(&HostPort { host: Host::Address(address.to_canonical()), port }))

@@ -13,5 +13,4 @@ pub use catalogue::Catalogue;
 pub use initialize::{InitializeError, InitializeRequest};
 pub use lists::{CatalogueKind, ListEntries, Lists};
 pub use names::{LONGEST, may_be_of};
-pub use qualified::qualified;
 pub use tables::{OwnRequest, RequestTables, RoutedRequest};

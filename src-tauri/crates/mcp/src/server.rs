@@ -18,13 +18,15 @@ mod stateless;
 pub use client_answer::{ClientAnswer, ClientRequest};
 pub use no_answer::{NoAnswer, ServerExit};
 pub use pending::{OnAnswer, PendingRequest, RequestHandle, ServerAnswer};
-pub use reader::SAMPLING;
+pub(crate) use reader::SAMPLING;
 pub use roots::{Root, RootList, RootsSource};
 pub use stateless::{ClientSide, Negotiation, initialize};
 
 use crate::request::ServerRequest;
-use crate::wire::{Allowance, Gathered, Id, Input, Outbox, Outgoing, Output, Response, Share};
-use crate::wire::{notification_line, request_parts, response_parts};
+use crate::wire::{
+    Allowance, Gathered, Id, Input, Outbox, Outgoing, Output, Response, Share, notification_line,
+    request_parts, response_parts,
+};
 use ironcurtain_visible as visible;
 use pending::PendingRequests;
 use reader::Reader;
@@ -191,7 +193,7 @@ impl ServerConnection {
     }
 
     /// Sends a request in the server's protocol version and waits for the response. Cancelling the wait discards the response.
-    pub async fn send_and_wait(&self, method: &str, params: Option<Box<RawValue>>) -> ServerAnswer {
+    pub(crate) async fn send_and_wait(&self, method: &str, params: Option<Box<RawValue>>) -> ServerAnswer {
         let (answer, answered) = oneshot::channel();
         // The receiver is dropped when the caller cancels.
         let then: OnAnswer = Box::new(move |answered, _| drop(answer.send(answered)));

@@ -20,14 +20,15 @@ pub use fields::Fields;
 pub use inlet::{HandedLine, Inlet, Listening};
 pub use known_servers::{KnownInstructions, KnownVersions, ProtocolVersion};
 pub use lines::{Line, Lines, MAX_LINE_BYTES, MOST_TOGETHER};
-pub use memory::MEDIUM;
-pub use memory::{Allowance, Memory, NoRoom, Share};
+pub use memory::{Allowance, MEDIUM, Memory, NoRoom, Share};
 pub use message::{
     Id, Incoming, Response, Salvage, error_line, members, notification_line, request_line, request_parts,
     response_line, response_parts, result_line,
 };
-pub use notifications::{client_may_tell, server_may_tell};
-pub use outbox::{Gathered, Outbox, Outlet, Translator};
+pub use notifications::client_may_tell;
+pub(crate) use notifications::server_may_tell;
+pub use outbox::{Gathered, Outbox, Outlet};
 pub use outgoing::{Held, Outgoing};
 pub use overlong::id_in;
-pub use protocol_version::{HANDSHAKE_VERSIONS, STATELESS_VERSION, error_code, meta_key, rewrite_params};
+pub(crate) use protocol_version::{HANDSHAKE_VERSIONS, error_code, rewrite_params};
+pub use protocol_version::{STATELESS_VERSION, meta_key};

@@ -55,6 +55,25 @@ pub struct Context<'a> {
     pub confined: bool,
 }
 
+impl<'a> Context<'a> {
+    /// Returns a context without a session sandbox, grants and approvals.
+    #[must_use]
+    pub fn new(protected: &'a ProtectedPaths, gates: &'a AllowedHosts) -> Self {
+        Self {
+            sandbox: None,
+            sandbox_servers: &[],
+            protected,
+            gates,
+            grants: &[],
+            hosts: &[],
+            tools: &[],
+            approved: &[],
+            reach: ServerReach::Unknown,
+            confined: false,
+        }
+    }
+}
+
 /// Judges a call. A verdict that allows it or asks about it contains the call.
 pub fn judge(policy: &Policy, context: &Context<'_>, call: ResolvedCall) -> Verdict {
     if let Some(denial) = protect::refuse(context, &call) {

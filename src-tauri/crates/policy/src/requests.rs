@@ -52,7 +52,7 @@ impl JudgedRequest {
 
     /// Returns `true` if the request names a resource by URI.
     #[must_use]
-    pub fn names_resource(self) -> bool {
+    pub(crate) fn names_resource(self) -> bool {
         matches!(self, Self::ReadResource | Self::SubscribeResource)
     }
 

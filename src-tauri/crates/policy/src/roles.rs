@@ -135,15 +135,15 @@ impl RoleSet {
     /// Roles for paths.
     pub const PATHS: Self = Self::of(Category::Path);
     /// Roles for network targets.
-    pub const URLS: Self = Self::of(Category::Url);
+    pub(crate) const URLS: Self = Self::of(Category::Url);
     /// Roles for case-insensitive names.
-    pub const IDENTIFIERS: Self = Self::of(Category::Identifier);
+    pub(crate) const IDENTIFIERS: Self = Self::of(Category::Identifier);
 
     /// Roles that are judged on their own.
-    pub const RESOURCES: Self = Self(Self::PATHS.0 | Self::URLS.0 | Self::IDENTIFIERS.0);
+    pub(crate) const RESOURCES: Self = Self(Self::PATHS.0 | Self::URLS.0 | Self::IDENTIFIERS.0);
 
     /// Roles in which a folder always includes its content.
-    pub const DESCENDING: Self = Self(Self::bit(Role::DeletePath));
+    pub(crate) const DESCENDING: Self = Self(Self::bit(Role::DeletePath));
 
     /// Returns the roles of a category.
     const fn of(category: Category) -> Self {

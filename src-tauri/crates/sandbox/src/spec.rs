@@ -249,7 +249,7 @@ impl Spec {
     }
 
     /// Returns the directory that the server starts in.
-    pub fn working_dir(&self) -> &str {
+    pub(crate) fn working_dir(&self) -> &str {
         let session_dir = match &self.view {
             View::Roots { session_dir, .. } => Some(session_dir),
             View::HostRead { session_dir, .. } => session_dir.as_ref(),

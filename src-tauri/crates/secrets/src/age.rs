@@ -54,7 +54,7 @@ pub enum AgeError {
 ///
 /// # Errors
 /// Returns [`AgeError::Random`] without random bytes.
-pub fn encrypt(passphrase: &Secret, content: &[u8]) -> Result<Vec<u8>, AgeError> {
+pub(crate) fn encrypt(passphrase: &Secret, content: &[u8]) -> Result<Vec<u8>, AgeError> {
     sealed(passphrase, content, WORK)
 }
 
@@ -94,7 +94,7 @@ fn sealed(passphrase: &Secret, content: &[u8], work: u8) -> Result<Vec<u8>, AgeE
 ///
 /// # Errors
 /// Returns an [`AgeError`] and no part of the content.
-pub fn decrypt(passphrase: &Secret, file: &[u8]) -> Result<Zeroizing<Vec<u8>>, AgeError> {
+pub(crate) fn decrypt(passphrase: &Secret, file: &[u8]) -> Result<Zeroizing<Vec<u8>>, AgeError> {
     let Header { salt, work, mut wrapped, signed, mac, rest } = Header::read(file).ok_or(AgeError::Format)?;
     if work > MOST_WORK {
         return Err(AgeError::Work(work));

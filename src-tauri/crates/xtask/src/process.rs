@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 /// Interval for checking whether a silent program is still running.
 const GLANCE: Duration = Duration::from_millis(100);
 
+/// Maximum time to wait for the last lines of a program that has exited: a background process may hold its output open for ever.
+const LAST_LINES: Duration = Duration::from_secs(10);
+
 /// Creates a command at the root of the checkout, without the variables that `cargo run` sets for this program.
 pub(crate) fn command(program: &str) -> Command {
     let mut command = Command::new(program);
@@ -55,21 +58,22 @@ pub(crate) fn watch(
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = child.with_context(|| format!("failed to start `{name}`"))?;
     let lines = lines(&mut child)?;
+    let mut exited = None;
     loop {
-        match lines.recv_timeout(GLANCE) {
-            Ok(line) => see(&line)?,
-            Err(RecvTimeoutError::Disconnected) => return Ok(child.wait()?),
-            Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
+        match (lines.recv_timeout(GLANCE), exited) {
+            (Ok(line), _) => see(&line)?,
+            (Err(RecvTimeoutError::Disconnected), _) => return Ok(child.wait()?),
+            (Err(RecvTimeoutError::Timeout), Some((status, at))) if Instant::now() >= at + LAST_LINES => {
+                return Ok(status);
+            }
+            (Err(RecvTimeoutError::Timeout), Some(_)) => {}
+            (Err(RecvTimeoutError::Timeout), None) if Instant::now() >= deadline => {
                 child.kill()?;
                 child.wait()?;
                 bail!("`{name}` timed out after {}", crate::terminal::spoken(limit));
             }
-            // A background process may hold the output open for ever.
-            Err(RecvTimeoutError::Timeout) => {
-                if let Some(status) = child.try_wait()? {
-                    lines.try_iter().try_for_each(|line| see(&line))?;
-                    return Ok(status);
-                }
+            (Err(RecvTimeoutError::Timeout), None) => {
+                exited = child.try_wait()?.map(|status| (status, Instant::now()));
             }
         }
     }
@@ -116,6 +120,19 @@ mod tests {
         assert_eq!(status.unwrap().code(), Some(3));
         seen.sort();
         assert_eq!(seen, ["one", "two"]);
+    }
+
+    #[test]
+    fn last_lines_of_a_program_that_has_exited_are_reported() {
+        let mut seen = Vec::new();
+        // The last line comes from a background process, well after the exit was seen.
+        let script = "(sleep 0.4; echo last) & echo first";
+        let status = watch(Command::new("sh").args(["-c", script]), Duration::from_secs(60), |line| {
+            seen.push(line.to_owned());
+            Ok(())
+        });
+        assert!(status.unwrap().success());
+        assert_eq!(seen, ["first", "last"]);
     }
 
     #[test]

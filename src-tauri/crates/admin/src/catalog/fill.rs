@@ -64,7 +64,7 @@ impl KnownServer {
 
     /// Returns whether the server has a data folder.
     #[must_use]
-    pub fn keeps_data(&self) -> bool {
+    pub(crate) fn keeps_data(&self) -> bool {
         let files = self.entry.sandbox.get("filesystem").and_then(|files| files.get("allowWrite"));
         files.and_then(Value::as_array).into_iter().flatten().any(|path| path == "{data}")
     }

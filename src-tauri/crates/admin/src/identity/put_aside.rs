@@ -43,7 +43,7 @@ pub(super) fn put_aside(server: &SuspendedServer) -> Result<(), IdentityChangeEr
         let (file, text) = annotations_file(home)?;
         let text = file_edit::remove(&file, &text, &["servers", name])?;
         let checked = Annotations::from_json(&text, &file.display().to_string());
-        checked.map_err(ironcurtain_daemon::SnapshotError::from)?;
+        checked.map_err(ironcurtain_config::SnapshotError::from)?;
         private_dir(&home.policy())?;
         file_edit::replace(&file, &text)?;
     }

@@ -2,8 +2,10 @@
 
 use super::fault::{MESSAGE, MOST_BYTES, ServerFault};
 use ironcurtain_daemon::server::process::{Process, ProcessHold, ServerStderr};
-use ironcurtain_mcp::wire::{Id, Incoming, Input, Line, Lines, Output, Response};
-use ironcurtain_mcp::wire::{error_line, notification_line, request_line, result_line};
+use ironcurtain_mcp::wire::{
+    Id, Incoming, Input, Line, Lines, Output, Response, error_line, notification_line, request_line,
+    result_line,
+};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_visible as visible;
 use rmcp::model::ErrorCode;

@@ -1,8 +1,7 @@
 //! Temporary scratch folder for a server without a session. Removed on drop.
 
 use ironcurtain_config::home::private_dir;
-use ironcurtain_paths::CanonicalPath;
-use ironcurtain_paths::random_name;
+use ironcurtain_paths::{CanonicalPath, random_name};
 use std::io;
 use std::path::{Path, PathBuf};
 

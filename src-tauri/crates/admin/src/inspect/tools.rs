@@ -149,7 +149,7 @@ impl ListedTool {
 
 /// Returns a hash of the descriptions of all tools, independent of their order.
 #[must_use]
-pub fn fingerprint(tools: &[ListedTool]) -> String {
+pub(crate) fn fingerprint(tools: &[ListedTool]) -> String {
     let line = |tool: &ListedTool| {
         let hints = [tool.annotations.read_only_hint, tool.annotations.destructive_hint];
         json!([tool.name, tool.description, tool.input_schema, hints]).to_string()

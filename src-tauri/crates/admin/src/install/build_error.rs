@@ -1,6 +1,6 @@
 //! Errors of building a package.
 
-use ironcurtain_daemon::containment::{ProgramError, ViewError};
+use ironcurtain_containment::{ProgramError, ViewError};
 use ironcurtain_daemon::server::SupervisorError;
 use ironcurtain_egress::RuleError;
 use ironcurtain_sandbox::SandboxLaunchError;

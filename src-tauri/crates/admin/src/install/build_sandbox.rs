@@ -1,17 +1,14 @@
 //! Sandbox for building a package. Its only writable folder is next to the installed packages, and is removed afterwards in any case.
 
 use super::build_error::{BuildError, text};
-use super::registry;
 use super::sandboxed_run::{RunOutput, RunSandbox, SandboxedProgram, run};
-use super::{InstallError, Installer};
-use ironcurtain_config::home::canonical_home;
-use ironcurtain_config::home::private_dir;
-use ironcurtain_daemon::containment::Surroundings;
-use ironcurtain_daemon::packages::{Packages, tree};
-use ironcurtain_daemon::protection;
+use super::{InstallError, Installer, registry};
+use ironcurtain_config::home::{canonical_home, private_dir};
+use ironcurtain_config::protection;
+use ironcurtain_containment::Surroundings;
 use ironcurtain_egress::HostRules;
-use ironcurtain_paths::CanonicalPath;
-use ironcurtain_paths::random_name;
+use ironcurtain_packages::{Packages, tree};
+use ironcurtain_paths::{CanonicalPath, random_name};
 use ironcurtain_visible as visible;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

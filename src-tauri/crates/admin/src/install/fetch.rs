@@ -7,8 +7,8 @@ use super::{InstallError, Installer, npm, pypi};
 use crate::identity;
 use crate::named_server::named_server;
 use ironcurtain_config::{Server, Servers};
-use ironcurtain_daemon::packages::{PackageRecord, Registry, RequestedPackage, RunnerCommand};
-use ironcurtain_daemon::server_identity::{Digests, ServerIdentity};
+use ironcurtain_packages::{PackageRecord, Registry, RequestedPackage, RunnerCommand};
+use ironcurtain_server_identity::{Digests, ServerIdentity};
 use std::path::PathBuf;
 
 /// Installed package.

@@ -6,8 +6,8 @@
 use super::build_error::{BuildError, text};
 use super::build_sandbox::BuildSandbox;
 use super::registry;
-use ironcurtain_daemon::containment::find_program;
-use ironcurtain_daemon::packages::{EntryPoint, PackageRecord, RequestedPackage, Runtime};
+use ironcurtain_containment::find_program;
+use ironcurtain_packages::{EntryPoint, PackageRecord, RequestedPackage, Runtime};
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -173,7 +173,7 @@ fn write(path: &Path, text: &str) -> Result<(), BuildError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironcurtain_daemon::packages::Registry;
+    use ironcurtain_packages::Registry;
     use serde_json::Value;
 
     fn found(bin: Value, program: Option<&str>, first_line: &str) -> Result<String, String> {

@@ -6,8 +6,8 @@
 use super::build_error::{BuildError, text};
 use super::build_sandbox::BuildSandbox;
 use super::registry;
-use ironcurtain_daemon::packages::{EntryPoint, PackageRecord, RequestedPackage, Runtime, system_python};
 use ironcurtain_egress::HostRules;
+use ironcurtain_packages::{EntryPoint, PackageRecord, RequestedPackage, Runtime, system_python};
 use ironcurtain_visible as visible;
 use serde::Deserialize;
 use std::collections::BTreeMap;

@@ -4,9 +4,9 @@
 //! - A configured host counts as explicitly allowed, so a registry in a private network or on this machine can be reached.
 
 use super::build_error::BuildError;
-use ironcurtain_daemon::packages::Registry;
 use ironcurtain_egress::address::{self, AddressScope};
 use ironcurtain_egress::{HostRules, Resolve, SystemResolver};
+use ironcurtain_packages::Registry;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

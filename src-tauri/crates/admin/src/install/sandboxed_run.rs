@@ -5,8 +5,7 @@
 
 use super::build_error::{BuildError, text};
 use ironcurtain_config::{FileView, LimitSettings};
-use ironcurtain_daemon::containment::Surroundings;
-use ironcurtain_daemon::containment::{Profile, limits};
+use ironcurtain_containment::{Profile, Surroundings, limits};
 use ironcurtain_daemon::server::control::SupervisorControl;
 use ironcurtain_egress::{
     BoxFuture, ConnectionEvent, ConnectionVerdict, Connections, HostRules, Proxy, ProxyLimits, Record,

@@ -4,7 +4,7 @@ use super::build_sandbox::{BuildSandbox, STAGING};
 use super::{InstallError, Installer};
 use ironcurtain_config::Servers;
 use ironcurtain_config::home::{Home, private_dir};
-use ironcurtain_daemon::packages::{PackageRecord, Packages, RunnerCommand, tree};
+use ironcurtain_packages::{PackageRecord, Packages, RunnerCommand, tree};
 use ironcurtain_paths::atomic_file;
 use ironcurtain_visible as visible;
 use rustix::fs::{FlockOperation, flock};

@@ -9,8 +9,8 @@ use crate::identity;
 use crate::inspect::{Inspection, ListedTool, inspect_server};
 use crate::servers_file::ServersFile;
 use ironcurtain_config::{Server, Servers};
-use ironcurtain_daemon::packages::{PackageRecord, RequestedPackage, RunnerCommand, is_version};
-use ironcurtain_daemon::server_identity::ServerIdentity;
+use ironcurtain_packages::{PackageRecord, RequestedPackage, RunnerCommand, is_version};
+use ironcurtain_server_identity::ServerIdentity;
 use std::collections::BTreeMap;
 
 /// Other version of an installed package. Dropping it without switching discards it.

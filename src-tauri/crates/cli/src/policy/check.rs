@@ -4,7 +4,7 @@ use super::{PolicyInputs, Report};
 use crate::lines::{TextLines, counted};
 use crate::problem::location_of_load_error;
 use ironcurtain_admin::trial::TrialError;
-use ironcurtain_daemon::SnapshotError;
+use ironcurtain_config::SnapshotError;
 use ironcurtain_policy::{LoadError, SourceLocation};
 use ironcurtain_policy_tools::RuleLines;
 use ironcurtain_policy_tools::lint::{LintFinding, LintKind, lint};

@@ -2,9 +2,7 @@
 
 use crate::lines::TextLines;
 use ironcurtain_admin::trial::HeldGrants;
-use ironcurtain_grants::Files;
-use ironcurtain_grants::Granted;
-use ironcurtain_grants::StandingGrant;
+use ironcurtain_grants::{Files, Granted, StandingGrant};
 use ironcurtain_policy::{Access, GrantKind};
 use serde_json::{Value, json};
 

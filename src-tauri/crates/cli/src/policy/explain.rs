@@ -1,7 +1,6 @@
 //! `policy explain`: explains how a call would be decided.
 
-use super::Report;
-use super::client;
+use super::{Report, client};
 use crate::lines::TextLines;
 use anyhow::anyhow;
 use ironcurtain_admin::trial::{HeldGrants, JudgedCall, PolicyTrial};

@@ -1,8 +1,7 @@
 //! `policy replay`: decides recorded calls again with the current policy.
 
-use super::Report;
 use super::explain::word;
-use super::since;
+use super::{Report, since};
 use crate::lines::{TextLines, counted};
 use ironcurtain_admin::trial::PolicyTrial;
 use ironcurtain_policy::Decision;

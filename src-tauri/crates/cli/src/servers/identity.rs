@@ -10,9 +10,9 @@ use crate::screen::Screen;
 use clap::Args;
 use ironcurtain_admin::identity::{SuspendedServer, kept, suspended};
 use ironcurtain_config::home::Home;
-use ironcurtain_daemon::server_identity::KeptUnderName;
 use ironcurtain_grants::{Granted, StandingGrant};
 use ironcurtain_protocol::Request;
+use ironcurtain_server_identity::KeptUnderName;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 

@@ -10,7 +10,7 @@ use ironcurtain_admin::install::{
     Installed, Installer, ToolChange, Update, UpdateCheck, check_for_update, install as install_package,
 };
 use ironcurtain_config::home::Home;
-use ironcurtain_daemon::packages::PackageState;
+use ironcurtain_packages::PackageState;
 use ironcurtain_secrets::SecretStore;
 use ironcurtain_visible as visible;
 use serde_json::{Value, json};

@@ -3,12 +3,8 @@
 use crate::lines::{TextLines, counted};
 use ironcurtain_admin::annotate::{AnnotationChange, AnnotationChanges, AnnotationsFile, Draft, DraftTool};
 use ironcurtain_admin::introduction::UnannotatedCalls;
-use ironcurtain_config::AutostartSettings;
-use ironcurtain_config::GitConfigSettings;
-use ironcurtain_config::Sandbox;
-use ironcurtain_config::Server;
-use ironcurtain_config::Servers;
-use ironcurtain_daemon::packages::{PackageState, Packages};
+use ironcurtain_config::{AutostartSettings, GitConfigSettings, Sandbox, Server, Servers};
+use ironcurtain_packages::{PackageState, Packages};
 use ironcurtain_policy_tools::propose::{Confidence, Proposal, ProposedArgument};
 use ironcurtain_visible as visible;
 use serde_json::{Value, json};

@@ -58,18 +58,8 @@ impl<'a> Scene<'a> {
         let resolve = |path: &str| CanonicalPath::assume_canonical(path).map_err(WithinError::from);
         let policy =
             Policy::from_json(&rules.to_string(), "rules", &resolve, &DynamicLists::default()).unwrap();
-        let context = Context {
-            sandbox: None,
-            sandbox_servers: &[],
-            protected: &ProtectedPaths::default(),
-            gates: &AllowedHosts::default(),
-            grants: &[],
-            hosts: &[],
-            tools: &[],
-            approved: &[],
-            reach: ironcurtain_policy::ServerReach::Unknown,
-            confined: false,
-        };
+        let (protected, gates) = (ProtectedPaths::default(), AllowedHosts::default());
+        let context = Context::new(&protected, &gates);
         let Verdict::Escalate(escalation) = judge(&policy, &context, call) else { panic!("not asked") };
         let home = CanonicalPath::assume_canonical("/home/u").unwrap();
         let drawn = consequences(&CallEffects {

@@ -2,7 +2,7 @@
 
 use super::super::grantable::{RequestedAccess, folders};
 use super::super::offers::joined;
-use super::super::tilde;
+use crate::offers::tilde;
 use ironcurtain_egress::HostPort;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{ApprovalSubject, PendingApproval};

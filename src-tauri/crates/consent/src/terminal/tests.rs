@@ -12,7 +12,8 @@ use person::{BOUND, Person};
 use rustix::termios::{LocalModes, tcgetattr};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot::{self, error::TryRecvError};
+use tokio::sync::oneshot::error::TryRecvError;
+use tokio::sync::oneshot::{self};
 
 fn slot() -> (Slot, oneshot::Receiver<Answer>) {
     let (answer, answered) = oneshot::channel();

@@ -28,17 +28,11 @@ pub fn evaluate(ground: &Ground, request: &Value, prepare: bool) -> anyhow::Resu
     let protected: ProtectedPaths = protected.collect::<Result<_, _>>()?;
     let gates: Option<BTreeMap<String, Vec<String>>> =
         serde_json::from_value(request.get("serverDomainAllowlists").cloned().unwrap_or_default())?;
+    let gates = gates.map(|gates| AllowedHosts::new(&gates)).unwrap_or_default();
     let context = Context {
         sandbox: sandbox.as_ref(),
         sandbox_servers: &["filesystem".to_owned(), "git".to_owned()],
-        protected: &protected,
-        gates: &gates.map(|gates| AllowedHosts::new(&gates)).unwrap_or_default(),
-        grants: &[],
-        hosts: &[],
-        tools: &[],
-        approved: &[],
-        reach: ironcurtain_policy::ServerReach::Unknown,
-        confined: false,
+        ..Context::new(&protected, &gates)
     };
     let policy = ground.policy(request)?;
     Ok(match judge(&policy, &context, resolved) {

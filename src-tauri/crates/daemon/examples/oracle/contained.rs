@@ -6,8 +6,8 @@ use anyhow::Context;
 use ironcurtain_config::NetworkSettings;
 use ironcurtain_config::Sandbox;
 use ironcurtain_config::SandboxPolicy;
-use ironcurtain_daemon::containment::{
-    self, Exemption, Launch, Profile, Resolved, ServerFiles, SrtSettings, absolute, annotate,
+use ironcurtain_containment::{
+    Exemption, Launch, Profile, Resolved, ServerFiles, SrtSettings, absolute, annotate,
 };
 use ironcurtain_sandbox::Availability;
 use serde::Deserialize;
@@ -80,7 +80,7 @@ pub fn wrap(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let from_here = |arg: String| if looks_relative(&arg) { absolute(&arg, here) } else { arg };
     let program = Launch { command, args: args.into_iter().map(from_here).collect() };
     let files = files(request)?;
-    let launch = containment::launch("srt", &program, &files)?;
+    let launch = ironcurtain_containment::launch("srt", &program, &files)?;
     let line = launch.args.last().context("there is no command string")?;
     let said = Command::new("sh").args(["-c", &format!("printf '%s\\0' {line}")]).output()?;
     let mut argv: Vec<&str> = std::str::from_utf8(&said.stdout)?.split('\0').collect();
@@ -104,7 +104,8 @@ fn resolved(ground: &Ground, request: &Value, server: &Value, session: &str) -> 
     };
     let policy: SandboxPolicy = field(request, "sandboxPolicy")?;
     let home = ground.home.as_path();
-    let found = containment::resolve(&sandbox(server)?, Path::new(session), &machine, policy, home)?;
+    let found =
+        ironcurtain_containment::resolve(&sandbox(server)?, Path::new(session), &machine, policy, home)?;
     Ok(match found {
         Resolved::Unsandboxed(Exemption::OptOut) => json!({ "sandboxed": false, "reason": "opt-out" }),
         Resolved::Unsandboxed(Exemption::PlatformUnavailable) => {

@@ -2,7 +2,7 @@
 
 use crate::{recorded, text};
 use anyhow::Context;
-use ironcurtain_daemon::containment::{absolute, expand_home};
+use ironcurtain_containment::{absolute, expand_home};
 use ironcurtain_paths::{CanonicalPath, PathError, Resolver};
 use ironcurtain_policy::{Annotations, DynamicLists, Policy, WithinError};
 use serde_json::Value;

@@ -1,17 +1,15 @@
 //! The connections of shims and of the person's own programs.
 
 use super::ENDING;
-use crate::aggregate::{Aggregate, AggregateHandover, unknown_profile};
-use crate::control;
 use crate::daemon_state::DaemonState;
-use crate::identity;
-use crate::listener::{ClientStdio, Listener, Peer};
-use crate::reload::SessionSettings;
 use crate::run::{Run, RunOptions};
 use crate::services::Services;
 use crate::session::{Attached, Session, SessionHandover, SessionOptions};
+use crate::upstream::host;
+use crate::{control, identity};
 use ironcurtain_audit::{CallResult, Entry, Event};
-use ironcurtain_config::Server as ServerConfig;
+use ironcurtain_config::{Server as ServerConfig, SessionSettings};
+use ironcurtain_connection::{Aggregate, AggregateHandover, ClientStdio, Listener, Peer, unknown_profile};
 use ironcurtain_grants::Client;
 use ironcurtain_mcp::wire::{Inlet, Input, Outlet, Output};
 use ironcurtain_protocol::{Purpose, RefusalCode, RunHello, ShimHello, StdioMode};
@@ -229,12 +227,14 @@ async fn serve_aggregate(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHell
             return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
         }
     };
-    let opened = match Aggregate::open(state.clone(), client.clone(), shim.profile, moved) {
-        Ok(opened) => opened,
-        Err(problem) => {
-            return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
-        }
-    };
+    let opened =
+        match Aggregate::open(host(state.clone(), client.clone()), client.clone(), shim.profile, moved) {
+            Ok(opened) => opened,
+            Err(problem) => {
+                return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string())
+                    .await;
+            }
+        };
     // One that is gone is seen to be gone.
     let _ = peer.welcome(Some(opened.id().to_owned())).await;
     let (stdio, shim) = streams(stdio, peer.stream);

@@ -1,7 +1,7 @@
 //! The servers that are another program now, for the user's own window.
 
 use super::Daemon;
-use crate::server_identity::trouble;
+use crate::identity_gate::trouble;
 
 /// The servers that the user has to decide about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

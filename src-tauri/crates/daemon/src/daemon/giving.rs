@@ -11,14 +11,13 @@ mod give_error;
 pub use give_error::GiveError;
 
 use super::Daemon;
-use crate::autostart::runs_later;
 use crate::control::{self, Asker};
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Entry, Event};
+use ironcurtain_autostart::runs_later;
 use ironcurtain_consent::Lifetime;
 use ironcurtain_grants::{Files, GrantSubject, Granted, StandingGrant};
-use ironcurtain_paths::random_name;
-use ironcurtain_paths::{PathKind, Resolver};
+use ironcurtain_paths::{PathKind, Resolver, random_name};
 use ironcurtain_policy::{AccessSet, GrantKind};
 use ironcurtain_protocol::{Reply, Request};
 use ironcurtain_visible as visible;

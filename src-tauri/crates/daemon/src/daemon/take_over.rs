@@ -3,8 +3,8 @@
 //! - Anybody of this user can end that one (`ironcurtain stop`); what is asked here is that it moves its sessions first.
 
 use super::ENDING;
-use crate::listener::{ListenError, Listener};
 use ironcurtain_config::home::Home;
+use ironcurtain_connection::{ListenError, Listener};
 use ironcurtain_protocol::{Hello, Purpose, Sockets, VERSION, Welcome, read_frame, write_frame};
 use std::io::{self, BufReader, Read};
 use std::os::unix::net::UnixStream;

@@ -1,10 +1,9 @@
 //! Identifies who connects to a host: for questions, audit entries and grants.
 
 use super::reach::ReachableHosts;
-use crate::policy_snapshot::PolicySnapshot;
 use crate::services::Services;
 use ironcurtain_audit::{Entry, Event};
-use ironcurtain_config::Server;
+use ironcurtain_config::{PolicySnapshot, Server};
 use ironcurtain_consent::Principal;
 use ironcurtain_egress::{HostPort, HostRules};
 use ironcurtain_grants::StandingGrant;

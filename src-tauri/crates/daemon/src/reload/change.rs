@@ -1,9 +1,7 @@
 //! Audit entries for configuration changes.
 
-use super::SessionSettings;
-use crate::policy_snapshot::PolicySnapshot;
 use ironcurtain_audit::{Entry, Event, PolicyChange, PolicyEffect};
-use ironcurtain_config::Servers;
+use ironcurtain_config::{PolicySnapshot, Servers, SessionSettings};
 use ironcurtain_policy::OpenFolder;
 use ironcurtain_policy_tools::diff::{Difference, diff, diff_rules};
 use std::collections::BTreeSet;

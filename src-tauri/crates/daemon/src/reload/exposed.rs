@@ -2,11 +2,9 @@
 //!
 //! - Checks a file's real path and every symlink on the way to it.
 
-use crate::containment::{ProgramError, absolute, expand_home};
-use crate::policy_snapshot::ExposedFile;
-use crate::protection::{Exposure, WritableBy, places};
 use ironcurtain_config::home::Home;
-use ironcurtain_config::{Server, Servers};
+use ironcurtain_config::{ExposedFile, Exposure, Server, Servers, WritableBy, places};
+use ironcurtain_containment::{ProgramError, absolute, expand_home};
 use ironcurtain_grants::GrantTable;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::ProtectedPaths;

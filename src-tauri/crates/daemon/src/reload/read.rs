@@ -1,11 +1,11 @@
 //! Reads the files and compares them with what is in force. Blocking; changes nothing.
 
-use super::SessionSettings;
 use super::exposed::Writable;
-use crate::policy_snapshot::{ExposedFile, Hosts, PolicyFiles, PolicySnapshot, PolicyTexts, SnapshotError};
-use crate::protection::protection;
 use ironcurtain_config::home::{Home, HomeError, private_dir};
-use ironcurtain_config::{Config, ConfigError, Servers, Text};
+use ironcurtain_config::{
+    Config, ConfigError, ExposedFile, Hosts, PolicyFiles, PolicySnapshot, PolicyTexts, Servers,
+    SessionSettings, SnapshotError, Text, protection,
+};
 use ironcurtain_grants::GrantTable;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

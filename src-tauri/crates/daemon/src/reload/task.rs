@@ -3,11 +3,10 @@
 use super::blocking::{BoundedWork, PATIENCE, spawn_thread};
 use super::file_watch::{FileWatch, WatchedPaths};
 use super::read::{Current, Reading, Refused, files, read_again};
-use super::{Reloader, ReloaderParts, SessionSettings, change};
+use super::{Reloader, ReloaderParts, change};
 use crate::health::Concern;
-use crate::policy_snapshot::PolicySnapshot;
-use crate::protection::watched;
 use ironcurtain_audit::{Audit, AuditError, Entry};
+use ironcurtain_config::{PolicySnapshot, SessionSettings, watched};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};

@@ -4,7 +4,7 @@
 //!   all of them again, so none outlives what allowed it.
 
 use super::Run;
-use crate::policy_snapshot::PolicySnapshot;
+use ironcurtain_config::PolicySnapshot;
 use ironcurtain_policy::Verdict;
 use ironcurtain_sandbox::file_access::{PermittedAccess, ToView};
 use std::collections::HashSet;

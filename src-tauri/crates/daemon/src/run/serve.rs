@@ -2,9 +2,10 @@
 
 use super::Run;
 use super::link;
-use crate::listener::send;
-use crate::server::SupervisorControl;
+use crate::server::control::SupervisorControl;
 use ironcurtain_audit::Event;
+use ironcurtain_autostart::SandboxWatch;
+use ironcurtain_connection::send;
 use ironcurtain_protocol::RunNote;
 use ironcurtain_sandbox::file_access::ToView;
 use ironcurtain_sandbox::{ControlOp, KillHandle, SandboxExit};
@@ -35,7 +36,7 @@ impl OpenedRun {
         let Self { run, mut control, kill, mut exit, view: (view, for_view) } = self;
         let following = tokio::spawn(run.clone().follow_changes());
         let mut linked = tokio::spawn(link::serve(run.clone(), view, for_view));
-        let check = control.look().map(crate::autostart::SandboxWatch::check);
+        let check = control.look().map(SandboxWatch::check);
         let status = loop {
             let checked = async {
                 match &check {

@@ -3,7 +3,7 @@
 //! - INVARIANT: the sandbox is watched for as long as anything may run in it. The final check starts after the supervisor has
 //!   exited, even if the connection was dropped earlier. Dropping the connection ends the sandbox.
 
-use crate::autostart::SandboxWatch;
+use ironcurtain_autostart::SandboxWatch;
 use ironcurtain_sandbox::{ControlAnswer, ControlOp, ControlRequest, FromSupervisor, SandboxEvent};
 use std::collections::VecDeque;
 use std::io;
@@ -215,7 +215,10 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::autostart::look_in;
+    use ironcurtain_audit::Audit;
+    use ironcurtain_autostart::{Autostart, AutostartParts, WatchedServer};
+    use ironcurtain_config::home::Home;
+    use ironcurtain_sandbox::autostart::AutostartRules;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream as Stream;
     use tokio_util::task::TaskTracker;
@@ -231,7 +234,13 @@ mod tests {
         for is_given_up in [false, true] {
             let dir = tempfile::tempdir().unwrap();
             let sandboxes = TaskTracker::new();
-            let look = look_in(&dir.path().join("state"), &sandboxes).await;
+            let home = Home::under(&dir.path().join("ic"), dir.path());
+            home.prepare().unwrap();
+            let audit = Audit::open(&home.audit(), |_| ()).unwrap();
+            let changes = tokio::sync::watch::Sender::new(0);
+            let parts = AutostartParts { home: &home, audit, changes, sandboxes: &sandboxes };
+            let watched = WatchedServer { session: "a", server: "s", before: 0 };
+            let look = Autostart::start(parts).watch(watched, AutostartRules::default()).await.unwrap();
             let (ours, mut supervisor) = Stream::pair().unwrap();
             let mut control = Some(SupervisorControl::new(ours, Some(look)).unwrap());
             if is_given_up {

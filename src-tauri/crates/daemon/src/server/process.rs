@@ -13,21 +13,22 @@ pub use stderr::ServerStderr;
 
 use super::control::{CLEANING, SupervisorControl};
 use super::start_error::ServerStartError;
-use crate::autostart::{Autostart, WatchedServer};
-use crate::containment::{
+use crate::identity_gate::IdentityGate;
+use crate::network::{ServesNetwork, Serving};
+use ironcurtain_autostart::{Autostart, WatchedServer};
+use ironcurtain_config::{FileView, Server};
+use ironcurtain_containment::{
     Profile, RefusesProgram, ServerPrograms, Surroundings, find_program, named_program,
 };
-use crate::network::{ServesNetwork, Serving};
-use crate::packages::{FolderLock, PackageError, PackageIdentity};
-use crate::server_identity::{FoundIdentity, IdentityGate};
-use ironcurtain_config::{FileView, Server};
 use ironcurtain_egress::Dialer;
 use ironcurtain_grants::mounts::Need;
 use ironcurtain_mcp::remote::RemoteHold;
 use ironcurtain_mcp::wire::{Allowance, Input, Output};
+use ironcurtain_packages::{FolderLock, PackageError, PackageIdentity};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::{BoundChild, KillHandle, Mount, MountAccess};
 use ironcurtain_secrets::{Filled, filled_env};
+use ironcurtain_server_identity::FoundIdentity;
 use remote::RemoteStart;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;

@@ -1,15 +1,15 @@
 //! Reasons why a server is not started.
 
 use super::control::SupervisorError;
-use crate::autostart::WatchError;
-use crate::containment::{ProgramError, QuoteError, SrtSettingsError, Unavailable, ViewError};
-use crate::packages::PackageError;
-use crate::server_identity::IdentityError;
+use ironcurtain_autostart::WatchError;
 use ironcurtain_config::home::HomeError;
+use ironcurtain_containment::{ProgramError, QuoteError, SrtSettingsError, Unavailable, ViewError};
 use ironcurtain_egress::RuleError;
 use ironcurtain_mcp::remote::RemoteError;
+use ironcurtain_packages::PackageError;
 use ironcurtain_sandbox::SandboxLaunchError;
 use ironcurtain_secrets::UnfilledError;
+use ironcurtain_server_identity::IdentityError;
 use std::io;
 use std::path::PathBuf;
 use tokio::task::JoinError;

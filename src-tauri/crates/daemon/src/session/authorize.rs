@@ -2,10 +2,10 @@
 
 use super::Session;
 use super::tool_call::ToolCall;
-use crate::autostart::runs_later;
 use crate::judging::{self, CallJudgement, InspectedCall, JudgingContext};
-use crate::policy_snapshot::PolicySnapshot;
 use crate::server::{Applied, Versions};
+use ironcurtain_autostart::runs_later;
+use ironcurtain_config::PolicySnapshot;
 use ironcurtain_grants::mounts::Need;
 use ironcurtain_grants::{Files, StandingGrant};
 use ironcurtain_paths::{CanonicalPath, PathKind};

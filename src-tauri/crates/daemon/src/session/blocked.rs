@@ -1,7 +1,7 @@
 //! Marks a response that mentions something the sandbox blocked: a file, or a host without network access. Changes nothing else
 //! in a response, and no other response.
 
-use crate::containment::annotate;
+use ironcurtain_containment::annotate;
 use ironcurtain_egress::Host;
 use ironcurtain_mcp::server::ServerAnswer;
 use ironcurtain_mcp::wire::{Fields, Response};

@@ -14,9 +14,9 @@ use ironcurtain_consent::Stop;
 use ironcurtain_mcp::client::{ClientMessage, ClientReader, ClientVersion};
 use ironcurtain_mcp::request::ServerRequest;
 use ironcurtain_mcp::server::{ClientAnswer, MemoryShare, RequestHandle, ServerAnswer, ServerConnection};
-use ironcurtain_mcp::wire::{Id, Incoming, Line, MAX_LINE_BYTES, MOST_TOGETHER, Outgoing, Response, Salvage};
 use ironcurtain_mcp::wire::{
-    client_may_tell, error_line, id_in, members, notification_line, response_parts, result_line,
+    Id, Incoming, Line, MAX_LINE_BYTES, MOST_TOGETHER, Outgoing, Response, Salvage, client_may_tell,
+    error_line, id_in, members, notification_line, response_parts, result_line,
 };
 use ironcurtain_policy::JudgedRequest;
 use ironcurtain_visible as visible;

@@ -1,9 +1,9 @@
 //! Chooses the containment of a session's server from its entry and what this machine supports.
 
-use crate::containment::{Resolved, Surroundings, default_git_config, resolve, view_of};
 use crate::server::{Containment, ContainmentError};
 use crate::services::Services;
 use ironcurtain_config::{FileView, Sandbox, SandboxBackend, Server};
+use ironcurtain_containment::{Resolved, Surroundings, default_git_config, resolve, view_of};
 use ironcurtain_paths::CanonicalPath;
 use std::path::Path;
 

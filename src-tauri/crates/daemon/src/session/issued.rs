@@ -94,8 +94,7 @@ fn given(answer: &ServerAnswer) -> Option<Given> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironcurtain_mcp::request::RequestBody;
-    use ironcurtain_mcp::request::RequestMeta;
+    use ironcurtain_mcp::request::{RequestBody, RequestMeta};
     use serde_json::value::RawValue;
 
     fn list(issued: &Issued, method: &'static str, result: &str) {

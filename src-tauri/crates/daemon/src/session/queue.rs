@@ -4,7 +4,8 @@
 //!   hands its own wait to the call behind it.
 
 use std::sync::{Mutex, PoisonError};
-use tokio::sync::oneshot::{self, error::TryRecvError};
+use tokio::sync::oneshot::error::TryRecvError;
+use tokio::sync::oneshot::{self};
 
 /// Completes when the place ahead is free, or yields what to wait for instead if that place was abandoned before its turn.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use super::client::ReadEnd;
 use super::in_flight::InFlight;
 use super::{Session, client, echo, sampling, workspace};
-use crate::listener::{ClientStdio, OutgoingNote, forward_notes};
 use ironcurtain_audit::{CallResult, Event};
+use ironcurtain_connection::{ClientStdio, OutgoingNote, forward_notes};
 use ironcurtain_mcp::client::{ClientReader, ClientVersion};
 use ironcurtain_mcp::server::SamplingRequest;
 use ironcurtain_mcp::wire::Id;

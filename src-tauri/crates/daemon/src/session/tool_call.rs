@@ -2,12 +2,9 @@
 //! one.
 
 use super::params::{self, ParamsError};
-use ironcurtain_mcp::request::Completion;
-use ironcurtain_mcp::request::CompletionOf;
-use ironcurtain_mcp::request::RequestBody;
-use ironcurtain_mcp::request::RequestMeta;
-use ironcurtain_mcp::request::ServerRequest;
-use ironcurtain_mcp::request::TaskOptions;
+use ironcurtain_mcp::request::{
+    Completion, CompletionOf, RequestBody, RequestMeta, ServerRequest, TaskOptions,
+};
 use ironcurtain_mcp::wire::Fields;
 use ironcurtain_policy::strict::{UniqueNames, exact};
 use ironcurtain_policy::{JudgedRequest, PATH, ResolvedCall, URI, file_address};

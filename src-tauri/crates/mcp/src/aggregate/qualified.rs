@@ -6,12 +6,12 @@
 const SCHEME: &str = "ironcurtain://";
 
 /// Returns the qualified address of a server's resource.
-pub fn qualified(server: &str, uri: &str) -> String {
+pub(crate) fn qualified(server: &str, uri: &str) -> String {
     format!("{SCHEME}{}/{uri}", encoded(server))
 }
 
 /// Returns whether an address has our scheme.
-pub fn is_reserved(uri: &str) -> bool {
+pub(crate) fn is_reserved(uri: &str) -> bool {
     uri.get(..SCHEME.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(SCHEME))
 }
 

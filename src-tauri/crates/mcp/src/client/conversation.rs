@@ -7,8 +7,10 @@ use super::logging::{self, Level};
 use super::outputs::{Outputs, ToSession};
 use super::request::{Envelope, RequestRefusal};
 use super::subscriptions::{self, Followed, Listens};
-use crate::wire::{Fields, Held, Id, Incoming, Outgoing, Response, Share};
-use crate::wire::{client_may_tell, error_line, notification_line, request_line, response_parts};
+use crate::wire::{
+    Fields, Held, Id, Incoming, Outgoing, Response, Share, client_may_tell, error_line, notification_line,
+    request_line, response_parts,
+};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashMap;

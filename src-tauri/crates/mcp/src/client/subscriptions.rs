@@ -2,8 +2,10 @@
 
 use super::outputs::Outputs;
 use super::request::RequestRefusal;
-use crate::wire::{Fields, Held, Id, Outgoing, meta_key, notification_line, response_parts, rewrite_params};
-use crate::wire::{Response, request_line};
+use crate::wire::{
+    Fields, Held, Id, Outgoing, Response, meta_key, notification_line, request_line, response_parts,
+    rewrite_params,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};

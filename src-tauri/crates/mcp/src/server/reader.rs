@@ -2,13 +2,12 @@
 
 use super::pending::{MOST_OF_CLIENT, is_ours};
 use super::{CANCELLED, ConnectionOptions, MemoryShare, Noise, SamplingRequest, ServerConnection};
-use crate::server::NoAnswer;
-use crate::server::RootsSource;
 use crate::server::client_answer::ClientRequest;
+use crate::server::{NoAnswer, RootsSource};
 use crate::wire::{
-    Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, MOST_TOGETHER, Outbox, Outgoing, Salvage,
+    Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, MOST_TOGETHER, Outbox, Outgoing, Salvage, error_line,
+    notification_line, request_parts, result_line, server_may_tell,
 };
-use crate::wire::{error_line, notification_line, request_parts, result_line, server_may_tell};
 use ironcurtain_visible as visible;
 use rmcp::model::ErrorCode;
 use serde_json::value::RawValue;
@@ -27,7 +26,7 @@ const ENDING_BOUND: Duration = Duration::from_secs(1);
 const LONGEST_METHOD: usize = 100;
 
 /// The server request that requires the user's approval.
-pub const SAMPLING: &str = "sampling/createMessage";
+pub(crate) const SAMPLING: &str = "sampling/createMessage";
 
 /// The reading task's state.
 pub(super) struct Reader {

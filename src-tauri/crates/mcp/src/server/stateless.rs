@@ -19,8 +19,7 @@ pub use fuzzing::FuzzedServer;
 pub use negotiate::{Negotiation, initialize};
 
 use super::{MemoryShare, OnAnswer, RequestHandle, ServerAnswer, ServerConnection};
-use crate::server::RootsSource;
-use crate::server::SamplingRequest;
+use crate::server::{RootsSource, SamplingRequest};
 use crate::wire::{Fields, Outbox, Response, STATELESS_VERSION, meta_key, rewrite_params};
 use input_required::{Calls, InputCall};
 use rmcp::model::ErrorCode;

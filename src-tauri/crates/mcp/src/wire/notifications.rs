@@ -31,7 +31,7 @@ pub fn client_may_tell(method: &str) -> bool {
 
 /// Returns whether a server may send this notification.
 #[must_use]
-pub fn server_may_tell(method: &str) -> bool {
+pub(crate) fn server_may_tell(method: &str) -> bool {
     OF_SERVERS.contains(&method)
 }
 

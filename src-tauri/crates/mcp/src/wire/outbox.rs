@@ -62,7 +62,7 @@ impl Drop for Gathered {
 }
 
 /// Translates one line into the lines that the reader receives, and passes each in order to the second argument.
-pub type Translator = dyn Fn(Outgoing, &mut dyn FnMut(Outgoing)) + Send + Sync;
+pub(crate) type Translator = dyn Fn(Outgoing, &mut dyn FnMut(Outgoing)) + Send + Sync;
 
 struct Way {
     /// Unset until the outbox is opened; nothing is written before.
@@ -118,7 +118,7 @@ impl Outbox {
     }
 
     /// Sets the translator for every line sent from now on, once.
-    pub fn translate(&self, translator: Box<Translator>) {
+    pub(crate) fn translate(&self, translator: Box<Translator>) {
         // A second translator is ignored.
         let _ = self.0.0.translator.set(translator);
     }
@@ -139,7 +139,7 @@ impl Outbox {
     }
 
     /// Sends a line without translating it.
-    pub fn send_translated(&self, line: Outgoing) {
+    pub(crate) fn send_translated(&self, line: Outgoing) {
         self.0.0.append(line);
     }
 

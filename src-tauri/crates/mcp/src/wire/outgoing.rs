@@ -39,7 +39,7 @@ impl Outgoing {
 
     /// Like [`Outgoing::around`], with our own fields, each followed by a comma, inserted at the start of the body object.
     #[must_use]
-    pub fn around_with(head: Vec<u8>, fields: &str, body: Box<RawValue>, tail: &'static [u8]) -> Self {
+    pub(crate) fn around_with(head: Vec<u8>, fields: &str, body: Box<RawValue>, tail: &'static [u8]) -> Self {
         let inside = body.get().trim_ascii_start().strip_prefix('{').map(str::trim_ascii_start);
         let Some(inside) = inside.filter(|_| !fields.is_empty()) else {
             return Self::around(head, body, tail);

@@ -7,7 +7,7 @@ use serde_json::value::{RawValue, to_raw_value};
 pub const STATELESS_VERSION: &str = "2026-07-28";
 
 /// The protocol versions with a handshake, newest first.
-pub const HANDSHAKE_VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+pub(crate) const HANDSHAKE_VERSIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
 /// Keys in `_meta` that the protocol reserves.
 pub mod meta_key {
@@ -26,18 +26,16 @@ pub mod meta_key {
 }
 
 /// Error codes of the stateless protocol version.
-pub mod error_code {
+pub(crate) mod error_code {
     /// The protocol version is not supported.
     pub const UNSUPPORTED_VERSION: i32 = -32022;
-    /// The client lacks a required capability.
-    pub const MISSING_CAPABILITY: i32 = -32021;
 }
 
 /// Edits parameters and their `_meta`. An empty `_meta` is omitted.
 ///
 /// # Errors
 /// Fails if either is not an object or has a duplicate key.
-pub fn rewrite_params(
+pub(crate) fn rewrite_params(
     params: Option<&RawValue>,
     change: impl FnOnce(&mut Fields, &mut Fields),
 ) -> Result<Box<RawValue>, serde_json::Error> {

@@ -170,16 +170,5 @@ fn decide(policy: &Policy, call: &ResolvedCall, reach: ServerReach) -> (ProbeOut
 
 /// Creates a context without session sandbox, grants and protected paths, which no policy changes.
 fn by_the_rules_alone(gates: &AllowedHosts, reach: ServerReach) -> Context<'_> {
-    Context {
-        sandbox: None,
-        sandbox_servers: &[],
-        protected: ProtectedPaths::NOTHING,
-        gates,
-        grants: &[],
-        hosts: &[],
-        tools: &[],
-        approved: &[],
-        reach,
-        confined: false,
-    }
+    Context { reach, ..Context::new(ProtectedPaths::NOTHING, gates) }
 }

@@ -1,8 +1,7 @@
 //! Arguments of a tool, each with values that its declared schema allows.
 
 use super::values::Texts;
-use ironcurtain_policy::Schema;
-use ironcurtain_policy::{ArgumentCondition, Role, Rule, ToolAnnotation};
+use ironcurtain_policy::{ArgumentCondition, Role, Rule, Schema, ToolAnnotation};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 

@@ -4,9 +4,7 @@
 //!   argument there are values for which it holds and values for which it may be meant, and some for which none holds.
 //! - Values named by differing rules come first, so that they are judged even if the result is incomplete.
 
-use ironcurtain_policy::HostPattern;
-use ironcurtain_policy::ListEntry;
-use ironcurtain_policy::{Category, Role, Rule};
+use ironcurtain_policy::{Category, HostPattern, ListEntry, Role, Rule};
 use std::collections::HashSet;
 
 /// Maximum number of strings for one argument.

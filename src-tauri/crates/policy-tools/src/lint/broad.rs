@@ -2,9 +2,7 @@
 
 use super::{LintKind, Tools, shadow};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::HostPattern;
-use ironcurtain_policy::ListEntry;
-use ironcurtain_policy::{Category, Decision, Role, Rule};
+use ironcurtain_policy::{Category, Decision, HostPattern, ListEntry, Role, Rule};
 
 /// Returns what a rule opens too broadly after the earlier rules, with the fields.
 pub(super) fn find(

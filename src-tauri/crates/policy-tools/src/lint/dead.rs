@@ -2,8 +2,7 @@
 
 use super::{LintKind, Tool, Tools};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Decision, JudgedRequest, ProtectedPaths, Role, Rule};
-use ironcurtain_policy::{ListEntry, RuleCondition};
+use ironcurtain_policy::{Decision, JudgedRequest, ListEntry, ProtectedPaths, Role, Rule, RuleCondition};
 
 /// Characters that are wildcards elsewhere.
 const WILDCARDS: [char; 3] = ['*', '?', '$'];

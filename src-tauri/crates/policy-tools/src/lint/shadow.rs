@@ -5,8 +5,7 @@
 //!   not.
 
 use super::LintKind;
-use ironcurtain_policy::{DomainsCondition, RuleCondition};
-use ironcurtain_policy::{Role, Rule};
+use ironcurtain_policy::{DomainsCondition, Role, Rule, RuleCondition};
 
 /// Returns the finding about a rule, if others shadow it.
 pub(super) fn find(before: &[&Rule], rule: &Rule) -> Option<LintKind> {

@@ -2,8 +2,7 @@
 
 use super::ProposalHints;
 use super::shape::Shape;
-use ironcurtain_policy::Role;
-use ironcurtain_policy::words;
+use ironcurtain_policy::{Role, words};
 
 /// Effects on a repository and its checked-out files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,8 @@
 //! Determines the meaning of one argument: the first rule that applies decides.
 
-use super::clues::{OPAQUE, PATH, PERHAPS_PATH, URL};
 use super::clues::{
-    is_an_absolute_path, is_in, is_path_elsewhere, looks_like_a_path, looks_like_a_url, tells_a_path,
-    tells_another_path,
+    OPAQUE, PATH, PERHAPS_PATH, URL, is_an_absolute_path, is_in, is_path_elsewhere, looks_like_a_path,
+    looks_like_a_url, tells_a_path, tells_another_path,
 };
 use super::context::{Argument, Setting};
 use super::found::Found;

@@ -3,11 +3,10 @@
 //! - A resource inside cannot be judged, so its tool cannot be annotated.
 //! - Opaque roles inside become roles of the argument itself; no list covers its value.
 
-use super::Confidence;
 use super::context::{Argument, Setting};
 use super::found::{Found, Meaning};
-use super::meaning;
 use super::shape::Shape;
+use super::{Confidence, meaning};
 use ironcurtain_policy::Role;
 
 /// Error for a resource inside an argument.

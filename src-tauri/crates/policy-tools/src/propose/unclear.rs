@@ -2,11 +2,10 @@
 //!
 //! - A string without any evidence is [`Confidence::Unknown`] and must be reviewed before it is written.
 
-use super::Confidence;
 use super::clues::{OPAQUE, is_in, speaks_of_files};
 use super::context::{Argument, Setting};
 use super::found::Found;
-use super::named;
+use super::{Confidence, named};
 
 /// Words for the network, in descriptions of tools and arguments.
 const NETWORK: [&str; 14] = [

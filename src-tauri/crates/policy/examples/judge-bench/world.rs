@@ -104,14 +104,7 @@ impl World {
         Context {
             sandbox: Some(&self.sandbox),
             sandbox_servers: &self.servers,
-            protected: &self.protected,
-            gates: &self.gates,
-            grants: &[],
-            hosts: &[],
-            tools: &[],
-            approved: &[],
-            reach: ironcurtain_policy::ServerReach::Unknown,
-            confined: false,
+            ..Context::new(&self.protected, &self.gates)
         }
     }
 

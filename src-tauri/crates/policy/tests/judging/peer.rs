@@ -213,17 +213,11 @@ fn decide(ground: &Ground, case: &Value, prepare: bool) -> Value {
         .collect();
     let gates: BTreeMap<String, Vec<String>> =
         serde_json::from_value(case["serverDomainAllowlists"].clone()).unwrap_or_default();
+    let gates = AllowedHosts::new(&gates);
     let context = Context {
         sandbox: sandbox.as_ref(),
         sandbox_servers: &["filesystem".to_owned(), "git".to_owned()],
-        protected: &protected,
-        gates: &AllowedHosts::new(&gates),
-        grants: &[],
-        hosts: &[],
-        tools: &[],
-        approved: &[],
-        reach: ironcurtain_policy::ServerReach::Unknown,
-        confined: false,
+        ..Context::new(&protected, &gates)
     };
     match judge(&policy(ground, case), &context, call) {
         Verdict::Allow(permit) => json!({ "decision": "allow", "rule": permit.reason().rule }),

@@ -10,7 +10,7 @@ use std::{
     io::{self, Write},
     path::{Path, PathBuf},
     sync::atomic::AtomicU64,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::fs::{FlockOperation, flock};
@@ -38,6 +38,8 @@ enum JournalLine<'a> {
         name: Cow<'a, str>,
         rules: Cow<'a, AutostartRules>,
     },
+    /// The process that holds the journal from here on.
+    Owner(Owner),
     Open {
         root: Cow<'a, str>,
         baseline: Cow<'a, Baseline>,
@@ -69,6 +71,14 @@ enum JournalLine<'a> {
     },
 }
 
+/// Process that holds a journal.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct Owner {
+    pid: u32,
+    /// Start time in clock ticks since boot, which tells a process from a later one with the same pid.
+    started: u64,
+}
+
 /// Work left by a killed process.
 #[derive(Debug)]
 pub(super) struct UnfinishedJournal {
@@ -97,6 +107,7 @@ impl Journal {
         let journal = Self { file, path };
         let (pid, name) = (std::process::id(), name.into());
         journal.write(&JournalLine::Begin { pid, name, rules: Cow::Borrowed(rules) })?;
+        journal.own()?;
         Ok(journal)
     }
 
@@ -125,6 +136,8 @@ impl Journal {
         let journal = Self { file, path };
         // Another process has finished it in the meantime.
         let Ok(text) = text else { return Ok(None) };
+        // On a full disk, other processes wait for the lock until their limit.
+        let _ = journal.own();
         let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         let begin = lines.next().and_then(|line| serde_json::from_str(line).ok());
         let Some(JournalLine::Begin { name, rules, .. }) = begin else {
@@ -154,6 +167,15 @@ impl Journal {
             }
         }
         Ok(Some(left))
+    }
+
+    /// Records this process as the owner.
+    fn own(&self) -> io::Result<()> {
+        let pid = std::process::id();
+        match Owner::of(pid) {
+            Some(owner) => self.write(&JournalLine::Owner(owner)),
+            None => Ok(()),
+        }
     }
 
     fn is_old(&self) -> bool {
@@ -217,32 +239,60 @@ impl Journal {
     }
 }
 
-/// Takes the lock if no live process holds it. A program that a killed process was just starting may hold it for a moment.
-fn lock(file: &File, path: &Path) -> bool {
-    let is_free = || flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
-    let is_alive = || {
+impl Owner {
+    /// Returns the running process with this pid. A zombie has closed its files, so it owns nothing.
+    fn of(pid: u32) -> Option<Self> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name in parentheses may contain spaces; `proc_pid_stat(5)` numbers the fields after it from 3.
+        let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+        let state = fields.next()?;
+        let started = fields.nth(18)?.parse().ok()?;
+        (!matches!(state, "Z" | "X")).then_some(Self { pid, started })
+    }
+
+    /// Returns whether the last recorded owner of a journal is running.
+    fn is_running(path: &Path) -> bool {
         let text = fs::read_to_string(path).unwrap_or_default();
-        match text.lines().next().and_then(|line| serde_json::from_str(line).ok()) {
-            Some(JournalLine::Begin { pid, .. }) => Path::new(&format!("/proc/{pid}")).exists(),
-            Some(_) | None => true,
+        let lines = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+        let mut is_running = None;
+        for line in lines {
+            match line {
+                // Journals of earlier versions name the pid only.
+                JournalLine::Begin { pid, .. } => is_running = Some(Self::of(pid).is_some()),
+                JournalLine::Owner(owner) => is_running = Some(Self::of(owner.pid) == Some(owner)),
+                JournalLine::Open { .. }
+                | JournalLine::Close { .. }
+                | JournalLine::Named { .. }
+                | JournalLine::Replaced { .. }
+                | JournalLine::Drafted { .. }
+                | JournalLine::Found { .. }
+                | JournalLine::Restored { .. } => {}
+            }
         }
-    };
-    for _ in 0..50 {
-        if is_free() {
+        is_running.unwrap_or(true)
+    }
+}
+
+/// Takes the lock unless a running process owns the journal.
+///
+/// A child that a killed owner was starting keeps the lock until it calls `exec`, so a lock whose owner has exited is waited for.
+fn lock(file: &File, path: &Path) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() {
             return true;
         }
-        if is_alive() {
+        if Owner::is_running(path) || Instant::now() > deadline {
             return false;
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    false
 }
 
 impl UnfinishedJournal {
     fn add(&mut self, line: JournalLine<'_>) {
         match line {
-            JournalLine::Begin { .. } => {}
+            JournalLine::Begin { .. } | JournalLine::Owner(_) => {}
             JournalLine::Open { root, baseline } => {
                 let mut baseline = baseline.into_owned();
                 baseline.restore();
@@ -265,6 +315,49 @@ impl UnfinishedJournal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Writes a journal with this owner, and locks it in a child that outlives the descriptors of this process.
+    fn held_by_child(dir: &Path, owner: Owner) -> (PathBuf, std::process::Child) {
+        let Journal { file, path } = Journal::begin(dir, "s", &AutostartRules::default()).unwrap();
+        let journal = Journal { file, path: path.clone() };
+        journal.write(&JournalLine::Owner(owner)).unwrap();
+        let mut child = std::process::Command::new("cat");
+        let inherited = journal.file.try_clone().unwrap();
+        let child = child.stdin(std::process::Stdio::piped()).stdout(inherited).spawn().unwrap();
+        (path, child)
+    }
+
+    #[test]
+    fn lock_left_with_a_child_of_an_exited_owner_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = Owner::of(std::process::id()).unwrap();
+        let reused = Owner { started: own.started + 1, ..own };
+        let (path, mut child) = held_by_child(dir.path(), reused);
+        let taker = std::thread::spawn(move || Journal::take(path).unwrap());
+        drop(child.stdin.take());
+        assert!(child.wait().unwrap().success());
+        assert!(taker.join().unwrap().is_some());
+    }
+
+    #[test]
+    fn journal_of_a_running_owner_is_not_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, mut child) = held_by_child(dir.path(), Owner::of(std::process::id()).unwrap());
+        assert!(Journal::take(path).unwrap().is_none());
+        drop(child.stdin.take());
+        assert!(child.wait().unwrap().success());
+    }
+
+    #[test]
+    fn zombie_owns_nothing() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        // Waits for the exit without reaping the child.
+        let options = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
+        let id = rustix::process::WaitId::Pid(rustix::process::Pid::from_child(&child));
+        rustix::process::waitid(id, options).unwrap();
+        assert_eq!(Owner::of(child.id()), None);
+        child.wait().unwrap();
+    }
 
     #[test]
     fn numbers_are_never_reused_and_existing_ones_are_skipped() {

@@ -5,6 +5,7 @@ use crate::cargo::Built;
 use crate::process;
 use crate::terminal::{complain, say};
 use crate::totals::Totals;
+use anyhow::bail;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
@@ -133,13 +134,15 @@ impl Report {
             self.times.extend(TestTime::of_program(line));
             see(line)
         });
-        let totals = totals.unwrap_or_default();
-        self.totals.add(totals);
-        if ended.as_ref().is_ok_and(|status| status.success() || totals.failed > 0) {
+        self.totals.add(totals.unwrap_or_default());
+        let agrees = totals
+            .is_some_and(|totals| ended.as_ref().is_ok_and(|status| status.success() || totals.failed > 0));
+        if agrees {
             return Ok(());
         }
         self.totals.add(Totals::ONE_FAILURE);
-        anyhow::bail!("`{}` ended with {}", process::shown(command), ended?)
+        let summary = totals.map_or("no summary".to_owned(), |totals| totals.to_string());
+        bail!("`{}` ended with {} and {summary}", process::shown(command), ended?)
     }
 }
 
@@ -176,8 +179,20 @@ mod tests {
 
     #[test]
     fn program_that_ends_without_a_summary_is_a_failure() {
-        let (report, ended) = watched("exit 101");
-        assert_eq!(report.totals, Totals::ONE_FAILURE);
-        assert!(ended.unwrap_err().to_string().contains("101"));
+        for status in ["101", "0"] {
+            let (report, ended) = watched(&format!("exit {status}"));
+            assert_eq!(report.totals, Totals::ONE_FAILURE);
+            let problem = ended.unwrap_err().to_string();
+            assert!(problem.contains(&format!("exit status: {status} and no summary")), "{problem}");
+        }
+    }
+
+    #[test]
+    fn exit_status_that_contradicts_the_summary_is_a_failure() {
+        let (report, ended) = watched(
+            "echo 'test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'; exit 1",
+        );
+        assert_eq!(report.totals, Totals { passed: 2, failed: 1 });
+        ended.unwrap_err();
     }
 }

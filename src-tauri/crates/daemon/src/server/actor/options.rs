@@ -1,16 +1,15 @@
 //! Parameters of a server's actor.
 
-use crate::autostart::Autostart;
-use crate::containment::{RefusesProgram, ServerPrograms, Surroundings};
+use crate::identity_gate::IdentityGate;
 use crate::metrics::Metrics;
 use crate::network::ServerNetwork;
-use crate::policy_snapshot::PolicySnapshot;
 use crate::server::process::Containment;
 use crate::server::start_error::ContainmentError;
-use crate::server_identity::IdentityGate;
 use crate::session_log::SessionLog;
 use ironcurtain_audit::Audit;
-use ironcurtain_config::Server;
+use ironcurtain_autostart::Autostart;
+use ironcurtain_config::{PolicySnapshot, Server};
+use ironcurtain_containment::{RefusesProgram, ServerPrograms, Surroundings};
 use ironcurtain_grants::{GrantTable, StandingGrant};
 use ironcurtain_mcp::server::SamplingRequest;
 use ironcurtain_mcp::wire::{Allowance, KnownVersions, Outbox};

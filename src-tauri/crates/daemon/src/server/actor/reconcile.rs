@@ -12,11 +12,11 @@ mod mount_steps;
 mod understanding;
 
 use super::{Actor, Applied, Command, Running, ServerState, Versions};
-use crate::autostart::runs_later;
-use crate::policy_snapshot::PolicySnapshot;
 use crate::server::control::SupervisorControl;
 use crate::server::process::Containment;
 use crate::server::roots::{ServerView, shown};
+use ironcurtain_autostart::runs_later;
+use ironcurtain_config::PolicySnapshot;
 use ironcurtain_grants::mounts::{MountStep, Need, additions, needed_mounts, removals};
 use ironcurtain_grants::{GrantTable, StandingGrant};
 use ironcurtain_mcp::wire::notification_line;

@@ -3,12 +3,12 @@
 use super::running::{Handshake, Running};
 use super::stderr_tail::StderrTail;
 use super::{Actor, DownReason, STEADY, ServerState};
-use crate::autostart::WatchedServer;
 use crate::network::ServesNetwork;
 use crate::server::mounted::Mounted;
 use crate::server::process::{self, Process, ProcessHold, RemoteTransport, Start, Watch};
 use crate::server::roots::ViewedRoots;
 use crate::server::start_error::ServerStartError;
+use ironcurtain_autostart::WatchedServer;
 use ironcurtain_grants::mounts::{Need, united};
 use ironcurtain_mcp::server::{ConnectionOptions, ServerConnection};
 use std::collections::BTreeMap;

@@ -4,18 +4,17 @@
 //! - Its writable folders are watched for autostart files, as in a session; any that it leaves behind is quarantined.
 
 use super::{Containment, Process, RemoteTransport, Start, start};
-use crate::autostart::{LoneWatch, rules};
-use crate::containment::{Profile, ServerPrograms, Surroundings};
 use crate::network::{ServesNetwork, dialer_off_record};
 use crate::reload::Writable;
 use crate::server::start_error::ServerStartError;
+use ironcurtain_autostart::{LoneWatch, rules};
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{AutostartSettings, FileView, Server, Servers};
+use ironcurtain_containment::{Profile, ServerPrograms, Surroundings};
 use ironcurtain_grants::mounts::Need;
 use ironcurtain_grants::{GrantTable, StandingGrant};
 use ironcurtain_mcp::wire::Memory;
-use ironcurtain_paths::CanonicalPath;
-use ironcurtain_paths::random_name;
+use ironcurtain_paths::{CanonicalPath, random_name};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;

@@ -1,11 +1,11 @@
 //! Starts a server in our own sandbox.
 
 use super::{Killer, Process, ProcessHold, Start, Watch, mount, process};
-use crate::autostart::{SandboxWatch, rules};
-use crate::containment::{Profile, environment, limits};
 use crate::server::control::SupervisorControl;
 use crate::server::start_error::ServerStartError;
+use ironcurtain_autostart::{SandboxWatch, rules};
 use ironcurtain_config::FileView;
+use ironcurtain_containment::{Profile, environment, limits};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::{Mount, NetworkAccess, PROXY_PORT, Spec, UnixSockets, launch};
 use std::collections::BTreeMap;

@@ -4,8 +4,8 @@
 //!   program.
 
 use super::{Process, ProcessHold, Start, bound};
-use crate::containment::trusted;
 use crate::server::start_error::ServerStartError;
+use ironcurtain_containment::trusted;
 use std::process::Command;
 
 pub(super) async fn start(start: Start<'_>) -> Result<Process, ServerStartError> {

@@ -1,10 +1,10 @@
 //! Starts a server in a sandbox made by `srt`. Grants are part of its settings, so a new grant requires a new sandbox.
 
 use super::{Process, ProcessHold, Start, bound};
-use crate::containment::{Launch, Profile, ServerFiles, SrtSettings, Surroundings, environment, launch};
 use crate::server::start_error::ServerStartError;
 use ironcurtain_config::PassEnv;
 use ironcurtain_config::home::private_dir;
+use ironcurtain_containment::{Launch, Profile, ServerFiles, SrtSettings, Surroundings, environment, launch};
 use ironcurtain_grants::mounts::Need;
 use std::path::{Path, PathBuf};
 use std::process::Command;

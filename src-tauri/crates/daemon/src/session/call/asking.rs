@@ -6,11 +6,11 @@
 
 use super::{Call, proceed};
 use crate::judging::InspectedCall;
-use crate::policy_snapshot::PolicySnapshot;
 use crate::session::Session;
 use crate::session::authorize::Judged;
 use crate::session::refusal::CallRefusal;
 use ironcurtain_audit::{DecidedBy, Event, PolicyDecision};
+use ironcurtain_config::PolicySnapshot;
 use ironcurtain_consent::found_paths::{FoundPaths, project_around};
 use ironcurtain_consent::{
     CallQuestion, DenialScope, DeniedKey, FileComparison, Grantable, Inquiry, Lifetime, QuestionKey, Reach,

@@ -2,10 +2,10 @@
 
 use super::Call;
 use crate::judging::{InspectedCall, denied_by};
-use crate::policy_snapshot::PolicySnapshot;
 use crate::session::Session;
 use crate::session::refusal::CallRefusal;
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, Event, PolicyDecision, redacted};
+use ironcurtain_config::PolicySnapshot;
 use ironcurtain_consent::{PAUSED, Stop};
 use ironcurtain_mcp::wire::{error_line, result_line};
 use ironcurtain_policy::Denial;

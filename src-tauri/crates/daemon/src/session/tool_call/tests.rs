@@ -2,9 +2,8 @@
 
 use super::*;
 use crate::judging::JudgingContext;
-use crate::policy_snapshot::PolicySnapshot;
-use ironcurtain_config::Servers;
 use ironcurtain_config::home::Home;
+use ironcurtain_config::{PolicySnapshot, Servers};
 use ironcurtain_paths::Resolver;
 
 fn raw(text: &str) -> Box<RawValue> {

@@ -9,8 +9,7 @@ use ironcurtain_consent::{
     WORKSPACE_RULE, WorkspaceQuestion, WorkspaceSource, grants_of,
 };
 use ironcurtain_grants::{Files, Granted, StandingGrant};
-use ironcurtain_paths::CanonicalPath;
-use ironcurtain_paths::random_name;
+use ironcurtain_paths::{CanonicalPath, random_name};
 use ironcurtain_policy::{Access, AccessSet, GrantKind};
 use serde_json::{Map, Value};
 

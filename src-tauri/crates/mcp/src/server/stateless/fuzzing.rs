@@ -3,9 +3,7 @@
 use super::negotiate::{revision, welcome};
 use super::{ClientSide, Stamp, StatelessServer};
 use crate::server::reader::{MOST_UNWRITTEN, Reader, SAMPLING};
-use crate::server::{ClientRequest, SamplingRequest};
-use crate::server::{NoAnswer, ServerConnection};
-use crate::server::{RootList, RootsSource};
+use crate::server::{ClientRequest, NoAnswer, RootList, RootsSource, SamplingRequest, ServerConnection};
 use crate::wire::{Outbox, Outgoing, Outlet, request_parts};
 use serde_json::value::RawValue;
 use std::collections::HashSet;

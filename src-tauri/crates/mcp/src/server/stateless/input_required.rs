@@ -1,9 +1,10 @@
 //! In-flight requests to a stateless server and the input that each one is waiting for.
 
 use super::StatelessServer;
-use crate::server::NoAnswer;
 use crate::server::client_answer::ClientRequest;
-use crate::server::{MemoryShare, OnAnswer, SAMPLING, SamplingRequest, ServerAnswer, ServerConnection};
+use crate::server::{
+    MemoryShare, NoAnswer, OnAnswer, SAMPLING, SamplingRequest, ServerAnswer, ServerConnection,
+};
 use crate::wire::{Fields, Id, Outgoing, Response, notification_line, request_parts, rewrite_params};
 use serde::Deserialize;
 use serde_json::json;

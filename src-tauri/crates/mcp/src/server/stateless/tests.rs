@@ -1,10 +1,7 @@
 //! Tests of servers that require input, within and beyond the limits.
 
 use super::*;
-use crate::server::ClientAnswer;
-use crate::server::ConnectionOptions;
-use crate::server::NoAnswer;
-use crate::server::ServerRequest;
+use crate::server::{ClientAnswer, ConnectionOptions, NoAnswer, ServerRequest};
 use crate::wire::{Id, Input, Memory, Output};
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -175,18 +175,8 @@ fn outcome(
         _ => Some(Fact::Plain),
     });
     let call = plan.resolve(facts.collect::<Option<Vec<_>>>()?).ok()?;
-    let context = Context {
-        sandbox: None,
-        sandbox_servers: &[],
-        protected: ProtectedPaths::NOTHING,
-        gates: &AllowedHosts::default(),
-        grants: &[],
-        hosts: &[],
-        tools: &[],
-        approved: &[],
-        reach: ironcurtain_policy::ServerReach::Unknown,
-        confined: false,
-    };
+    let gates = AllowedHosts::default();
+    let context = Context::new(ProtectedPaths::NOTHING, &gates);
     let verdict = judge(policy, &context, call);
     Some((ProbeOutcome::of(&verdict), verdict.rule().to_owned()))
 }

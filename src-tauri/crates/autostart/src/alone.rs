@@ -1,0 +1,76 @@
+//! A watch over one sandbox that belongs to no session, with a watcher and thread of its own.
+//!
+//! - Findings prompt nobody and are not recorded; the caller gets them as sentences.
+
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_sandbox::autostart::{AutostartRules, Finding, Watcher};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Polling interval.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A watch over one sandbox. Dropping it without [`LoneWatch::finish`] still runs the final check.
+#[derive(Debug)]
+pub struct LoneWatch {
+    stop: Sender<()>,
+    found: JoinHandle<Vec<Finding>>,
+}
+
+impl LoneWatch {
+    /// Starts watching folders before they become writable. Also returns the paths to close in each.
+    ///
+    /// # Errors
+    /// Fails if no watcher is available or a folder cannot be scanned.
+    pub fn begin(
+        state: &Path,
+        name: &str,
+        rules: AutostartRules,
+        roots: &[CanonicalPath],
+    ) -> io::Result<(Self, BTreeMap<CanonicalPath, Vec<String>>)> {
+        let mut watcher = Watcher::new(state)?;
+        watcher.begin(name, rules)?;
+        let mut closed = BTreeMap::new();
+        for root in roots {
+            closed.insert(root.clone(), watcher.open(name, root.as_str())?);
+        }
+        let (stop, stopped) = channel();
+        let name = name.to_owned();
+        let look = move || {
+            let mut found = Vec::new();
+            while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                found.extend(watcher.read().into_iter().map(|(_, finding)| finding));
+            }
+            let (last, journal) = watcher.finish(&name);
+            found.extend(last);
+            journal.into_iter().for_each(|journal| journal.forget());
+            found
+        };
+        let found = std::thread::Builder::new().name("autostart".to_owned()).spawn(look)?;
+        Ok((Self { stop, found }, closed))
+    }
+
+    /// Runs the final check after all processes have exited. Returns one sentence per finding.
+    #[must_use]
+    pub fn finish(self) -> Vec<String> {
+        let Self { stop, found } = self;
+        drop(stop);
+        let found = found.join().unwrap_or_default();
+        found.iter().map(in_words).collect()
+    }
+}
+
+fn in_words(finding: &Finding) -> String {
+    match finding {
+        Finding::Quarantined { path, moved_to, .. } => {
+            format!("it made `{path}`, which other programs run; that is at `{moved_to}` now")
+        }
+        Finding::Restored { path, .. } => format!("it changed `{path}`, which was put back"),
+        Finding::Left { path, .. } => format!("it left `{path}`, which other programs may run"),
+        Finding::Unfinished { reason } => format!("not all of it could be looked at: {reason}"),
+    }
+}

@@ -1,0 +1,343 @@
+//! Autostart files: watches for them, records what is found, and applies the user's decisions.
+//!
+//! - Each sandbox with write access has a [`SandboxWatch`] from before its first root is writable until all its processes have exited.
+//! - Findings survive the trusted process: in the session record, in the audit log, and for unchecked files in the watcher's journal.
+//! - Only the user's own programs can keep a file or move it; agents have no way to request it.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use ironcurtain_audit::Audit;
+//! use ironcurtain_autostart::{Autostart, AutostartParts};
+//! use ironcurtain_config::home::Home;
+//!
+//! let home = Home::from_env()?;
+//! let audit = Audit::open(&home.audit(), |_| ())?;
+//! let (changes, sandboxes) = (Default::default(), Default::default());
+//! let autostart = Autostart::start(AutostartParts { home: &home, audit, changes, sandboxes: &sandboxes });
+//! println!("{:?}", autostart.left_behind(&[]).await);
+//! # Ok(())
+//! # }
+//! ```
+
+mod alone;
+mod last_looks;
+mod recorder;
+mod session_record;
+mod view;
+mod watching;
+
+pub use alone::LoneWatch;
+use last_looks::LastLook;
+pub use last_looks::LastLooks;
+pub use recorder::DecideError;
+pub use session_record::SessionFacts;
+pub use watching::{SandboxWatch, WatchError};
+
+use ironcurtain_audit::Audit;
+use ironcurtain_config::home::Home;
+use ironcurtain_config::{AutostartSettings, GitConfigSettings};
+use ironcurtain_containment::{Profile, Surroundings};
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_protocol::{LeftChoice, LeftState, SessionRecordView};
+use ironcurtain_sandbox::autostart::{AutostartMode, AutostartRules, GitConfig, Watcher};
+use recorder::{Recorder, RecorderMessage, Undecided};
+use session_record::{FileCounts, SessionRecord};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::task::TaskTracker;
+use watching::Watching;
+
+/// Maximum number of sessions listed with the files they left.
+const MOST_SESSIONS: usize = 100;
+
+/// A handle to the watcher and the recorder.
+#[derive(Debug, Clone)]
+pub struct Autostart {
+    watching: Result<Watching, WatchError>,
+    found: mpsc::UnboundedSender<RecorderMessage>,
+    undecided: watch::Receiver<Undecided>,
+    last_looks: LastLooks,
+    sessions: PathBuf,
+}
+
+/// Arguments of [`Autostart::start`].
+pub struct AutostartParts<'a> {
+    /// Directories of the trusted process.
+    pub home: &'a Home,
+    /// The log in which findings and decisions are recorded.
+    pub audit: Audit,
+    /// Incremented when a session record changes.
+    pub changes: watch::Sender<u64>,
+    /// Tracks the sandboxes; shutdown waits for their last check.
+    pub sandboxes: &'a TaskTracker,
+}
+
+/// A server of a session whose sandbox is watched.
+#[derive(Debug, Clone, Copy)]
+pub struct WatchedServer<'a> {
+    /// Session id.
+    pub session: &'a str,
+    /// Server name.
+    pub server: &'a str,
+    /// Number of earlier processes of the server.
+    pub before: u64,
+}
+
+impl Autostart {
+    /// Starts the watcher and the recorder, and checks what a killed process left behind.
+    pub fn start(parts: AutostartParts<'_>) -> Self {
+        let AutostartParts { home, audit, changes, sandboxes } = parts;
+        let (found, inbox) = mpsc::unbounded_channel();
+        let (counts, undecided) = watch::channel(Undecided::new());
+        let (sessions, state) = (home.sessions(), home.sandboxes());
+        let watching = Watching::start(&state, found.clone());
+        let watching = watching.map_err(|problem| WatchError::NoWatcher(problem.to_string()));
+        let last_looks = LastLooks::new(sandboxes);
+        let all = Self { watching, found, undecided, last_looks, sessions: sessions.clone() };
+        all.clone().look_after_predecessor(state.clone());
+        tokio::spawn(Recorder { sessions, state, audit, undecided: counts, changes }.run(inbox));
+        all
+    }
+
+    /// Starts watching a server's sandbox.
+    ///
+    /// # Errors
+    /// Returns a [`WatchError`]; the server must not be started then.
+    pub async fn watch(
+        &self,
+        watched: WatchedServer<'_>,
+        rules: AutostartRules,
+    ) -> Result<SandboxWatch, WatchError> {
+        let WatchedServer { session, server, before } = watched;
+        let last = self.last_looks.of(session, format!("session {session}, server {server}"));
+        self.watching.as_ref().map_err(Clone::clone)?.begin(name_of(session, before), rules, last).await
+    }
+
+    /// Records the start of a session.
+    pub fn began(&self, session: &str, facts: SessionFacts) {
+        self.tell(RecorderMessage::Began { session: session.to_owned(), facts });
+    }
+
+    /// Records the end of a session.
+    pub fn ended(&self, session: &str) {
+        self.tell(RecorderMessage::Ended { session: session.to_owned() });
+    }
+
+    /// Returns the number of files of a session that need a decision.
+    pub fn undecided(&self, session: &str) -> usize {
+        self.undecided.borrow().get(session).copied().unwrap_or_default().undecided
+    }
+
+    /// Returns the final checks in progress.
+    pub fn last_looks(&self) -> &LastLooks {
+        &self.last_looks
+    }
+
+    /// Returns one session for display.
+    ///
+    /// # Errors
+    /// Returns a [`DecideError`] if it has no record.
+    pub async fn session(&self, session: &str) -> Result<SessionRecordView, DecideError> {
+        checked(session)?;
+        let failed = |problem: String| DecideError::Record { session: session.to_owned(), problem };
+        let (dir, id) = (self.sessions.join(session), session.to_owned());
+        let looking = self.last_looks.is_of(session);
+        let read = move || {
+            SessionRecord::read(&dir).map(|found| found.map(|record| view::session(&id, record, looking)))
+        };
+        let read = tokio::task::spawn_blocking(read).await.map_err(|e| failed(e.to_string()))?;
+        let found = read.map_err(|e| failed(e.to_string()))?;
+        found.ok_or_else(|| DecideError::NoSession(session.to_owned()))
+    }
+
+    /// Returns the closed sessions with files that need a decision, newest first.
+    pub async fn left_behind(&self, live: &[String]) -> Vec<SessionRecordView> {
+        let mut found = self.records(|id, count| count.undecided > 0 && !live.contains(id)).await;
+        found.retain(|one| one.files.iter().any(|file| file.state == LeftState::Left));
+        found.truncate(MOST_SESSIONS);
+        found
+    }
+
+    /// Returns the sessions with files in quarantine, limited to those files, newest first. For several files of one path, only the
+    /// newest is returned, which a decision applies to.
+    pub async fn in_quarantine(&self) -> Vec<SessionRecordView> {
+        let mut found = self.records(|_, count| count.in_quarantine > 0).await;
+        for one in &mut found {
+            one.files.retain(|file| file.moved_to.is_some());
+            view::keep_newest(&mut one.files);
+        }
+        found.retain(|one| !one.files.is_empty());
+        found.truncate(MOST_SESSIONS);
+        found
+    }
+
+    /// Returns the records of the matching sessions, newest first.
+    async fn records(&self, is_meant: impl Fn(&String, &FileCounts) -> bool) -> Vec<SessionRecordView> {
+        let counts = self.undecided.borrow().clone();
+        let mut found = Vec::new();
+        for (id, _) in counts.iter().filter(|(id, count)| is_meant(id, count)) {
+            // An unreadable record is logged, and reported when it is requested by name.
+            found.extend(self.session(id).await.ok());
+        }
+        found.sort_by_key(|session| std::cmp::Reverse(session.started_ms));
+        found
+    }
+
+    /// Keeps a session's file, quarantines it, restores it or deletes it. A file is restored only after its session has closed.
+    ///
+    /// # Errors
+    /// Returns a [`DecideError`].
+    pub async fn decide(
+        &self,
+        session: &str,
+        path: String,
+        choice: LeftChoice,
+        is_live: bool,
+    ) -> Result<(), DecideError> {
+        checked(session)?;
+        let puts_back = matches!(choice, LeftChoice::PutBack | LeftChoice::Exchange);
+        if puts_back && (is_live || self.last_looks.is_of(session)) {
+            return Err(DecideError::NotOver(session.to_owned()));
+        }
+        let (done, decided) = oneshot::channel();
+        self.tell(RecorderMessage::Decide { session: session.to_owned(), path, choice, done });
+        decided
+            .await
+            .map_err(|e| DecideError::Record { session: session.to_owned(), problem: e.to_string() })?
+    }
+
+    fn tell(&self, found: RecorderMessage) {
+        // The recorder lives as long as the trusted process.
+        let _ = self.found.send(found);
+    }
+
+    /// Runs the final checks that an earlier process missed, in the background.
+    fn look_after_predecessor(self, state: PathBuf) {
+        let looks: Vec<LastLook> =
+            self.sessions_before(&state).iter().map(|session| self.last_look_of(session)).collect();
+        tokio::task::spawn_blocking(move || {
+            match Watcher::new(&state) {
+                Ok(mut watcher) => {
+                    for (name, findings, done) in watcher.sweep() {
+                        self.tell(RecorderMessage::Findings { name, findings });
+                        self.tell(RecorderMessage::Finished { last: None, done });
+                    }
+                }
+                Err(problem) => {
+                    tracing::error!(%problem, "what was there before IronCurtain was killed is not looked at")
+                }
+            }
+            looks
+                .into_iter()
+                .for_each(|last| self.tell(RecorderMessage::Finished { last: Some(last), done: None }));
+        });
+    }
+
+    /// Returns the sessions whose sandboxes still have a journal.
+    fn sessions_before(&self, state: &Path) -> BTreeSet<String> {
+        let journals = std::fs::read_dir(state.join("autostart")).into_iter().flatten().flatten();
+        let names = journals.filter_map(|journal| journal.file_name().into_string().ok());
+        let sessions = names.filter_map(|name| Some(name.split(['-', '.', '~']).next()?.to_owned()));
+        sessions.filter(|session| checked(session).is_ok() && self.sessions.join(session).is_dir()).collect()
+    }
+
+    fn last_look_of(&self, session: &str) -> LastLook {
+        let words = format!("session {session}, which was open when IronCurtain was killed");
+        let mut look = self.last_looks.of(session, words);
+        look.begins();
+        look
+    }
+}
+
+/// Returns the rules for a sandbox.
+pub fn rules(profile: &Profile, around: &Surroundings) -> AutostartRules {
+    AutostartRules {
+        mode: match profile.autostart {
+            AutostartSettings::Listed => AutostartMode::Listed,
+            AutostartSettings::Strict => AutostartMode::Strict,
+        },
+        git_config: match profile.git_config {
+            Some(GitConfigSettings::Guarded) => GitConfig::Guarded,
+            Some(GitConfigSettings::Closed) | None => GitConfig::Closed,
+        },
+        allow: profile.allow_persistence.clone(),
+        home: Some(around.home.as_str().to_owned()),
+        denied: around.unwritable(profile),
+    }
+}
+
+/// Returns whether the user's programs run the contents of this file.
+pub fn runs_later(path: &CanonicalPath, home: &CanonicalPath) -> bool {
+    ironcurtain_sandbox::autostart::runs_later(path.as_str(), Some(home.as_str())).is_some()
+}
+
+/// Returns the watcher's name for a server's sandbox, unique per process.
+fn name_of(session: &str, before: u64) -> String {
+    format!("{session}.{before}")
+}
+
+fn session_of(name: &str) -> &str {
+    name.split_once('.').map_or(name, |(session, _)| session)
+}
+
+/// Rejects an invalid session id, which names a folder.
+fn checked(session: &str) -> Result<(), DecideError> {
+    let is_plain =
+        !session.is_empty() && session.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    if is_plain && Path::new(session).file_name().is_some() {
+        Ok(())
+    } else {
+        Err(DecideError::NoSession(ironcurtain_visible::line(session)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_of_a_killed_predecessor_are_named_and_waited_for_until_they_were_looked_at() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::under(&dir.path().join("ic"), &dir.path().join("person"));
+        home.prepare().unwrap();
+        let journals = home.sandboxes().join("autostart");
+        for dir in [&journals, &home.sessions().join("abc2")] {
+            std::fs::create_dir_all(dir).unwrap();
+        }
+        // Only the journal of the other one is left.
+        for name in ["abc2.0", "gone3.0"] {
+            std::fs::write(journals.join(name), "").unwrap();
+        }
+        // A single blocking thread, which is busy, so that the check has to wait.
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build();
+        runtime.unwrap().block_on(async {
+            let (release, held) = std::sync::mpsc::channel::<()>();
+            let taken = tokio::task::spawn_blocking(move || held.recv());
+            let sandboxes = TaskTracker::new();
+            let audit = Audit::open(&home.audit(), |_| ()).unwrap();
+            let changes = watch::Sender::new(0);
+            let all = Autostart::start(AutostartParts { home: &home, audit, changes, sandboxes: &sandboxes });
+            let named = "session abc2, which was open when IronCurtain was killed";
+            assert_eq!(all.last_looks().words(), [named]);
+            sandboxes.close();
+            let heard = tokio::spawn(async move { sandboxes.wait().await });
+            tokio::task::yield_now().await;
+            assert!(!heard.is_finished());
+            release.send(()).unwrap();
+            taken.await.unwrap().unwrap();
+            heard.await.unwrap();
+            assert_eq!(all.last_looks().words(), [""; 0]);
+        });
+    }
+
+    #[test]
+    fn a_sandbox_is_named_by_its_session_and_no_path_is_an_id() {
+        assert_eq!(session_of(&name_of("abc2", 3)), "abc2");
+        assert_eq!(checked("abc2"), Ok(()));
+        for bad in ["", "..", "a/b", "A", "a.0", "\u{202e}a"] {
+            assert!(matches!(checked(bad), Err(DecideError::NoSession(_))), "{bad:?}");
+        }
+    }
+}

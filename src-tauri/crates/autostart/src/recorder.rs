@@ -1,0 +1,388 @@
+//! The task that owns the session records: it records findings and the user's decisions.
+//!
+//! - INVARIANT: a finding is in the audit log before the session record, and in both before the final check's journal is deleted.
+//!   After a crash in between, it is reported twice rather than not at all.
+
+use super::last_looks::LastLook;
+use super::session_record::{FileCounts, SessionFacts, SessionRecord};
+use ironcurtain_audit::{Audit, Entry, Event, FileChange, FileDecision, FileFinding};
+use ironcurtain_protocol::LeftChoice;
+use ironcurtain_sandbox::autostart::{
+    ChangeKind, Finding, FinishedJournal, PutBackError, delete, exchange, put_back, quarantine,
+};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// Why a decision about a file failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DecideError {
+    /// Unknown session.
+    #[error("there is no record of a session `{0}`")]
+    NoSession(String),
+    /// The session left no such file, or it was removed or already decided.
+    #[error("session `{session}` has no file `{path}` that waits for your word")]
+    NoFile {
+        /// Session id.
+        session: String,
+        /// The path.
+        path: String,
+    },
+    /// The operating system refused the move.
+    #[error("`{path}` could not be moved to quarantine: {problem}")]
+    NotMoved {
+        /// The path.
+        path: String,
+        /// Error of the operating system.
+        problem: String,
+    },
+    /// The file is not in quarantine.
+    #[error("session `{session}` has no file `{path}` in quarantine")]
+    NotInQuarantine {
+        /// Session id.
+        session: String,
+        /// The path.
+        path: String,
+    },
+    /// The session is still open: its server could change the file again.
+    #[error("session `{0}` is not over: its server could change the file again; end the session first")]
+    NotOver(String),
+    /// The file could not be restored.
+    #[error("`{path}` is in quarantine as before: {problem}")]
+    NotPutBack {
+        /// The path.
+        path: String,
+        /// Reason.
+        problem: String,
+    },
+    /// The record cannot be read or written.
+    #[error("the record of session `{session}` cannot be used: {problem}")]
+    Record {
+        /// Session id.
+        session: String,
+        /// Error of the operating system.
+        problem: String,
+    },
+    /// The audit log cannot be written.
+    #[error("it is done, but {0}")]
+    NotOnRecord(String),
+}
+
+/// A message to the recorder.
+pub(super) enum RecorderMessage {
+    /// A session started.
+    Began { session: String, facts: SessionFacts },
+    /// A session ended.
+    Ended { session: String },
+    /// Findings in the sandbox with this name.
+    Findings { name: String, findings: Vec<Finding> },
+    /// A final check is complete and its findings were sent before: its journal can be deleted.
+    Finished { last: Option<LastLook>, done: Option<FinishedJournal> },
+    /// The user decided about a file.
+    Decide {
+        session: String,
+        path: String,
+        choice: LeftChoice,
+        done: oneshot::Sender<Result<(), DecideError>>,
+    },
+}
+
+/// Number of files per session that need a decision or are in quarantine.
+pub(super) type Undecided = BTreeMap<String, FileCounts>;
+
+/// State of the recorder task.
+pub(super) struct Recorder {
+    /// Directory of the sessions.
+    pub(super) sessions: PathBuf,
+    /// Directory of the sandboxes' state, which contains the quarantine.
+    pub(super) state: PathBuf,
+    pub(super) audit: Audit,
+    pub(super) undecided: watch::Sender<Undecided>,
+    /// Incremented when something shown to the user changes.
+    pub(super) changes: watch::Sender<u64>,
+}
+
+impl Recorder {
+    pub(super) async fn run(self, mut inbox: mpsc::UnboundedReceiver<RecorderMessage>) {
+        self.count_all().await;
+        // Unrecorded findings are reported again at the next start.
+        let mut is_recorded = true;
+        while let Some(found) = inbox.recv().await {
+            match found {
+                RecorderMessage::Began { session, facts } => {
+                    let dir = self.sessions.join(&session);
+                    let written = blocking(move || SessionRecord::begin(&dir, facts)?.write(&dir)).await;
+                    said(&session, written);
+                }
+                RecorderMessage::Ended { session } => {
+                    let ended_ms = Some(ironcurtain_audit::clock::now_ms());
+                    let ended = self.change(&session, move |record| {
+                        record.ended_ms = ended_ms;
+                        Ok(())
+                    });
+                    let ended = ended.await;
+                    said(&session, ended.map_err(io::Error::other));
+                }
+                RecorderMessage::Findings { name, findings } => {
+                    is_recorded &= self.found(&name, findings).await
+                }
+                RecorderMessage::Finished { last, done } => {
+                    if is_recorded {
+                        done.into_iter().for_each(FinishedJournal::forget);
+                    }
+                    drop(last);
+                }
+                RecorderMessage::Decide { session, path, choice, done } => {
+                    let decided = self.decide(&session, path, choice).await;
+                    // A caller that stopped waiting sees the result in the list.
+                    let _ = done.send(decided);
+                }
+            }
+            self.changes.send_modify(|n| *n += 1);
+        }
+    }
+
+    /// Counts the files in the records of all sessions.
+    async fn count_all(&self) {
+        let sessions = self.sessions.clone();
+        let counted = blocking(move || {
+            let entries = std::fs::read_dir(&sessions)?.filter_map(Result::ok);
+            let named =
+                entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())));
+            let counts = named.filter_map(|(session, dir)| {
+                let count = SessionRecord::read(&dir).ok()??.count();
+                (count != FileCounts::default()).then_some((session, count))
+            });
+            Ok(counts.collect::<Undecided>())
+        });
+        match counted.await {
+            Ok(counts) => drop(self.undecided.send_replace(counts)),
+            Err(problem) => tracing::error!(%problem, "the records of sessions cannot be read"),
+        }
+    }
+
+    /// Records findings. Returns whether all were recorded.
+    async fn found(&self, name: &str, findings: Vec<Finding>) -> bool {
+        if findings.is_empty() {
+            return true;
+        }
+        let session = super::session_of(name);
+        let time_ms = ironcurtain_audit::clock::now_ms();
+        let (facts, news) = self.news(session, findings, time_ms).await;
+        let mut is_recorded = true;
+        for finding in &news {
+            let mut entry = entry(finding, facts.as_ref());
+            entry.session = Some(session.to_owned());
+            tracing::warn!("{}", entry.summary);
+            if let Err(problem) = self.audit.record(entry).await {
+                tracing::error!(%problem, "what a session has left is not on record");
+                is_recorded = false;
+            }
+        }
+        let added = self.change(session, move |record| {
+            for finding in news {
+                record.add(finding, time_ms);
+            }
+            Ok(())
+        });
+        if let Err(problem) = added.await {
+            tracing::error!(%problem, "what was found is not in the record of its session");
+        }
+        is_recorded
+    }
+
+    /// Returns the findings missing from the session's record, and its facts; all findings if it has no record.
+    async fn news(
+        &self,
+        session: &str,
+        findings: Vec<Finding>,
+        time_ms: u64,
+    ) -> (Option<SessionFacts>, Vec<Finding>) {
+        let dir = self.sessions.join(session);
+        match blocking(move || SessionRecord::read(&dir)).await {
+            Ok(Some(mut record)) => {
+                let news =
+                    findings.into_iter().filter(|finding| record.add(finding.clone(), time_ms)).collect();
+                (Some(record.facts), news)
+            }
+            Ok(None) => (None, findings),
+            Err(problem) => {
+                tracing::error!(%problem, session, "the record of a session cannot be read");
+                (None, findings)
+            }
+        }
+    }
+
+    async fn decide(&self, session: &str, path: String, choice: LeftChoice) -> Result<(), DecideError> {
+        let (state, id, wanted) = (self.state.clone(), session.to_owned(), path.clone());
+        let decided = self.change(session, move |record| {
+            let found = match choice {
+                LeftChoice::Keep | LeftChoice::Quarantine => record.undecided(&wanted),
+                LeftChoice::PutBack | LeftChoice::Exchange | LeftChoice::Delete => {
+                    record.in_quarantine(&wanted)
+                }
+            };
+            let file = found.ok_or_else(|| nothing(choice, id, wanted.clone()))?;
+            let decided = done(choice, &state, &wanted, file.kept_in().unwrap_or_default())?;
+            file.decided = Some(decided.clone());
+            Ok((record.facts.clone(), decided))
+        });
+        let (facts, decided) = decided.await?;
+        let summary = match &decided {
+            FileDecision::Kept => format!("you keep `{path}`, which the server {} left", facts.server),
+            FileDecision::Quarantined { moved_to } => {
+                format!("you moved `{path}`, which the server {} left, to `{moved_to}`", facts.server)
+            }
+            FileDecision::Returned => {
+                format!("you put `{path}`, which the server {} left, back from quarantine", facts.server)
+            }
+            FileDecision::Exchanged { moved_to } => {
+                let server = &facts.server;
+                format!(
+                    "you put `{path}`, which the server {server} left, back from quarantine, and what stood there to `{moved_to}`"
+                )
+            }
+            FileDecision::Deleted => {
+                format!("you deleted `{path}`, which the server {} left, from quarantine", facts.server)
+            }
+        };
+        let mut entry = Entry::new(Event::FileDecided, summary);
+        entry.paths = vec![path];
+        entry.session = Some(session.to_owned());
+        entry.client = Some(facts.client);
+        entry.server_name = Some(facts.server);
+        entry.file_decision = Some(decided);
+        self.audit.record(entry).await.map(drop).map_err(|e| DecideError::NotOnRecord(e.to_string()))
+    }
+
+    /// Changes a session record and updates the counts.
+    async fn change<T: Send + 'static>(
+        &self,
+        session: &str,
+        change: impl FnOnce(&mut SessionRecord) -> Result<T, DecideError> + Send + 'static,
+    ) -> Result<T, DecideError> {
+        let (dir, id) = (self.sessions.join(session), session.to_owned());
+        let failed = {
+            let session = session.to_owned();
+            move |problem: io::Error| DecideError::Record { session, problem: problem.to_string() }
+        };
+        let work = move || -> Result<(T, FileCounts), DecideError> {
+            let record = SessionRecord::read(&dir).map_err(failed.clone())?;
+            let mut record = record.ok_or(DecideError::NoSession(id))?;
+            let done = change(&mut record)?;
+            record.write(&dir).map_err(failed)?;
+            Ok((done, record.count()))
+        };
+        let problem = |e: tokio::task::JoinError| DecideError::Record {
+            session: session.to_owned(),
+            problem: e.to_string(),
+        };
+        let (done, count) = tokio::task::spawn_blocking(work).await.map_err(problem)??;
+        self.undecided.send_modify(|all| {
+            if count == FileCounts::default() {
+                all.remove(session);
+            } else {
+                all.insert(session.to_owned(), count);
+            }
+        });
+        Ok(done)
+    }
+}
+
+/// Applies the user's decision to a file, which is at `kept` if quarantined.
+fn done(choice: LeftChoice, state: &Path, path: &str, kept: &str) -> Result<FileDecision, DecideError> {
+    let stays = |problem: PutBackError| DecideError::NotPutBack {
+        path: path.to_owned(),
+        problem: problem.to_string(),
+    };
+    Ok(match choice {
+        LeftChoice::Keep => FileDecision::Kept,
+        LeftChoice::Quarantine => {
+            let refused =
+                |e: io::Error| DecideError::NotMoved { path: path.to_owned(), problem: e.to_string() };
+            FileDecision::Quarantined { moved_to: quarantine(state, path).map_err(refused)? }
+        }
+        LeftChoice::PutBack => {
+            put_back(state, path, kept).map_err(stays)?;
+            FileDecision::Returned
+        }
+        LeftChoice::Exchange => {
+            let moved = exchange(state, path, kept).map_err(stays)?;
+            moved.map_or(FileDecision::Returned, |moved_to| FileDecision::Exchanged { moved_to })
+        }
+        LeftChoice::Delete => {
+            delete(state, path, kept).map_err(stays)?;
+            FileDecision::Deleted
+        }
+    })
+}
+
+fn nothing(choice: LeftChoice, session: String, path: String) -> DecideError {
+    match choice {
+        LeftChoice::Keep | LeftChoice::Quarantine => DecideError::NoFile { session, path },
+        LeftChoice::PutBack | LeftChoice::Exchange | LeftChoice::Delete => {
+            DecideError::NotInQuarantine { session, path }
+        }
+    }
+}
+
+/// Returns the audit entry of a finding. File contents stay in the session's own record.
+fn entry(finding: &Finding, facts: Option<&SessionFacts>) -> Entry {
+    let whose = facts.map_or_else(
+        || "a server whose session has no record".to_owned(),
+        |facts| format!("the server {}", facts.server),
+    );
+    let (event, path, summary) = match finding {
+        Finding::Quarantined { path, moved_to, when } => {
+            let summary =
+                format!("{whose} left `{path}`, which runs {when}, unasked: it was moved to `{moved_to}`");
+            (Event::FileQuarantined, Some(path), summary)
+        }
+        Finding::Restored { path, keys } => {
+            let keys = keys.join("`, `");
+            let summary =
+                format!("{whose} changed `{keys}` in `{path}`, which has git run something: put back");
+            (Event::FilePutBack, Some(path), summary)
+        }
+        Finding::Left { path, when, .. } => {
+            (Event::FileLeft, Some(path), format!("{whose} left `{path}`, which runs {when}"))
+        }
+        Finding::Unfinished { reason } => {
+            let summary = format!("not all that {whose} could write to was looked at: {reason}");
+            (Event::LookUnfinished, None, summary)
+        }
+    };
+    let mut entry = Entry::new(event, summary);
+    entry.paths = path.into_iter().cloned().collect();
+    entry.client = facts.map(|facts| facts.client.clone());
+    entry.server_name = facts.map(|facts| facts.server.clone());
+    entry.sandboxed = Some(true);
+    entry.finding = Some(on_record(finding));
+    entry
+}
+
+fn on_record(finding: &Finding) -> FileFinding {
+    match finding.clone() {
+        Finding::Quarantined { path, moved_to, when } => FileFinding::Quarantined { path, moved_to, when },
+        Finding::Restored { path, keys } => FileFinding::Restored { path, keys },
+        Finding::Left { path, when, change, diff: _ } => {
+            let change = match change {
+                ChangeKind::New => FileChange::New,
+                ChangeKind::Changed => FileChange::Changed,
+            };
+            FileFinding::Left { path, when, change, diff: None }
+        }
+        Finding::Unfinished { reason } => FileFinding::Unfinished { reason },
+    }
+}
+
+fn said(session: &str, written: io::Result<()>) {
+    if let Err(problem) = written {
+        tracing::error!(%problem, session, "the record of a session cannot be written");
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+}

@@ -1,0 +1,323 @@
+//! The record of a session: its facts and the autostart files it left. It outlives the trusted process.
+//!
+//! - INVARIANT: a decided file stays decided until it is left again with different content.
+//! - The number of files is bounded; further files are only counted.
+
+use ironcurtain_audit::FileDecision;
+use ironcurtain_paths::{atomic_file, bounded_read};
+use ironcurtain_sandbox::autostart::{Finding, real_path};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// File name in the session's directory.
+const NAME: &str = "record.json";
+
+/// Maximum number of files listed per session.
+const MOST_FILES: usize = 500;
+
+/// Maximum number of reasons kept.
+const MOST_REASONS: usize = 50;
+
+/// Facts about a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionFacts {
+    /// Client name, verified by the kernel.
+    pub client: String,
+    /// Server name.
+    pub server: String,
+    /// True if the server runs in a sandbox.
+    pub sandboxed: bool,
+    /// True if the server is reached over HTTP.
+    #[serde(default)]
+    pub remote: bool,
+    /// Start time.
+    pub started_ms: u64,
+}
+
+/// The record of one session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SessionRecord {
+    /// Facts about the session.
+    #[serde(flatten)]
+    pub(crate) facts: SessionFacts,
+    /// End time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ended_ms: Option<u64>,
+    /// Files it left.
+    #[serde(default)]
+    pub(crate) files: Vec<LeftFile>,
+    /// Number of further files.
+    #[serde(default)]
+    pub(crate) more: usize,
+    /// Why some files could not be checked.
+    #[serde(default)]
+    pub(crate) unfinished: Vec<String>,
+}
+
+/// Number of a session's files by state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct FileCounts {
+    /// Files that need a decision.
+    pub(crate) undecided: usize,
+    /// Files in quarantine.
+    pub(crate) in_quarantine: usize,
+}
+
+/// A file that a session left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LeftFile {
+    /// The watcher's finding.
+    pub(crate) finding: Finding,
+    /// The user's decision, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) decided: Option<FileDecision>,
+    /// Time of the finding.
+    pub(crate) time_ms: u64,
+}
+
+impl LeftFile {
+    /// Returns the file's path, as it was before it was moved or removed.
+    pub(crate) fn path(&self) -> Option<&str> {
+        path(&self.finding)
+    }
+
+    /// Returns the quarantine path of the file, or of the file it was exchanged for.
+    pub(crate) fn kept_in(&self) -> Option<&str> {
+        let kept = match (&self.decided, &self.finding) {
+            (Some(FileDecision::Quarantined { moved_to } | FileDecision::Exchanged { moved_to }), _)
+            | (None, Finding::Quarantined { moved_to, .. }) => moved_to,
+            (_, _) => return None,
+        };
+        real_path(kept).symlink_metadata().is_ok().then_some(kept.as_str())
+    }
+
+    /// Returns whether something exists at the path.
+    pub(crate) fn is_occupied(&self) -> bool {
+        self.path().is_some_and(|path| real_path(path).symlink_metadata().is_ok())
+    }
+
+    /// Returns whether the file still exists and needs a decision.
+    pub(crate) fn is_undecided(&self) -> bool {
+        match &self.finding {
+            Finding::Left { path, .. } => {
+                self.decided.is_none() && real_path(path).symlink_metadata().is_ok()
+            }
+            Finding::Quarantined { .. } | Finding::Restored { .. } | Finding::Unfinished { .. } => false,
+        }
+    }
+}
+
+impl LeftFile {
+    /// Returns whether a finding is already known. A file that was removed and reappears is new.
+    fn says(&self, finding: &Finding) -> bool {
+        let was_taken = matches!(&self.finding, Finding::Left { .. })
+            && matches!(
+                &self.decided,
+                Some(
+                    FileDecision::Quarantined { .. } | FileDecision::Exchanged { .. } | FileDecision::Deleted
+                )
+            );
+        !was_taken && says_the_same(&self.finding, finding)
+    }
+}
+
+impl SessionRecord {
+    /// Creates a record, or reopens that of a continued session.
+    pub(crate) fn begin(dir: &Path, facts: SessionFacts) -> io::Result<Self> {
+        Ok(match Self::read(dir)? {
+            Some(earlier) => Self { facts, ended_ms: None, ..earlier },
+            None => Self::new(facts),
+        })
+    }
+
+    pub(crate) fn new(facts: SessionFacts) -> Self {
+        Self { facts, ended_ms: None, files: Vec::new(), more: 0, unfinished: Vec::new() }
+    }
+
+    /// Reads a session record, if there is one.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read or parsed.
+    pub(crate) fn read(dir: &Path) -> io::Result<Option<Self>> {
+        let text = bounded_read::text(&place(dir))?;
+        text.map(|text| Ok(serde_json::from_str(&text)?)).transpose()
+    }
+
+    /// Replaces the record.
+    ///
+    /// # Errors
+    /// Fails if it cannot be written; the old record is then kept.
+    pub(crate) fn write(&self, dir: &Path) -> io::Result<()> {
+        atomic_file::replace(&place(dir), &serde_json::to_string(self)?)
+    }
+
+    /// Adds a finding. Returns whether it is new.
+    pub(crate) fn add(&mut self, finding: Finding, time_ms: u64) -> bool {
+        if let Finding::Unfinished { reason } = finding {
+            let is_new = !self.unfinished.contains(&reason) && self.unfinished.len() < MOST_REASONS;
+            self.unfinished.extend(is_new.then_some(reason));
+            return is_new;
+        }
+        let is_of_path = |file: &&LeftFile| file.path() == path(&finding);
+        if self.files.iter().filter(is_of_path).any(|file| file.says(&finding)) {
+            return false;
+        }
+        // A quarantined file stays listed when another one takes its place.
+        match self.files.iter().position(|file| is_of_path(&file) && file.kept_in().is_none()) {
+            Some(at) => drop(self.files.remove(at)),
+            None if self.files.len() >= MOST_FILES => {
+                self.more += 1;
+                return true;
+            }
+            None => {}
+        }
+        self.files.push(LeftFile { finding, decided: None, time_ms });
+        true
+    }
+
+    /// Returns the file at this path that needs a decision.
+    pub(crate) fn undecided(&mut self, path: &str) -> Option<&mut LeftFile> {
+        self.files.iter_mut().find(|file| file.path() == Some(path) && file.is_undecided())
+    }
+
+    /// Returns the newest quarantined file of this path.
+    pub(crate) fn in_quarantine(&mut self, path: &str) -> Option<&mut LeftFile> {
+        self.files.iter_mut().rfind(|file| file.path() == Some(path) && file.kept_in().is_some())
+    }
+
+    /// Counts the files that need a decision, and those in quarantine.
+    pub(crate) fn count(&self) -> FileCounts {
+        let number = |is: fn(&LeftFile) -> bool| self.files.iter().filter(|file| is(file)).count();
+        FileCounts {
+            undecided: number(LeftFile::is_undecided),
+            in_quarantine: number(|file| file.kept_in().is_some()),
+        }
+    }
+}
+
+fn place(dir: &Path) -> PathBuf {
+    dir.join(NAME)
+}
+
+fn path(finding: &Finding) -> Option<&str> {
+    match finding {
+        Finding::Quarantined { path, .. } | Finding::Restored { path, .. } | Finding::Left { path, .. } => {
+            Some(path)
+        }
+        Finding::Unfinished { .. } => None,
+    }
+}
+
+/// Returns whether a file is unchanged. A new file stays new however often it changes.
+fn says_the_same(before: &Finding, now: &Finding) -> bool {
+    match (before, now) {
+        (Finding::Left { diff: before, .. }, Finding::Left { diff: now, .. }) => before == now,
+        (before, now) => before == now,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironcurtain_sandbox::autostart::ChangeKind;
+
+    fn record() -> SessionRecord {
+        SessionRecord::new(SessionFacts {
+            client: "claude".into(),
+            server: "git".into(),
+            sandboxed: true,
+            remote: false,
+            started_ms: 1,
+        })
+    }
+
+    fn left(path: &Path, diff: &str) -> Finding {
+        let path = path.to_str().unwrap().to_owned();
+        Finding::Left {
+            path,
+            when: "when you commit".into(),
+            change: ChangeKind::New,
+            diff: Some(diff.into()),
+        }
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written_and_a_damaged_one_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(SessionRecord::read(dir.path()).unwrap(), None);
+        let mut all = record();
+        assert!(all.add(left(&dir.path().join("a"), "+a"), 2));
+        assert!(
+            all.add(Finding::Restored { path: "/p/.git/config".into(), keys: vec!["core.pager".into()] }, 3)
+        );
+        assert!(all.add(Finding::Unfinished { reason: "too deep".into() }, 4));
+        assert!(!all.add(Finding::Unfinished { reason: "too deep".into() }, 5));
+        all.ended_ms = Some(6);
+        all.write(dir.path()).unwrap();
+        assert_eq!(SessionRecord::read(dir.path()).unwrap(), Some(all));
+        std::fs::write(dir.path().join(NAME), "{").unwrap();
+        assert!(SessionRecord::read(dir.path()).is_err());
+    }
+
+    #[test]
+    fn what_the_person_said_holds_until_the_file_is_left_with_another_content() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("Makefile");
+        std::fs::write(&file, "all:\n").unwrap();
+        let mut all = record();
+        assert!(all.add(left(&file, "+all:"), 1));
+        assert_eq!(all.count().undecided, 1);
+        all.undecided(file.to_str().unwrap()).unwrap().decided = Some(FileDecision::Kept);
+        assert!(!all.add(left(&file, "+all:"), 2));
+        assert_eq!(all.count().undecided, 0);
+        assert!(all.add(left(&file, "+all: evil"), 3));
+        assert_eq!((all.count().undecided, all.files.len()), (1, 1));
+        // A removed file needs no decision.
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(all.count(), FileCounts::default());
+    }
+
+    #[test]
+    fn what_is_in_quarantine_stays_listed_until_it_is_put_back_or_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, kept) = (dir.path().join("Makefile"), [dir.path().join("0"), dir.path().join("1")]);
+        kept.iter().for_each(|kept| std::fs::write(kept, "all:").unwrap());
+        let moved = |kept: &Path| Finding::Quarantined {
+            path: path.display().to_string(),
+            moved_to: kept.display().to_string(),
+            when: "later".into(),
+        };
+        let mut all = record();
+        let [first, second] = &kept;
+        assert!(all.add(moved(first), 1) && all.add(moved(second), 2) && !all.add(moved(first), 3));
+        assert_eq!(all.count(), FileCounts { undecided: 0, in_quarantine: 2 });
+        let name = path.to_str().unwrap();
+        let newest = all.in_quarantine(name).unwrap();
+        assert_eq!(newest.kept_in(), second.to_str());
+        newest.decided = Some(FileDecision::Returned);
+        assert_eq!(all.in_quarantine(name).unwrap().kept_in(), first.to_str());
+        std::fs::remove_file(first).unwrap();
+        assert!(all.in_quarantine(name).is_none());
+        assert_eq!(all.count(), FileCounts::default());
+        // A quarantined file that reappears is reported, even with the same content.
+        std::fs::write(&path, "all:").unwrap();
+        assert!(all.add(left(&path, "+all:"), 4));
+        let moved_to = second.display().to_string();
+        all.undecided(name).unwrap().decided = Some(FileDecision::Quarantined { moved_to });
+        assert!(all.add(left(&path, "+all:"), 5));
+        assert_eq!(all.count(), FileCounts { undecided: 1, in_quarantine: 1 });
+    }
+
+    #[test]
+    fn files_beyond_the_bound_are_counted() {
+        let mut all = record();
+        for n in 0..MOST_FILES + 3 {
+            assert!(all.add(left(Path::new(&format!("/p/{n}/Makefile")), "+x"), 1));
+        }
+        assert_eq!((all.files.len(), all.more), (MOST_FILES, 3));
+    }
+}

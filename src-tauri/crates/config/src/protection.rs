@@ -1,0 +1,294 @@
+//! The paths that are closed to every call, kept from change, or asked about: worked out here and nowhere else, from the lists
+//! of `paths` and our own folders. The judge and the sandboxes take it as a value.
+//!
+//! - A link counts with what it leads to and with every link on the way there: exchanged, any of them would lead elsewhere.
+//! - Links in our folders and in folders of secrets are followed once, to a depth and a number that are bounded: shallow ones
+//!   first, in [`MOST_FOLDERS`] folders and among [`MOST_NAMES`] names of each.
+//! - A link closes neither the home, nor what is around it, nor installed software.
+
+mod exposure;
+
+pub use exposure::{Exposure, WritableBy};
+
+use crate::home::{Home, UnresolvedPath};
+use ironcurtain_paths::protected::{IN_PROJECT, clients, logins, secrets};
+use ironcurtain_paths::{CanonicalPath, PathKind, Resolution, Resolver};
+use ironcurtain_policy::{ProtectedPaths, ReadOnlyPath, ReadOnlyReason};
+use std::collections::{BTreeSet, VecDeque};
+use std::fs::read_dir;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+/// Of one protected folder, and what its links lead to, this many folders are looked into.
+const MOST_FOLDERS: usize = 64;
+
+/// Of one folder this many names are looked at.
+const MOST_NAMES: usize = 1024;
+
+/// The depth below a protected folder to which links are looked for.
+const DEPTH: usize = 3;
+
+/// The places of installed software, which everyone may read and nobody but root changes. What somebody else put there is not.
+const SOFTWARE: [&str; 6] = ["/usr", "/bin", "/lib", "/opt", "/nix", "/snap"];
+
+/// Everything that is protected for this person at this moment. Blocking.
+///
+/// # Errors
+/// When one of our own folders cannot be resolved.
+pub fn protection(home: &Home, person: &CanonicalPath) -> Result<ProtectedPaths, UnresolvedPath> {
+    let mut following = Following::new(person);
+    // Packages are shown to the servers that are started from them, and to nobody else.
+    for own in home.own().into_iter().chain([home.installs()]) {
+        following.close(&own_folder(&own, &following.resolver)?);
+    }
+    following.look_through(&own_folder(&home.config, &following.resolver)?, DEPTH);
+    // Below that, sessions make what they like.
+    for flat in [home.state.clone(), home.audit()] {
+        following.look_through(&own_folder(&flat, &following.resolver)?, 0);
+    }
+    for secret in secrets(person) {
+        following.close(&secret);
+        if person.contains(&secret) {
+            following.look_through(&secret, DEPTH);
+        }
+    }
+    let kept = kept(home, person, &following.resolver);
+    Ok(following.closed.into_iter().collect::<ProtectedPaths>().with_read_only(kept).asking_about(IN_PROJECT))
+}
+
+/// The folders of secrets in which a new link counts at once: those in which names seldom change. Blocking.
+pub fn watched(person: &CanonicalPath) -> Vec<PathBuf> {
+    let mut following = Following::new(person);
+    for login in logins(person) {
+        following.look_through(&login, DEPTH);
+    }
+    following.seen.into_iter().map(|folder| folder.as_path().to_path_buf()).collect()
+}
+
+/// The paths that nobody changes: our programs, and the configuration of clients.
+fn kept(home: &Home, person: &CanonicalPath, resolver: &Resolver) -> Vec<ReadOnlyPath> {
+    let programs = home.programs.iter().filter_map(|dir| resolver.resolve(dir.to_str()?).ok());
+    let programs = programs.map(|found| ReadOnlyPath { path: found.path, is: ReadOnlyReason::OurPrograms });
+    let clients = clients(person).into_iter().flat_map(|client| {
+        let found = resolver.resolve(client.as_str()).ok().map(places).unwrap_or_default();
+        let all: BTreeSet<CanonicalPath> = found.into_iter().chain([client]).collect();
+        all.into_iter().map(|path| ReadOnlyPath { path, is: ReadOnlyReason::ClientConfiguration })
+    });
+    programs.chain(clients).collect()
+}
+
+fn own_folder(path: &std::path::Path, resolver: &Resolver) -> Result<CanonicalPath, UnresolvedPath> {
+    let text = path.to_string_lossy().into_owned();
+    let found = resolver.resolve(&text).map_err(|e| UnresolvedPath { path: text, problem: e.to_string() })?;
+    Ok(found.path)
+}
+
+/// The real place of something, and the links on the way there.
+pub fn places(found: Resolution) -> Vec<CanonicalPath> {
+    found.links.into_iter().map(|link| link.at).chain([found.path]).collect()
+}
+
+/// Collects what is closed.
+struct Following<'a> {
+    person: &'a CanonicalPath,
+    resolver: Resolver,
+    closed: Vec<CanonicalPath>,
+    /// The folders that were looked into.
+    seen: BTreeSet<CanonicalPath>,
+}
+
+impl<'a> Following<'a> {
+    fn new(person: &'a CanonicalPath) -> Self {
+        let resolver = Resolver::new(person.clone(), person.clone());
+        Self { person, resolver, closed: Vec::new(), seen: BTreeSet::new() }
+    }
+
+    /// Closes a path as it is spelled, and what it leads to. What cannot be resolved is still closed as it is spelled.
+    fn close(&mut self, path: &CanonicalPath) {
+        self.closed.push(path.clone());
+        if let Ok(found) = self.resolver.resolve(path.as_str()) {
+            self.close_places(found);
+        }
+    }
+
+    fn close_places(&mut self, found: Resolution) {
+        for place in places(found) {
+            let is_closed = self.closed.iter().any(|closed| closed.contains(&place));
+            if !is_closed && !place.contains(self.person) && !is_software(&place) {
+                self.closed.push(place);
+            }
+        }
+    }
+
+    /// Closes what links in a folder lead to, and what links lead to in the folders that those lead to.
+    fn look_through(&mut self, folder: &CanonicalPath, depth: usize) {
+        let Ok(found) = self.resolver.resolve(folder.as_str()) else { return };
+        let mut waiting = VecDeque::from([(found, depth)]);
+        let mut left = MOST_FOLDERS;
+        while let Some((found, depth)) = waiting.pop_front().filter(|_| left > 0) {
+            let is_new = found.target == PathKind::Folder
+                && !found.path.contains(self.person)
+                && !is_software(&found.path)
+                && self.seen.insert(found.path.clone());
+            if !is_new {
+                continue;
+            }
+            left -= 1;
+            let Ok(names) = read_dir(found.path.as_path()) else { continue };
+            for entry in names.take(MOST_NAMES).flatten() {
+                let Ok(kind) = entry.file_type() else { continue };
+                let is_followed = kind.is_symlink() || (kind.is_dir() && depth > 0);
+                if !is_followed {
+                    continue;
+                }
+                let Some(inner) = entry.path().to_str().and_then(|at| self.resolver.resolve(at).ok()) else {
+                    continue;
+                };
+                if kind.is_symlink() {
+                    self.close_places(inner.clone());
+                }
+                if depth > 0 {
+                    waiting.push_back((inner, depth - 1));
+                }
+            }
+        }
+    }
+}
+
+fn is_software(path: &CanonicalPath) -> bool {
+    const OTHERS_WRITE: u32 = 0o022;
+    let is_roots = |about: std::fs::Metadata| about.uid() == 0 && about.mode() & OTHERS_WRITE == 0;
+    let is_there = SOFTWARE.iter().any(|software| path.as_path().starts_with(software));
+    is_there && path.as_path().metadata().is_ok_and(is_roots)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{create_dir_all, write};
+    use std::os::unix::fs::symlink;
+
+    struct Scene {
+        home: Home,
+        base: PathBuf,
+        _dir: tempfile::TempDir,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let base = dir.path().canonicalize().unwrap();
+            create_dir_all(base.join("person")).unwrap();
+            let home = Home::under(&base.join("ic"), &base.join("person"));
+            home.prepare().unwrap();
+            Self { home, base, _dir: dir }
+        }
+
+        fn at(&self, below: &str) -> CanonicalPath {
+            CanonicalPath::assume_canonical(self.base.join(below).to_str().unwrap()).unwrap()
+        }
+
+        fn put(&self, below: &str) {
+            let path = self.base.join(below);
+            create_dir_all(path.parent().unwrap()).unwrap();
+            write(path, "content").unwrap();
+        }
+
+        fn link(&self, to: &str, from: &str) {
+            let from = self.base.join(from);
+            create_dir_all(from.parent().unwrap()).unwrap();
+            symlink(self.base.join(to), from).unwrap();
+        }
+
+        fn protection(&self) -> ProtectedPaths {
+            protection(&self.home, &self.at("person")).unwrap()
+        }
+
+        fn closes(&self, below: &str) -> bool {
+            self.protection().paths().iter().any(|closed| closed.contains(&self.at(below)))
+        }
+    }
+
+    #[test]
+    fn links_in_protected_folders_close_what_they_lead_to_and_every_link_on_the_way() {
+        let scene = Scene::new();
+        scene.put("person/work/keys/id");
+        scene.put("person/work/cluster");
+        scene.put("person/vault/deep/key");
+        scene.link("person/work/keys/id", "person/work/hop");
+        scene.link("person/work/hop", "person/.ssh/id_ed25519");
+        scene.link("person/work/cluster", "person/.kube/config");
+        scene.link("person/vault", "person/.aws");
+        scene.link("person/work/new", "person/vault/deep/link");
+        scene.link("person/work/missing", "person/.gnupg/a/b/later");
+        for closed in
+            ["work/keys/id", "work/hop", "work/cluster", "vault/deep/key", "work/new", "work/missing"]
+        {
+            assert!(scene.closes(&format!("person/{closed}")), "{closed}");
+        }
+        for open in ["work", "work/keys", "work/keys/other", "work/other", "vaults"] {
+            assert!(!scene.closes(&format!("person/{open}")), "{open}");
+        }
+    }
+
+    #[test]
+    fn links_in_our_folders_close_what_they_lead_to_but_what_a_session_makes_closes_nothing() {
+        let scene = Scene::new();
+        scene.put("person/dotfiles/policy.json");
+        scene.link("person/dotfiles/policy.json", "ic/config/policy/compiled-policy.json");
+        scene.put("person/records/old.jsonl");
+        scene.put("person/grants.bak");
+        scene.link("person/records/old.jsonl", "ic/state/audit/old.jsonl");
+        scene.link("person/grants.bak", "ic/state/state.db.bak");
+        scene.link("person/photos", "ic/state/sessions/s/sandbox/link");
+        for closed in ["dotfiles/policy.json", "records/old.jsonl", "grants.bak"] {
+            assert!(scene.closes(&format!("person/{closed}")), "{closed}");
+        }
+        assert!(!scene.closes("person/dotfiles/other") && !scene.closes("person/photos"));
+    }
+
+    #[test]
+    fn a_link_closes_neither_the_home_nor_software_and_loops_end() {
+        let scene = Scene::new();
+        scene.link("person", "person/.docker/home");
+        scene.link("person/.docker", "person/.docker/self");
+        scene.link("person/.docker/loop", "person/.docker/loop");
+        symlink("/", scene.base.join("person/.docker/all")).unwrap();
+        symlink("/usr/bin/true", scene.base.join("person/.docker/program")).unwrap();
+        let closed = scene.protection();
+        for open in ["/", "/usr/bin/true", scene.at("person").as_str(), scene.at("person/x").as_str()] {
+            let open = CanonicalPath::assume_canonical(open).unwrap();
+            assert!(!closed.paths().iter().any(|closed| closed.contains(&open)), "{open}");
+        }
+        assert!(scene.closes("person/.docker/config.json"));
+    }
+
+    #[test]
+    fn links_are_looked_for_to_a_depth_and_among_a_number_of_names() {
+        let scene = Scene::new();
+        for name in 0..MOST_NAMES * 2 {
+            scene.put(&format!("person/.azure/many/{name}"));
+        }
+        scene.link("person/at", "person/.kube/1/2/3/link");
+        scene.link("person/beyond", "person/.kube/1/2/3/4/link");
+        assert!(scene.closes("person/at") && !scene.closes("person/beyond"));
+    }
+
+    #[test]
+    fn our_programs_and_the_configuration_of_clients_are_kept_where_links_lead_to_too() {
+        let mut scene = Scene::new();
+        scene.put("person/checkout/target/debug/ironcurtain-sandbox");
+        scene.put("person/dotfiles/cursor.json");
+        scene.link("person/dotfiles/cursor.json", "person/.cursor/mcp.json");
+        scene.link("person/checkout/target", "person/built");
+        scene.home.programs = Some(scene.base.join("person/built/debug"));
+        let protection = scene.protection();
+        let kept = |below: &str| {
+            protection.read_only().iter().find(|kept| kept.path == scene.at(below)).map(|kept| kept.is)
+        };
+        assert_eq!(kept("person/checkout/target/debug"), Some(ReadOnlyReason::OurPrograms));
+        assert_eq!(kept("person/.cursor/mcp.json"), Some(ReadOnlyReason::ClientConfiguration));
+        assert_eq!(kept("person/dotfiles/cursor.json"), Some(ReadOnlyReason::ClientConfiguration));
+        assert_eq!(kept("person/checkout"), None);
+    }
+}

@@ -1,0 +1,340 @@
+//! Connection of a client to several servers, each with a session of its own.
+//!
+//! - Each session works as it does for a single server: it has its own permissions, questions and grants. This module only
+//!   keeps the names and ids of the servers apart.
+//! - A server that is broken, slow or hangs delays neither the others nor the handshake. It is reported as missing, and appears
+//!   once it starts. Servers that are added, removed or changed in `mcp-servers.json` appear and disappear at once.
+//! - One task owns all state and never blocks. A forwarded message holds its share of the memory budget until it is written.
+
+mod from_client;
+mod from_upstream;
+mod handover;
+mod initialize;
+mod routing;
+mod serve;
+mod task_lists;
+mod upstream;
+
+use crate::listener::OutgoingNote;
+use crate::selection::selected;
+use from_client::Waiting;
+pub use handover::AggregateHandover;
+use handover::UpstreamHandover;
+use initialize::Unanswered;
+use ironcurtain_audit::{Audit, Entry};
+use ironcurtain_config::{Server as ServerConfig, SessionSettings};
+use ironcurtain_grants::Client;
+use ironcurtain_mcp::aggregate::{Catalogue, CatalogueKind, InitializeRequest, RequestTables};
+use ironcurtain_mcp::client::ClientVersion;
+use ironcurtain_mcp::server::MemoryShare;
+use ironcurtain_mcp::wire::{Fields, KnownInstructions, Memory, Outbox, notification_line};
+use ironcurtain_paths::random_name;
+use ironcurtain_protocol::ShimNote;
+use rmcp::model::ErrorCode;
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use task_lists::TaskList;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use upstream::{FromUpstream, Phase, Upstream};
+pub use upstream::{UpstreamEvent, UpstreamEvents, UpstreamSession};
+
+/// Maximum number of our replies queued for a client that does not read. Beyond it, we stop reading from the client.
+const MOST_UNREAD: usize = 256;
+
+/// Number of copies of a long request in memory while it is judged and sent.
+const COPIES: u32 = 6;
+
+/// Maximum number of different warnings sent to a client.
+const MOST_WARNINGS: usize = 200;
+
+/// Services of the trusted process that a connection to several servers uses.
+pub struct AggregateHost {
+    /// Settings and servers in force.
+    pub settings: watch::Receiver<Arc<SessionSettings>>,
+    /// Directory of the sessions.
+    pub sessions: PathBuf,
+    /// Instructions that server programs returned.
+    pub instructions: KnownInstructions,
+    /// Memory for messages in transit.
+    pub memory: Memory,
+    /// The log in which rejected requests are recorded.
+    pub audit: Audit,
+    /// Incremented whenever something shown to the user changes.
+    pub changes: watch::Sender<u64>,
+    /// Cancelled when shutdown is requested.
+    pub shutdown: CancellationToken,
+    /// Cancelled once the sessions can move to another trusted process.
+    pub taken_over: CancellationToken,
+    /// Opens the session of one server, and serves it in a task of its own until it closes.
+    pub open: Box<dyn Fn(UpstreamSession) + Send + Sync>,
+}
+
+/// Connection of a client to several servers.
+pub struct Aggregate {
+    host: AggregateHost,
+    client: Client,
+    /// Unique identifier of the connection.
+    id: String,
+    profile: Option<String>,
+    to_client: Outbox,
+    /// Limits how many of our replies may be queued for the client.
+    unread: Arc<Semaphore>,
+    notes: mpsc::UnboundedSender<OutgoingNote>,
+    events: mpsc::UnboundedSender<FromUpstream>,
+    upstreams: BTreeMap<String, Upstream>,
+    last_upstream: u64,
+    initialize_request: Option<InitializeRequest>,
+    greeted_at: Instant,
+    /// The client's `initialize` request, until it is answered.
+    unanswered: Option<Unanswered>,
+    /// Servers that have answered `initialize` and are not up yet, with their capabilities.
+    initialized_upstreams: Vec<(u64, Fields)>,
+    /// Log level that the client requested.
+    level: Option<Box<RawValue>>,
+    catalogue: Catalogue,
+    /// Lists that the client has read since it was last notified of a change.
+    fresh: BTreeSet<&'static str>,
+    tables: RequestTables,
+    waiting: Vec<Waiting>,
+    task_lists: Vec<TaskList>,
+    warned: HashSet<String>,
+    oddities: u64,
+    /// Sessions that were handed over and not continued yet.
+    moved: BTreeMap<String, UpstreamHandover>,
+    /// Tickets of sessions that are being handed over to another process.
+    tickets: BTreeMap<String, String>,
+    /// Sessions that are still open.
+    running: HashSet<u64>,
+}
+
+/// Opened connection that is ready to be served.
+pub struct OpenedAggregate {
+    aggregate: Aggregate,
+    events: mpsc::UnboundedReceiver<FromUpstream>,
+    notes: mpsc::UnboundedReceiver<OutgoingNote>,
+    unread: Vec<u8>,
+    version: ClientVersion,
+}
+
+impl Aggregate {
+    /// Opens a connection, or continues one that was handed over.
+    ///
+    /// # Errors
+    /// Returns the error of the operating system if there are no random names.
+    pub fn open(
+        host: AggregateHost,
+        client: Client,
+        profile: Option<String>,
+        moved: Option<AggregateHandover>,
+    ) -> io::Result<OpenedAggregate> {
+        let moved = match moved {
+            Some(moved) => moved,
+            None => AggregateHandover::none(random_name()?),
+        };
+        let AggregateHandover { id, greeting, level, tasks, upstreams, unread, version, .. } = moved;
+        let greeting = greeting.and_then(|params| InitializeRequest::of(Some(&params)).ok());
+        let ((events, from_upstreams), (notes, for_shim)) =
+            (mpsc::unbounded_channel(), mpsc::unbounded_channel());
+        let is_moved = greeting.is_some();
+        let mut aggregate = Self {
+            tables: RequestTables::new(random_name()?, tasks),
+            host,
+            client,
+            id,
+            profile,
+            to_client: Outbox::unopened(),
+            unread: Arc::new(Semaphore::new(MOST_UNREAD)),
+            notes,
+            events,
+            upstreams: BTreeMap::new(),
+            last_upstream: 0,
+            initialize_request: greeting,
+            greeted_at: Instant::now(),
+            unanswered: None,
+            initialized_upstreams: Vec::new(),
+            level,
+            catalogue: Catalogue::default(),
+            fresh: CatalogueKind::ALL.into_iter().filter(|_| is_moved).map(CatalogueKind::changed).collect(),
+            waiting: Vec::new(),
+            task_lists: Vec::new(),
+            warned: HashSet::new(),
+            oddities: 0,
+            moved: upstreams,
+            tickets: BTreeMap::new(),
+            running: HashSet::new(),
+        };
+        aggregate.follow();
+        Ok(OpenedAggregate { aggregate, events: from_upstreams, notes: for_shim, unread, version })
+    }
+
+    /// Starts configured servers that are not running, and closes those that were removed from the configuration or changed.
+    fn follow(&mut self) {
+        let now = self.host.settings.borrow().clone();
+        let selected = selected(&now, self.profile.as_deref());
+        let gone: Vec<String> = self
+            .upstreams
+            .iter()
+            .filter(|(name, upstream)| selected.get(*name) != Some(&upstream.config))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in gone {
+            let Some(mut upstream) = self.upstreams.remove(&name) else { continue };
+            upstream.end();
+            let why =
+                format!("the entry of the server `{name}` in `mcp-servers.json` was removed or changed");
+            self.forget(upstream.number, &why);
+            self.catalogue.forget(&name);
+        }
+        for (name, config) in selected {
+            if !self.upstreams.contains_key(&name) {
+                let ticket = self.moved.get(&name).map(|moved| moved.ticket.clone());
+                self.begin(name, config, ticket);
+            }
+        }
+        self.refresh();
+    }
+
+    fn begin(&mut self, name: String, config: ServerConfig, ticket: Option<String>) {
+        self.last_upstream += 1;
+        self.running.insert(self.last_upstream);
+        let (to_session, lines) = mpsc::unbounded_channel();
+        let memory = self.host.memory.allowance(COPIES);
+        let upstream = Upstream::new(self.last_upstream, config.clone(), to_session, memory);
+        let events = UpstreamEvents::new(self.last_upstream, self.events.clone());
+        (self.host.open)(UpstreamSession { connection: self.id.clone(), config, ticket, lines, events });
+        self.upstreams.insert(name, upstream);
+    }
+
+    /// Answers the client's requests to a closed upstream, and cancels the requests it sent.
+    fn forget(&mut self, upstream: u64, why: &str) {
+        self.stop_waiting_for_tasks(upstream);
+        let (asked, of_server) = self.tables.gone(upstream);
+        for id in asked {
+            self.fail(&id, ErrorCode::INTERNAL_ERROR, why);
+        }
+        for id in of_server {
+            let params = format!("{{\"requestId\":{}}}", id.as_json());
+            let params = RawValue::from_string(params).ok();
+            self.reply(notification_line("notifications/cancelled", params.as_deref()));
+        }
+    }
+
+    /// Handles an event of an upstream.
+    fn handle_event(&mut self, (number, event): FromUpstream) {
+        match event {
+            UpstreamEvent::Line(line) => self.handle_upstream_line(number, line),
+            UpstreamEvent::Note(OutgoingNote { note: ShimNote::Moved { ticket }, .. }) => {
+                if let Some(server) = self.server(number) {
+                    self.tickets.insert(server, ticket);
+                }
+            }
+            UpstreamEvent::Note(note) => {
+                // Fails for a shim that copies the streams itself: it has no channel for notes.
+                let _ = self.notes.send(note);
+            }
+            UpstreamEvent::Began(session) => self.began(number, session),
+            UpstreamEvent::Over(why) => self.session_closed(number, why),
+        }
+    }
+
+    fn began(&mut self, number: u64, session: CancellationToken) {
+        let Some((name, upstream)) =
+            self.upstreams.iter_mut().find(|(_, upstream)| upstream.number == number)
+        else {
+            // Its entry was removed in the meantime.
+            return session.cancel();
+        };
+        upstream.session = Some(session);
+        match self.moved.remove(name) {
+            Some(UpstreamHandover { capabilities, .. }) => self.mark_up(number, capabilities),
+            None => self.initialize_upstream(number),
+        }
+    }
+
+    fn session_closed(&mut self, number: u64, why: Option<String>) {
+        self.running.remove(&number);
+        let Some((name, upstream)) =
+            self.upstreams.iter_mut().find(|(_, upstream)| upstream.number == number)
+        else {
+            return;
+        };
+        let name = name.clone();
+        upstream.session = None;
+        match why {
+            Some(why) => {
+                self.moved.remove(&name);
+                self.mark_missing(number, why);
+            }
+            None => {
+                upstream.phase = Phase::Ended;
+                upstream.hang_up();
+                self.forget(number, &format!("the session with the server `{name}` was ended"));
+                self.catalogue.forget(&name);
+                self.refresh();
+            }
+        }
+    }
+
+    /// Retries missing servers that are due.
+    fn retry(&mut self) {
+        let now = Instant::now();
+        let due = |upstream: &&mut Upstream| upstream.retry.is_some_and(|at| at <= now);
+        let mut again = Vec::new();
+        for upstream in self.upstreams.values_mut().filter(due) {
+            upstream.retry = None;
+            again.push((
+                upstream.number,
+                upstream.phase == Phase::Coming,
+                upstream.session.is_some(),
+                upstream.config.clone(),
+            ));
+        }
+        for (number, is_late, has_session, config) in again {
+            if is_late {
+                self.warn(format!(
+                    "the server `{}` is missing: it has not answered `initialize` yet",
+                    config.name
+                ));
+            } else if has_session {
+                self.initialize_upstream(number);
+            } else {
+                self.begin_again(config);
+            }
+        }
+    }
+
+    fn begin_again(&mut self, config: ServerConfig) {
+        let name = config.name.clone();
+        let before = self.upstreams.remove(&name);
+        self.begin(name.clone(), config, None);
+        if let (Some(upstream), Some(before)) = (self.upstreams.get_mut(&name), before) {
+            upstream.after(&before);
+        }
+    }
+
+    fn to_upstream(&self, upstream: u64, line: Vec<u8>, held: MemoryShare) {
+        if let Some(upstream) = self.upstreams.values().find(|of| of.number == upstream)
+            && let Err(full) = upstream.send(line, held)
+        {
+            tracing::warn!("{full}");
+        }
+    }
+
+    async fn record(&self, mut entry: Entry) {
+        entry.client = Some(self.client.view.name.clone());
+        if let Err(problem) = self.host.audit.record(entry).await {
+            tracing::error!(%problem, "failed to record a rejected request");
+        }
+        self.host.changes.send_modify(|n| *n += 1);
+    }
+
+    /// Returns `true` if the user closed every session.
+    fn is_all_ended(&self) -> bool {
+        !self.upstreams.is_empty() && self.upstreams.values().all(|upstream| upstream.phase == Phase::Ended)
+    }
+}

@@ -1,0 +1,333 @@
+//! Handles the client's messages: answers those that concern all servers, and routes the others to their server.
+//!
+//! - INVARIANT: a request for one server goes to its session under that server's own names, and is judged and recorded there.
+//! - Requests that are rejected before they reach a session are recorded too.
+
+use super::initialize::Unanswered;
+use super::routing::{Destination, clipped};
+use super::upstream::Phase;
+use super::{Aggregate, task_lists};
+use ironcurtain_audit::{DecidedBy, Entry, Event, PolicyDecision, redacted};
+use ironcurtain_mcp::aggregate::{CatalogueKind, InitializeRequest, OwnRequest};
+use ironcurtain_mcp::client::{ClientMessage, RefusedRequest};
+use ironcurtain_mcp::server::MemoryShare;
+use ironcurtain_mcp::wire::{
+    Fields, Id, Incoming, Line, MAX_LINE_BYTES, Outgoing, Salvage, error_line, id_in, members,
+    notification_line, request_line, response_line, result_line,
+};
+use rmcp::model::ErrorCode;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// Maximum number of dropped messages that are recorded.
+const MOST_ODDITIES: u64 = 100;
+
+/// Rule that rejects invalid messages.
+const MALFORMED: &str = "structural-malformed";
+
+/// Client request that waits for a server to start.
+pub(super) struct Waiting {
+    id: Id,
+    method: String,
+    params: Option<Box<RawValue>>,
+    held: MemoryShare,
+}
+
+impl Aggregate {
+    /// Handles a message of the client.
+    pub(super) async fn handle_client_message(&mut self, said: ClientMessage) {
+        let said = match said {
+            ClientMessage::Line(said) => said,
+            ClientMessage::Refused(refused) => {
+                let RefusedRequest { id, method, params, why } = refused;
+                return self.turned_away(&id, &method, params.as_deref(), &why).await;
+            }
+        };
+        let (line, held) = match said {
+            Line::Whole(line, share) => (line, share.map(Arc::new)),
+            Line::TooLong { length, head } => {
+                let text = format!("the message has {length} bytes; at most {MAX_LINE_BYTES} are accepted");
+                return self.passed_over(id_in(&head).as_ref(), ErrorCode::INVALID_REQUEST.0, &text).await;
+            }
+            Line::NoRoom { head } => {
+                let text = "not enough memory for a message of this length while other sessions use it; try again, or increase `memoryMib` in `config.json`";
+                return self.passed_over(id_in(&head).as_ref(), ErrorCode::INVALID_REQUEST.0, text).await;
+            }
+        };
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        let has_batches = self.initialize_request.as_ref().is_some_and(InitializeRequest::has_batches);
+        let batch = if has_batches { members(&line) } else { None };
+        let Some(batch) = batch else { return self.message(&line, held).await };
+        for message in batch {
+            self.message(message.get().as_bytes(), held.clone()).await;
+        }
+    }
+
+    async fn message(&mut self, line: &[u8], held: MemoryShare) {
+        match Incoming::parse(line) {
+            Ok(Incoming::Request { id, method, params }) => self.request(id, method, params, held).await,
+            Ok(Incoming::Notification { method, params }) => self.notification(&method, params).await,
+            Ok(Incoming::Response { id, response }) => {
+                // If there is no such request, the server that sent it has closed.
+                if let Some((upstream, own)) = self.tables.answers_server(&id) {
+                    self.to_upstream(upstream, response_line(&own, &response), held);
+                }
+            }
+            Err(problem) => {
+                let id = Salvage::of(line).and_then(|salvage| salvage.id());
+                self.passed_over(id.as_ref(), problem.code(), &problem.to_string()).await;
+            }
+        }
+    }
+
+    async fn request(&mut self, id: Id, method: String, params: Option<Box<RawValue>>, held: MemoryShare) {
+        let is_in_use = self.tables.is_asked(&id)
+            || self.waiting.iter().any(|waiting| waiting.id == id)
+            || self.task_lists.iter().any(|list| list.id == id);
+        if is_in_use {
+            let text = format!("the id {} is in use by a request that has no answer yet", id.as_json());
+            return self.passed_over(Some(&id), ErrorCode::INVALID_REQUEST.0, &text).await;
+        }
+        match method.as_str() {
+            "ping" => self.reply(result_line(&id, &json!({}))),
+            "initialize" => self.initialize(&id, params.as_deref()),
+            _ if self.initialize_request.is_none() => {
+                let problem = (ErrorCode::INVALID_REQUEST, "the first request must be `initialize`");
+                self.turn_away(&id, &method, params.as_deref(), problem).await;
+            }
+            "logging/setLevel" => self.set_level(&id, params),
+            task_lists::METHOD => self.list_tasks(id, params.as_deref()),
+            _ => {
+                let waiting = Waiting { id, method, params, held };
+                if let Some(waiting) = self.try_answer(waiting).await {
+                    self.waiting.push(waiting);
+                }
+            }
+        }
+    }
+
+    /// Answers everything that no longer needs to wait.
+    pub(super) async fn settle(&mut self) {
+        self.settle_initialize();
+        self.settle_task_lists();
+        for waiting in std::mem::take(&mut self.waiting) {
+            if let Some(waiting) = self.try_answer(waiting).await {
+                self.waiting.push(waiting);
+            }
+        }
+    }
+
+    /// Returns the time at which the first waiting request times out.
+    pub(super) fn waits_until(&self) -> Option<Instant> {
+        self.waiting
+            .iter()
+            .filter_map(|waiting| self.patience(&waiting.method, waiting.params.as_deref()))
+            .chain(self.task_lists_wait_until())
+            .chain(self.initialize_waits_until())
+            .min()
+    }
+
+    /// Routes or answers a request, or returns it if it must wait.
+    async fn try_answer(&mut self, waiting: Waiting) -> Option<Waiting> {
+        let until = self.patience(&waiting.method, waiting.params.as_deref());
+        let may_wait = until.is_some_and(|until| Instant::now() < until);
+        if let Some(kind) = CatalogueKind::of_method(&waiting.method) {
+            if may_wait {
+                return Some(waiting);
+            }
+            self.list(&waiting.id, kind, waiting.params.as_deref());
+            return None;
+        }
+        match self.destination(&waiting.method, waiting.params.as_deref()) {
+            Destination::Server(server, fields) => {
+                let Waiting { id, method, held, .. } = waiting;
+                self.hand_on(&server, &id, (&method, &fields), held);
+                None
+            }
+            Destination::Nowhere(ErrorCode::RESOURCE_NOT_FOUND | ErrorCode::INVALID_PARAMS, _)
+                if may_wait =>
+            {
+                Some(waiting)
+            }
+            Destination::Nowhere(code, text) => {
+                let Waiting { id, method, params, .. } = &waiting;
+                self.turn_away(id, method, params.as_deref(), (code, &text)).await;
+                None
+            }
+        }
+    }
+
+    fn hand_on(&mut self, server: &str, id: &Id, (method, fields): (&str, &Fields), held: MemoryShare) {
+        let Some(upstream) = self.upstreams.get(server) else {
+            return self.fail(id, ErrorCode::INTERNAL_ERROR, &format!("the server `{server}` has closed"));
+        };
+        let params = match to_raw_value(fields) {
+            Ok(params) => params,
+            Err(problem) => return self.fail(id, ErrorCode::INTERNAL_ERROR, &problem.to_string()),
+        };
+        match upstream.send(request_line(id, method, Some(&params)), held) {
+            Ok(()) => self.tables.asks(id, upstream.number, method, fields),
+            Err(full) => self.fail(id, ErrorCode::INTERNAL_ERROR, &full.to_string()),
+        }
+    }
+
+    fn initialize(&mut self, id: &Id, params: Option<&RawValue>) {
+        if self.initialize_request.is_some() {
+            return self.fail(id, ErrorCode::INVALID_REQUEST, "the session is initialized already");
+        }
+        match InitializeRequest::of(params) {
+            Err(problem) => self.fail(id, ErrorCode::INVALID_PARAMS, &problem.to_string()),
+            Ok(greeting) => {
+                self.initialize_request = Some(greeting);
+                self.greeted_at = Instant::now();
+                self.unanswered = Some(Unanswered::new(id.clone()));
+                let there: Vec<u64> = self.upstreams.values().map(|upstream| upstream.number).collect();
+                there.into_iter().for_each(|upstream| self.initialize_upstream(upstream));
+            }
+        }
+    }
+
+    fn set_level(&mut self, id: &Id, params: Option<Box<RawValue>>) {
+        self.level = params;
+        let with_log: Vec<u64> = self
+            .upstreams
+            .values()
+            .filter(|upstream| upstream.has("logging"))
+            .map(|upstream| upstream.number)
+            .collect();
+        with_log.into_iter().for_each(|upstream| self.tell_level(upstream));
+        self.reply(result_line(id, &json!({})));
+    }
+
+    /// Sends a server the log level that the client requested.
+    pub(super) fn tell_level(&mut self, upstream: u64) {
+        if let Some(level) = self.level.clone() {
+            self.ask_upstream(upstream, OwnRequest::Level, "logging/setLevel", Some(&level));
+        }
+    }
+
+    fn list(&mut self, id: &Id, kind: CatalogueKind, params: Option<&RawValue>) {
+        let cursor = params.and_then(|params| serde_json::from_str::<Fields>(params.get()).ok());
+        let cursor = cursor.as_ref().and_then(|params| params.get("cursor"));
+        let cursor = cursor.map(|raw| serde_json::from_str::<String>(raw.get()).unwrap_or_default());
+        match self.catalogue.page(kind, cursor.as_deref()) {
+            Some(page) => {
+                self.fresh.insert(kind.changed());
+                self.reply(result_line(id, &page));
+            }
+            None => self.fail(
+                id,
+                ErrorCode::INVALID_PARAMS,
+                "`params.cursor` is unknown; request the list from its beginning",
+            ),
+        }
+    }
+
+    async fn notification(&mut self, method: &str, params: Option<Box<RawValue>>) {
+        let fields = params.as_ref().and_then(|params| serde_json::from_str::<Fields>(params.get()).ok());
+        let raw = |name: &str| fields.as_ref().and_then(|fields| fields.get(name));
+        match method {
+            // Each server is notified once it has answered `initialize`.
+            "notifications/initialized" => {}
+            "notifications/roots/list_changed" => {
+                let line = notification_line(method, params.as_deref());
+                let there = self
+                    .upstreams
+                    .values()
+                    .filter(|upstream| upstream.phase == Phase::Up)
+                    .map(|upstream| upstream.number);
+                for upstream in there.collect::<Vec<_>>() {
+                    self.to_upstream(upstream, line.clone(), None);
+                }
+            }
+            "notifications/cancelled" => {
+                let Some(id) = raw("requestId").and_then(|raw| Id::try_from(raw).ok()) else { return };
+                self.waiting.retain(|waiting| waiting.id != id);
+                self.task_lists.retain(|list| list.id != id);
+                if let Some(upstream) = self.tables.upstream_of(&id) {
+                    self.tables.finished(&id, None);
+                    self.to_upstream(upstream, notification_line(method, params.as_deref()), None);
+                }
+            }
+            "notifications/progress" => {
+                let Some((upstream, token)) =
+                    raw("progressToken").and_then(|token| self.tables.reported(token))
+                else {
+                    return;
+                };
+                let Some(mut fields) = fields else { return };
+                fields.set("progressToken", token);
+                let params = to_raw_value(&fields).ok();
+                self.to_upstream(upstream, notification_line(method, params.as_deref()), None);
+            }
+            _ => {
+                let text = "dropped a message without an id that is not a client notification";
+                self.dropped(&format!("{text}: {}", clipped(method))).await;
+            }
+        }
+    }
+
+    /// Sends one of our own messages to the client.
+    pub(super) fn reply(&self, line: Vec<u8>) {
+        let unread = self.unread.clone().try_acquire_owned().ok();
+        self.to_client.send(Outgoing::line(line).holding(unread));
+    }
+
+    pub(super) fn fail(&self, id: &Id, code: ErrorCode, text: &str) {
+        self.reply(error_line(Some(id), code.0, text));
+    }
+
+    /// Answers everything that waits for a server with an error.
+    pub(super) fn cut_off(&mut self, text: &str) {
+        self.answer_initialize();
+        for list in std::mem::take(&mut self.task_lists) {
+            self.fail(&list.id, ErrorCode::INTERNAL_ERROR, text);
+        }
+        for waiting in std::mem::take(&mut self.waiting) {
+            self.fail(&waiting.id, ErrorCode::INTERNAL_ERROR, text);
+        }
+    }
+
+    /// Answers a line that was not processed.
+    async fn passed_over(&mut self, id: Option<&Id>, code: i32, text: &str) {
+        self.dropped(text).await;
+        self.reply(error_line(id, code, text));
+    }
+
+    async fn dropped(&mut self, text: &str) {
+        self.oddities += 1;
+        if self.oddities <= MOST_ODDITIES {
+            let mut entry = Entry::new(Event::Decision, "a message was dropped");
+            entry.policy_decision = Some(PolicyDecision::deny(DecidedBy::Malformed, MALFORMED, text));
+            self.record(entry).await;
+        }
+    }
+
+    /// Rejects a request: records it and answers with an error.
+    async fn turn_away(
+        &mut self,
+        id: &Id,
+        method: &str,
+        params: Option<&RawValue>,
+        (code, text): (ErrorCode, &str),
+    ) {
+        self.turned_away(id, method, params, text).await;
+        self.fail(id, code, text);
+    }
+
+    /// Records that a request was rejected.
+    async fn turned_away(&self, id: &Id, method: &str, params: Option<&RawValue>, text: &str) {
+        let params: Map<String, Value> =
+            params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+        let mut entry = Entry::new(Event::Decision, "turned away");
+        entry.request_id = Some(id.as_json().to_owned());
+        entry.method = Some(method.to_owned());
+        entry.policy_decision = Some(PolicyDecision::deny(DecidedBy::Malformed, MALFORMED, text));
+        entry.arguments = Some(redacted(&params));
+        self.record(entry).await;
+    }
+}

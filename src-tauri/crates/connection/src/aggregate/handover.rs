@@ -1,0 +1,126 @@
+//! Hands a connection over to another trusted process: each session is handed over like that of a single server, together with
+//! the connection's state of its client.
+//!
+//! - INVARIANT: no message is routed to a session once its handover starts, so none is lost in between.
+//! - A server that was missing is started from scratch by the other process.
+
+use super::upstream::Phase;
+use super::{Aggregate, FromUpstream};
+use crate::ticket::{CUT_OFF, TicketError, as_base64, keep, redeem};
+use ironcurtain_config::home::private_dir;
+use ironcurtain_mcp::client::ClientVersion;
+use ironcurtain_mcp::wire::Fields;
+use ironcurtain_protocol::ShimNote;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::Path;
+use tokio::sync::mpsc;
+
+/// State of a connection on its way to another trusted process.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct AggregateHandover {
+    pub(super) id: String,
+    client: String,
+    profile: Option<String>,
+    /// Parameters of the client's `initialize`.
+    pub(super) greeting: Option<Box<RawValue>>,
+    pub(super) level: Option<Box<RawValue>>,
+    pub(super) tasks: HashMap<String, String>,
+    /// Sessions by server name.
+    pub(super) upstreams: BTreeMap<String, UpstreamHandover>,
+    pub(super) version: ClientVersion,
+    /// Client bytes to process first, starting at a message boundary.
+    #[serde(with = "as_base64")]
+    pub(super) unread: Vec<u8>,
+}
+
+/// Session that is handed over with its connection.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct UpstreamHandover {
+    pub(super) ticket: String,
+    /// Capabilities of the server, which does not repeat the handshake.
+    pub(super) capabilities: Fields,
+}
+
+impl AggregateHandover {
+    /// Returns the state of a new connection with this id.
+    pub(super) fn none(id: String) -> Self {
+        Self {
+            id,
+            client: String::new(),
+            profile: None,
+            greeting: None,
+            level: None,
+            tasks: HashMap::new(),
+            upstreams: BTreeMap::new(),
+            version: ClientVersion::default(),
+            unread: Vec::new(),
+        }
+    }
+
+    /// Redeems a ticket, which is invalid from then on.
+    ///
+    /// # Errors
+    /// Returns [`TicketError`] if the ticket does not fit or the state cannot be read.
+    pub fn take(
+        sessions: &Path,
+        ticket: &str,
+        client: &str,
+        profile: Option<&str>,
+    ) -> Result<Self, TicketError> {
+        let moved = redeem(sessions, ticket, |id, moved: &Self| {
+            (moved.id.as_str(), moved.client.as_str(), moved.profile.as_deref()) == (id, client, profile)
+        })?;
+        // An empty folder that remains is harmless.
+        let _ = std::fs::remove_dir(sessions.join(&moved.id));
+        Ok(moved)
+    }
+}
+
+impl Aggregate {
+    /// Hands the connection over to the trusted process that replaces this one. Returns `false` if that fails.
+    pub(super) async fn hand_over(
+        &mut self,
+        (unread, version): (&[u8], &(dyn Fn() -> ClientVersion + Send + Sync)),
+        events: &mut mpsc::UnboundedReceiver<FromUpstream>,
+    ) -> bool {
+        self.cut_off(CUT_OFF);
+        for upstream in self.upstreams.values_mut() {
+            if upstream.phase == Phase::Up { upstream.hang_up() } else { upstream.end() }
+        }
+        if tokio::time::timeout(super::serve::END_BOUND, self.until_ended(events)).await.is_err() {
+            return false;
+        }
+        self.to_client.is_written().await;
+        match self.keep(unread, version()) {
+            // Sending fails only if the shim has disconnected.
+            Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }.into()).is_ok(),
+            Err(problem) => {
+                tracing::error!(%problem, "failed to hand over a connection, which is closed now");
+                false
+            }
+        }
+    }
+
+    fn keep(&mut self, unread: &[u8], version: ClientVersion) -> io::Result<String> {
+        private_dir(&self.host.sessions.join(&self.id)).map_err(io::Error::other)?;
+        let upstreams = std::mem::take(&mut self.tickets).into_iter().filter_map(|(server, ticket)| {
+            let capabilities = self.upstreams.get(&server)?.capabilities.clone();
+            Some((server, UpstreamHandover { ticket, capabilities }))
+        });
+        let moved = AggregateHandover {
+            upstreams: upstreams.collect(),
+            id: self.id.clone(),
+            client: self.client.key.clone(),
+            profile: self.profile.clone(),
+            greeting: self.initialize_request.as_ref().map(|greeting| greeting.params.clone()),
+            level: self.level.clone(),
+            tasks: self.tables.tasks().clone(),
+            version,
+            unread: unread.to_vec(),
+        };
+        keep(&self.host.sessions, &self.id, moved)
+    }
+}

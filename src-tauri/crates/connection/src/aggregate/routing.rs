@@ -1,0 +1,183 @@
+//! Finds the server of a client request from a name, a URI or a task id.
+
+use super::Aggregate;
+use super::upstream::Phase;
+use ironcurtain_mcp::aggregate::{CatalogueKind, may_be_of};
+use ironcurtain_mcp::wire::Fields;
+use ironcurtain_visible as visible;
+use rmcp::model::ErrorCode;
+use serde_json::value::{RawValue, to_raw_value};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Time after the handshake during which a list request waits for servers that have not started.
+const LIST_PATIENCE: Duration = Duration::from_secs(3);
+
+/// Maximum number of characters of a name that a message repeats.
+const LONGEST_NAME: usize = 200;
+
+/// Destination of a request.
+pub(super) enum Destination {
+    /// Server, with the parameters for it.
+    Server(String, Fields),
+    /// No available server, with the error for the client.
+    Nowhere(ErrorCode, String),
+}
+
+/// Reason why no server can take a request, written for the client.
+#[derive(Debug, thiserror::Error)]
+enum NoServerError {
+    /// A field is invalid.
+    #[error("`{0}` cannot be read: {1}")]
+    Unreadable(&'static str, serde_json::Error),
+    /// The completion request has no reference.
+    #[error("`params.ref` is missing")]
+    NoRef,
+    /// The name matches no server.
+    #[error("no {what} is called `{name}`; `{list}` lists the available ones")]
+    Unknown { what: &'static str, name: String, list: &'static str },
+    /// The server has no tool or prompt of that name.
+    #[error(
+        "no {what} is called `{name}`: the server `{server}` has none of that name; `{list}` lists the available ones"
+    )]
+    NotThere { what: &'static str, name: String, server: String, list: &'static str },
+    /// No server lists the resource.
+    #[error("no server lists the resource `{0}`")]
+    NoResource(String),
+    /// No server created the task.
+    #[error("no task of this session is called `{0}`")]
+    NoTask(String),
+    /// The server has not started yet.
+    #[error("the server `{0}` has not started yet; try again")]
+    Coming(String),
+    /// The server is not running.
+    #[error("the server `{server}` is missing: {why}")]
+    Missing { server: String, why: String },
+    /// The session was closed.
+    #[error("the session with the server `{0}` was ended")]
+    Ended(String),
+}
+
+impl Aggregate {
+    /// Returns the time until which a request may wait: a call waits for the server its name refers to, any other request for
+    /// all servers.
+    pub(super) fn patience(&self, method: &str, params: Option<&RawValue>) -> Option<Instant> {
+        let mut coming = self.upstreams.values().filter(|upstream| !upstream.is_settled());
+        match name_in(method, params) {
+            Some(name) => {
+                let it = coming.filter(|upstream| may_be_of(&name, &upstream.config.name));
+                it.map(|upstream| upstream.comes_until).max()
+            }
+            None => coming.next().map(|_| self.greeted_at + LIST_PATIENCE),
+        }
+    }
+
+    pub(super) fn destination(&self, method: &str, params: Option<&RawValue>) -> Destination {
+        let params = params.map_or("{}", RawValue::get);
+        let mut fields: Fields = match serde_json::from_str(params) {
+            Ok(fields) => fields,
+            Err(problem) => {
+                return Destination::Nowhere(
+                    ErrorCode::INVALID_REQUEST,
+                    format!("`params` cannot be read: {problem}"),
+                );
+            }
+        };
+        let text = |fields: &Fields, name: &str| {
+            fields
+                .get(name)
+                .and_then(|raw| serde_json::from_str::<String>(raw.get()).ok())
+                .unwrap_or_default()
+        };
+        let found = match method {
+            "tools/call" => self.named(CatalogueKind::Tools, &mut fields),
+            "prompts/get" => self.named(CatalogueKind::Prompts, &mut fields),
+            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
+                self.of_resource(&mut fields, "params.uri")
+            }
+            "completion/complete" => self.completed(&mut fields),
+            "tasks/get" | "tasks/result" | "tasks/cancel" => {
+                let task = text(&fields, "taskId");
+                let server = self.tables.server_of_task(&task).map(str::to_owned);
+                server.ok_or_else(|| NoServerError::NoTask(clipped(&task)))
+            }
+            _ => {
+                let text = format!("`{}` is not available through IronCurtain", clipped(method));
+                return Destination::Nowhere(ErrorCode::METHOD_NOT_FOUND, text);
+            }
+        };
+        match found {
+            Ok(server) => Destination::Server(server, fields),
+            Err(why) if method.starts_with("resources/") => {
+                Destination::Nowhere(ErrorCode::RESOURCE_NOT_FOUND, why.to_string())
+            }
+            Err(why) => Destination::Nowhere(ErrorCode::INVALID_PARAMS, why.to_string()),
+        }
+    }
+
+    /// Finds the server of a tool or prompt, and puts the server's own name for it into the parameters.
+    fn named(&self, kind: CatalogueKind, fields: &mut Fields) -> Result<String, NoServerError> {
+        let name: String =
+            fields.get("name").and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+        if let Some((server, own)) = self.catalogue.owner(kind, &name) {
+            let own =
+                to_raw_value(own).map_err(|problem| NoServerError::Unreadable("params.name", problem))?;
+            fields.set("name", own);
+            return Ok(server.clone());
+        }
+        let (what, list) = (if kind == CatalogueKind::Tools { "tool" } else { "prompt" }, kind.method());
+        let Some((server, upstream)) = self.upstreams.iter().find(|(server, _)| may_be_of(&name, server))
+        else {
+            return Err(NoServerError::Unknown { what, name: clipped(&name), list });
+        };
+        let server = server.clone();
+        Err(match &upstream.phase {
+            Phase::Up => NoServerError::NotThere { what, name: clipped(&name), server, list },
+            Phase::Coming => NoServerError::Coming(server),
+            Phase::Missing(why) => NoServerError::Missing { server, why: why.clone() },
+            Phase::Ended => NoServerError::Ended(server),
+        })
+    }
+
+    /// Finds the server of a resource, and puts the server's own URI for it into the fields.
+    fn of_resource(&self, fields: &mut Fields, field: &'static str) -> Result<String, NoServerError> {
+        let uri: String =
+            fields.get("uri").and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+        let found = self.catalogue.server_of(&uri);
+        let (server, own) = found.ok_or_else(|| NoServerError::NoResource(clipped(&uri)))?;
+        if own != uri {
+            let own = to_raw_value(own).map_err(|problem| NoServerError::Unreadable(field, problem))?;
+            fields.set("uri", own);
+        }
+        Ok(server.to_owned())
+    }
+
+    /// Finds the server of a completion reference, and puts the server's own name for it into the parameters.
+    fn completed(&self, fields: &mut Fields) -> Result<String, NoServerError> {
+        let unreadable = |problem| NoServerError::Unreadable("params.ref", problem);
+        let of = fields.get("ref").ok_or(NoServerError::NoRef)?;
+        let mut of: Fields = serde_json::from_str(of.get()).map_err(unreadable)?;
+        let server = match of.get("uri") {
+            Some(_) => self.of_resource(&mut of, "params.ref.uri")?,
+            None => self.named(CatalogueKind::Prompts, &mut of)?,
+        };
+        fields.set("ref", to_raw_value(&of).map_err(unreadable)?);
+        Ok(server)
+    }
+}
+
+/// Returns the tool or prompt name in a request.
+fn name_in(method: &str, params: Option<&RawValue>) -> Option<String> {
+    let fields: Fields = serde_json::from_str(params?.get()).ok()?;
+    let fields = match method {
+        "tools/call" | "prompts/get" => fields,
+        "completion/complete" => serde_json::from_str(fields.get("ref")?.get()).ok()?,
+        _ => return None,
+    };
+    serde_json::from_str(fields.get("name")?.get()).ok()
+}
+
+/// Truncates a name for a message.
+pub(super) fn clipped(name: &str) -> String {
+    visible::head(&visible::line(name), LONGEST_NAME)
+}

@@ -1,0 +1,166 @@
+//! Serves the client of a connection until the connection closes.
+
+use super::upstream::{FromUpstream, Upstream};
+use super::{Aggregate, COPIES, OpenedAggregate};
+use crate::listener::{ClientStdio, forward_notes};
+use ironcurtain_mcp::client::ClientReader;
+use std::time::Duration;
+use tokio::net::UnixStream;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+/// Time during which a client that closed its input still receives pending responses.
+const ANSWERS_BOUND: Duration = Duration::from_secs(15);
+
+/// Maximum time to wait for the sessions to close.
+pub(super) const END_BOUND: Duration = Duration::from_secs(20);
+
+/// Reason why serving ends.
+enum Ending {
+    /// The client closed its input, and may wait for responses.
+    HungUp,
+    /// The shim disconnected, or the user or the trusted process closed the connection.
+    Over,
+    /// Another trusted process replaces this one.
+    TakenOver,
+}
+
+impl OpenedAggregate {
+    /// Returns the id of the connection.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.aggregate.id
+    }
+
+    /// Serves the client to the end, like a single session. `shim` is the connection of a waiting shim.
+    pub async fn serve(self, stdio: ClientStdio, shim: Option<UnixStream>) {
+        let Self { mut aggregate, mut events, notes, unread, version } = self;
+        aggregate.to_client.open_to(stdio.output);
+        let memory = aggregate.host.memory.allowance(COPIES);
+        let mut lines = ClientReader::new(memory, stdio.input, unread, aggregate.to_client.clone(), version);
+        let can_move = shim.is_some();
+        let hung_up = async {
+            match shim {
+                Some(shim) => forward_notes(shim, notes).await,
+                None => {
+                    // Nobody reads the notes.
+                    drop(notes);
+                    std::future::pending().await
+                }
+            }
+        };
+        tokio::pin!(hung_up);
+        let ending = tokio::select! {
+            ending = aggregate.listen(&mut lines, &mut events) => ending,
+            () = &mut hung_up => Ending::Over,
+        };
+        match ending {
+            Ending::HungUp => {
+                tokio::select! {
+                    () = aggregate.flush_responses(&mut events) => {}
+                    () = &mut hung_up => {}
+                }
+            }
+            Ending::TakenOver => {
+                let version = lines.version();
+                if let Some(unread) = lines.rest().filter(|_| can_move)
+                    && aggregate.hand_over((&unread, &version), &mut events).await
+                {
+                    // A shim that does not take the note has exited.
+                    let _ = tokio::time::timeout(ANSWERS_BOUND, hung_up).await;
+                    return;
+                }
+            }
+            Ending::Over => {}
+        }
+        aggregate.to_client.close();
+        aggregate.upstreams.values_mut().for_each(Upstream::end);
+        // Sessions that take longer close by themselves.
+        let _ = tokio::time::timeout(END_BOUND, aggregate.until_ended(&mut events)).await;
+    }
+}
+
+impl Aggregate {
+    /// Forwards messages in both directions until the connection ends.
+    async fn listen(
+        &mut self,
+        lines: &mut ClientReader,
+        events: &mut mpsc::UnboundedReceiver<FromUpstream>,
+    ) -> Ending {
+        let (shutdown, taken_over) = (self.host.shutdown.clone(), self.host.taken_over.clone());
+        let (unread, mut settings) = (self.unread.clone(), self.host.settings.clone());
+        settings.mark_unchanged();
+        self.follow();
+        let to_client = self.to_client.clone();
+        loop {
+            let until =
+                self.upstreams.values().filter_map(|upstream| upstream.retry).chain(self.waits_until()).min();
+            let alarm = async {
+                match until {
+                    Some(until) => tokio::time::sleep_until(until).await,
+                    None => std::future::pending().await,
+                }
+            };
+            // Each line gets at most one reply. A client that does not read its replies is not read either.
+            let said = async {
+                drop(unread.acquire().await);
+                lines.next().await
+            };
+            tokio::select! {
+                () = shutdown.cancelled() => return Ending::Over,
+                () = taken_over.cancelled() => match lines.pending() {
+                    Some(line) => self.handle_client_message(line).await,
+                    None => return Ending::TakenOver,
+                },
+                () = to_client.closed() => return Ending::Over,
+                Ok(()) = settings.changed() => self.follow(),
+                // `self` holds a sender, so the channel stays open.
+                Some(event) = events.recv() => self.handle_event(event),
+                said = said => match said {
+                    Ok(Some(said)) => self.handle_client_message(said).await,
+                    Ok(None) | Err(_) => return Ending::HungUp,
+                },
+                () = alarm => self.retry(),
+            }
+            self.settle().await;
+            if self.is_all_ended() {
+                return Ending::Over;
+            }
+        }
+    }
+
+    /// Waits until the client has a response to every request, or the time is over.
+    async fn flush_responses(&mut self, events: &mut mpsc::UnboundedReceiver<FromUpstream>) {
+        let bound = Instant::now() + ANSWERS_BOUND;
+        let answered = async {
+            while self.is_any_unanswered() {
+                let until = self.waits_until().unwrap_or(bound);
+                tokio::select! {
+                    Some(event) = events.recv() => self.handle_event(event),
+                    () = tokio::time::sleep_until(until) => {}
+                }
+                self.settle().await;
+            }
+            self.to_client.is_written().await;
+        };
+        // Requests that take longer are abandoned.
+        let _ = tokio::time::timeout_at(bound, answered).await;
+    }
+
+    fn is_any_unanswered(&self) -> bool {
+        self.unanswered.is_some()
+            || !self.waiting.is_empty()
+            || !self.task_lists.is_empty()
+            || self.tables.is_any_asked()
+    }
+
+    /// Handles events until every session has closed.
+    pub(super) async fn until_ended(&mut self, events: &mut mpsc::UnboundedReceiver<FromUpstream>) {
+        while !self.running.is_empty() {
+            match events.recv().await {
+                Some(event) => self.handle_event(event),
+                None => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Combines the tasks of all servers into one list when the client requests it.
+//!
+//! - A server that does not respond in time delays nothing: its tasks are missing from the list.
+//! - INVARIANT: a task is listed only if its server created it for a call of this client.
+
+use super::Aggregate;
+use super::upstream::Phase;
+use ironcurtain_mcp::aggregate::{ListEntries, OwnRequest};
+use ironcurtain_mcp::wire::{Fields, Id, Response, result_line};
+use rmcp::model::ErrorCode;
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Method of the request.
+pub(super) const METHOD: &str = "tasks/list";
+
+/// Field of the response that holds the tasks, and field of a task that holds its id.
+const SHAPE: (&str, &str) = ("tasks", "taskId");
+
+/// Time limit for the servers' responses.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Maximum number of such requests in flight.
+const MOST: usize = 8;
+
+/// List that is being assembled.
+#[derive(Debug)]
+pub(super) struct TaskList {
+    pub(super) id: Id,
+    /// Servers that have not responded.
+    awaited: BTreeSet<u64>,
+    until: Instant,
+    tasks: Vec<Fields>,
+}
+
+impl Aggregate {
+    /// Requests the tasks from every server that lists tasks.
+    pub(super) fn list_tasks(&mut self, id: Id, params: Option<&RawValue>) {
+        let params = params.and_then(|params| serde_json::from_str::<Fields>(params.get()).ok());
+        if params.is_some_and(|params| params.get("cursor").is_some()) {
+            let text = "`params.cursor` is unknown; request the list from its beginning";
+            return self.fail(&id, ErrorCode::INVALID_PARAMS, text);
+        }
+        if self.task_lists.len() >= MOST {
+            let text = format!("{MOST} requests for the list of tasks are already in flight");
+            return self.fail(&id, ErrorCode::INVALID_REQUEST, &text);
+        }
+        let with_list = self.upstreams.values().filter(|of| of.phase == Phase::Up && of.lists_tasks());
+        let awaited: BTreeSet<u64> = with_list.map(|of| of.number).collect();
+        for upstream in &awaited {
+            self.ask_for_tasks(*upstream, &id, ListEntries::default(), None);
+        }
+        let until = Instant::now() + PATIENCE;
+        self.task_lists.push(TaskList { id, awaited, until, tasks: Vec::new() });
+    }
+
+    fn ask_for_tasks(&mut self, upstream: u64, list: &Id, listed: ListEntries, cursor: Option<&RawValue>) {
+        let params = cursor.map(|cursor| to_raw_value(&json!({ "cursor": cursor })));
+        let own = OwnRequest::Tasks(list.clone(), Box::new(listed));
+        self.ask_upstream(upstream, own, METHOD, params.and_then(Result::ok).as_deref());
+    }
+
+    /// Handles a server's response.
+    pub(super) fn tasks_listed(
+        &mut self,
+        upstream: u64,
+        list: &Id,
+        mut listed: ListEntries,
+        answer: &Response,
+    ) {
+        let next = match answer {
+            Response::Result(page) => listed.take_as(SHAPE, page).ok().flatten(),
+            Response::Error(_) => None,
+        };
+        if let Some(cursor) = next {
+            return self.ask_for_tasks(upstream, list, listed, Some(&cursor));
+        }
+        let Some(server) = self.server(upstream) else { return };
+        let Some(of) = self.task_lists.iter_mut().find(|of| of.id == *list) else { return };
+        of.awaited.remove(&upstream);
+        for (task, fields) in listed.entries {
+            if self.tables.server_of_task(&task) == Some(&server) {
+                of.tasks.push(fields);
+            }
+        }
+    }
+
+    /// Stops waiting for a closed server.
+    pub(super) fn stop_waiting_for_tasks(&mut self, upstream: u64) {
+        for list in &mut self.task_lists {
+            list.awaited.remove(&upstream);
+        }
+    }
+
+    /// Answers the lists that are complete or have timed out.
+    pub(super) fn settle_task_lists(&mut self) {
+        let now = Instant::now();
+        let is_due = |list: &mut TaskList| list.awaited.is_empty() || list.until <= now;
+        for list in self.task_lists.extract_if(.., is_due).collect::<Vec<_>>() {
+            self.reply(result_line(&list.id, &json!({ "tasks": list.tasks })));
+        }
+    }
+
+    /// Returns the time at which the first list times out.
+    pub(super) fn task_lists_wait_until(&self) -> Option<Instant> {
+        self.task_lists.iter().map(|list| list.until).min()
+    }
+}

@@ -1,0 +1,220 @@
+//! One server of a connection, with a session of its own that is independent of the others.
+//!
+//! - The session judges, asks and records as if it were the client's only one. Lines are passed to it in memory.
+//! - A server that does not start or respond is reported as missing and retried; nothing waits for it.
+
+use crate::listener::OutgoingNote;
+use ironcurtain_config::Server as ServerConfig;
+use ironcurtain_mcp::aggregate::{CatalogueKind, ListEntries, Lists};
+use ironcurtain_mcp::server::MemoryShare;
+use ironcurtain_mcp::wire::{Allowance, Fields, HandedLine, MEDIUM, Outgoing};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Delay before the first retry of a missing server; doubled for each further retry.
+const FIRST_RETRY: Duration = Duration::from_secs(2);
+
+/// Maximum delay between retries.
+const LAST_RETRY: Duration = Duration::from_secs(600);
+
+/// Time a server may take to start before calls stop waiting for it.
+const COMING_BOUND: Duration = Duration::from_secs(30);
+
+/// Event of an upstream, with the upstream's number.
+pub(super) type FromUpstream = (u64, UpstreamEvent);
+
+/// Event of an upstream.
+pub enum UpstreamEvent {
+    /// The session was opened; cancelling this token closes it.
+    Began(CancellationToken),
+    /// The session or its server sent a line.
+    Line(Outgoing),
+    /// Note for the shim.
+    Note(OutgoingNote),
+    /// The session closed, or could not be opened for this reason.
+    Over(Option<String>),
+}
+
+/// State of one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The session is opening, or the server has not answered `initialize`.
+    Coming,
+    /// The server is running.
+    Up,
+    /// The server is not running, for this reason.
+    Missing(String),
+    /// The session was closed and is not retried.
+    Ended,
+}
+
+/// One server of a connection.
+pub(super) struct Upstream {
+    /// Distinguishes it from earlier upstreams of the same server.
+    pub(super) number: u64,
+    pub(super) config: ServerConfig,
+    pub(super) phase: Phase,
+    /// Closes the session, if it is open.
+    pub(super) session: Option<CancellationToken>,
+    pub(super) capabilities: Fields,
+    pub(super) lists: Lists,
+    /// Lists being fetched, and whether they changed since they were requested.
+    pub(super) awaited: BTreeMap<CatalogueKind, bool>,
+    /// Time of the next retry, or of the warning that the server is late.
+    pub(super) retry: Option<Instant>,
+    /// Time until which calls wait for the server.
+    pub(super) comes_until: Instant,
+    retries: u32,
+    to_session: Option<mpsc::UnboundedSender<HandedLine>>,
+    memory: Allowance,
+}
+
+/// Session to open for one server of a connection.
+pub struct UpstreamSession {
+    /// Id of the connection.
+    pub connection: String,
+    /// Entry of the server.
+    pub config: ServerConfig,
+    /// Ticket of the session, if it was handed over.
+    pub ticket: Option<String>,
+    /// Lines of the client for the session.
+    pub lines: mpsc::UnboundedReceiver<HandedLine>,
+    /// Receives the events of the session.
+    pub events: UpstreamEvents,
+}
+
+/// Sender of one upstream's events.
+#[derive(Debug, Clone)]
+pub struct UpstreamEvents {
+    number: u64,
+    connection: mpsc::UnboundedSender<FromUpstream>,
+}
+
+impl UpstreamEvents {
+    pub(super) fn new(number: u64, connection: mpsc::UnboundedSender<FromUpstream>) -> Self {
+        Self { number, connection }
+    }
+
+    /// Reports an event to the connection, if that is still open.
+    pub fn send(&self, event: UpstreamEvent) {
+        let _ = self.connection.send((self.number, event));
+    }
+}
+
+/// The memory budget for messages to a server is exhausted.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "not enough memory for messages to the server `{0}`, because it or others have not read earlier ones; try again"
+)]
+pub(super) struct Full(String);
+
+impl Upstream {
+    /// Creates the state of a server whose session is opening.
+    pub(super) fn new(
+        number: u64,
+        config: ServerConfig,
+        to_session: mpsc::UnboundedSender<HandedLine>,
+        memory: Allowance,
+    ) -> Self {
+        let comes_until = Instant::now() + COMING_BOUND;
+        Self {
+            number,
+            config,
+            phase: Phase::Coming,
+            session: None,
+            capabilities: Fields::default(),
+            lists: Lists::new(),
+            awaited: BTreeMap::new(),
+            retry: Some(comes_until),
+            comes_until,
+            retries: 0,
+            to_session: Some(to_session),
+            memory,
+        }
+    }
+
+    /// Passes a line to the session, with its share of the memory budget, so that a server that does not read cannot use up
+    /// memory that others need.
+    pub(super) fn send(&self, mut line: Vec<u8>, held: MemoryShare) -> Result<(), Full> {
+        if line.last() == Some(&b'\n') {
+            line.pop();
+        }
+        let full = || Full(self.config.name.clone());
+        let share = match held {
+            // The line keeps the share that it was read with, unless it is part of a batch.
+            Some(held) if held.bytes() > MEDIUM => Some(Arc::into_inner(held).ok_or_else(full)?),
+            Some(_) => Some(self.memory.take_now(line.len()).ok_or_else(full)?),
+            None => None,
+        };
+        if let Some(to_session) = &self.to_session {
+            // A closed session reports that by itself.
+            let _ = to_session.send((line, share));
+        }
+        Ok(())
+    }
+
+    /// Closes the input. The session closes or is handed over once it has answered.
+    pub(super) fn hang_up(&mut self) {
+        self.to_session = None;
+    }
+
+    /// Closes the session at once.
+    pub(super) fn end(&mut self) {
+        self.hang_up();
+        if let Some(session) = &self.session {
+            session.cancel();
+        }
+    }
+
+    /// Marks the server as missing, to be retried later.
+    pub(super) fn missing(&mut self, why: String) {
+        self.phase = Phase::Missing(why);
+        let pause = FIRST_RETRY.saturating_mul(1 << self.retries.min(16)).min(LAST_RETRY);
+        self.retries += 1;
+        self.retry = Some(Instant::now() + pause);
+    }
+
+    /// Marks the server as running.
+    pub(super) fn is_up(&mut self, capabilities: Fields) {
+        self.phase = Phase::Up;
+        self.capabilities = capabilities;
+        (self.retry, self.retries) = (None, 0);
+        (self.lists, self.awaited) = (Lists::new(), BTreeMap::new());
+    }
+
+    /// Continues the retry count and deadline of the previous attempt.
+    pub(super) fn after(&mut self, before: &Self) {
+        self.retries = before.retries;
+        self.comes_until = before.comes_until;
+    }
+
+    /// Returns `true` if the server has a capability.
+    pub(super) fn has(&self, capability: &str) -> bool {
+        self.capabilities.get(capability).is_some()
+    }
+
+    /// Returns `true` if the server supports listing its tasks.
+    pub(super) fn lists_tasks(&self) -> bool {
+        let tasks = self.capabilities.get("tasks");
+        let tasks = tasks.and_then(|raw| serde_json::from_str::<Fields>(raw.get()).ok());
+        tasks.is_some_and(|tasks| tasks.get("list").is_some())
+    }
+
+    /// Returns `true` once the server's capabilities are known, or it is missing.
+    pub(super) fn is_settled(&self) -> bool {
+        match self.phase {
+            Phase::Coming => false,
+            Phase::Up => self.awaited.is_empty(),
+            Phase::Missing(_) | Phase::Ended => true,
+        }
+    }
+
+    /// Returns the number of list entries that were left out.
+    pub(super) fn left_out(&self) -> usize {
+        self.lists.values().map(ListEntries::left_out).sum()
+    }
+}

@@ -1,0 +1,31 @@
+//! Connections to the trusted process: who may connect, the client's streams, and several servers behind one client.
+//!
+//! - A peer of another user is refused before its input is read.
+//! - A connection to several servers opens a session for each through `AggregateHost::open`; this crate knows no session.
+//! - Never judges a call and never asks the user: every request for a server goes to that server's session.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use ironcurtain_connection::{Listener, Peer};
+//! use std::path::Path;
+//!
+//! let listener = Listener::bind(Path::new("/run/user/1000/ironcurtain.socket"), Path::new("/var/lib/ironcurtain"))?;
+//! if let Some(mut peer) = Peer::accept(listener.accept().await?).await {
+//!     peer.welcome(None).await?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+mod aggregate;
+mod listener;
+mod selection;
+mod ticket;
+
+pub use aggregate::{
+    Aggregate, AggregateHandover, AggregateHost, OpenedAggregate, UpstreamEvent, UpstreamEvents,
+    UpstreamSession,
+};
+pub use listener::{ClientStdio, ListenError, Listener, Locks, OutgoingNote, Peer, forward_notes, send};
+pub use selection::unknown_profile;
+pub use ticket::{CUT_OFF, TicketError, as_base64, keep, redeem};

@@ -1,0 +1,28 @@
+//! Selects the servers of a connection: all that are enabled, or those of a profile.
+
+use ironcurtain_config::{Server as ServerConfig, SessionSettings};
+use std::collections::BTreeMap;
+
+/// Returns the selected servers by name. A profile that was removed has none.
+pub(crate) fn selected(now: &SessionSettings, profile: Option<&str>) -> BTreeMap<String, ServerConfig> {
+    let profile = profile.map(|name| now.config.profiles.get(name));
+    let is_selected = |name: &str| match profile {
+        None => true,
+        Some(servers) => servers.is_some_and(|servers| servers.contains(name)),
+    };
+    let servers = now.servers.iter().filter(|server| is_selected(&server.name));
+    servers.map(|server| (server.name.clone(), server.clone())).collect()
+}
+
+/// Returns an error for the user if the profile does not exist.
+#[must_use]
+pub fn unknown_profile(now: &SessionSettings, name: &str) -> Option<String> {
+    if now.config.profiles.contains_key(name) {
+        return None;
+    }
+    let there: Vec<String> = now.config.profiles.keys().map(|name| format!("`{name}`")).collect();
+    let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+    Some(format!(
+        "no profile is named `{name}`; there is {there}: write one of these after `--profile`, or add `{name}` to `profiles` in `config.json`"
+    ))
+}

@@ -1,0 +1,109 @@
+//! Tickets with which another trusted process continues what this one hands over.
+//!
+//! - The state file lies below the sessions directory, which only we can write. Its ticket works once.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use ironcurtain_paths::{atomic_file, bounded_read, random_name};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+/// Name of the state file in the session directory.
+const NAME: &str = "moved.json";
+
+/// Error for calls that are cut off by a handover.
+pub const CUT_OFF: &str = "IronCurtain moved to its app while this call was in flight, so its outcome is unknown; check before \
+    you call again";
+
+/// Maximum size of the state file: one partial client message, and the subscriptions.
+const LONGEST: u64 = 256 << 20;
+
+/// Reason why a session cannot be continued.
+#[derive(Debug, thiserror::Error)]
+pub enum TicketError {
+    /// The ticket is unknown, or belongs to another client or server.
+    #[error("this session has expired; restart the server in your client")]
+    Unknown,
+    /// The state file cannot be read.
+    #[error("failed to read the session to continue: {0}")]
+    Unreadable(#[from] io::Error),
+}
+
+/// State stored for another trusted process, in a folder below the sessions directory.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept<T> {
+    secret: String,
+    state: T,
+}
+
+/// Stores the state in folder `id`, and returns the ticket that opens it once.
+///
+/// # Errors
+/// Returns the error of the operating system if the file cannot be written.
+pub fn keep(sessions: &Path, id: &str, state: impl Serialize) -> io::Result<String> {
+    let secret = random_name()?;
+    let ticket = format!("{id}.{secret}");
+    let kept = serde_json::to_string(&Kept { secret, state })?;
+    atomic_file::replace(&sessions.join(id).join(NAME), &kept)?;
+    Ok(ticket)
+}
+
+/// Redeems a ticket, which is invalid from then on. `is_for` decides from the folder name and the state whether it belongs to
+/// the caller.
+///
+/// # Errors
+/// Returns [`TicketError`] if the ticket does not fit or the state cannot be read.
+pub fn redeem<T: DeserializeOwned>(
+    sessions: &Path,
+    ticket: &str,
+    is_for: impl FnOnce(&str, &T) -> bool,
+) -> Result<T, TicketError> {
+    let (id, secret) = ticket.split_once('.').ok_or(TicketError::Unknown)?;
+    let is_name = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric());
+    if !is_name(id) || !is_name(secret) {
+        return Err(TicketError::Unknown);
+    }
+    let file = sessions.join(id).join(NAME);
+    let opened = match bounded_read::open_unlinked(&file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(TicketError::Unknown),
+        opened => opened?,
+    };
+    let kept: Kept<Box<RawValue>> =
+        serde_json::from_reader(BufReader::new(opened.take(LONGEST))).map_err(io::Error::from)?;
+    if kept.secret != secret {
+        return Err(TicketError::Unknown);
+    }
+    // State of another kind belongs to another caller.
+    let state: T = serde_json::from_str(kept.state.get()).map_err(|_| TicketError::Unknown)?;
+    if !is_for(id, &state) {
+        return Err(TicketError::Unknown);
+    }
+    std::fs::remove_file(&file)?;
+    Ok(state)
+}
+
+/// Serializes bytes as base64.
+pub mod as_base64 {
+    use super::{BASE64_STANDARD, Engine};
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    /// Serializes bytes as base64 text.
+    ///
+    /// # Errors
+    /// Returns the error of the serializer.
+    pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&BASE64_STANDARD.encode(bytes))
+    }
+
+    /// Deserializes bytes from base64 text.
+    ///
+    /// # Errors
+    /// Fails if the text is not base64.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        BASE64_STANDARD.decode(text).map_err(de::Error::custom)
+    }
+}

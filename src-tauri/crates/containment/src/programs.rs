@@ -1,0 +1,158 @@
+//! Finds the programs of servers, and verifies that our own are as installed.
+
+use ironcurtain_config::Exposure;
+use ironcurtain_packages::Packages;
+use ironcurtain_paths::OwnProgram;
+use ironcurtain_secrets::SecretStore;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Rejects a program that another server may change.
+pub type RefusesProgram = dyn Fn(&Path) -> Result<(), ProgramError> + Send + Sync;
+
+/// Our helper programs, installed packages, and the secrets passed to servers.
+#[derive(Debug, Clone)]
+pub struct ServerPrograms {
+    /// Directory of `ironcurtain-sandbox` and `ironcurtain-filesystem`.
+    pub dir: PathBuf,
+    /// True if uid 0 may create sandboxes.
+    pub allow_root: bool,
+    /// Packages that servers run from.
+    pub packages: Packages,
+    /// Secrets that entries refer to.
+    pub secrets: SecretStore,
+}
+
+/// Why a program is not started.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// A relative path depends on the current directory.
+    #[error("`{0}` is a relative path; write the whole path or a name")]
+    Relative(String),
+    /// Not found in `PATH`.
+    #[error("the program `{0}` is nowhere on the path")]
+    Nowhere(String),
+    /// The path cannot be resolved.
+    #[error("the program `{program}` cannot be used: {source}")]
+    Unusable {
+        /// The program.
+        program: PathBuf,
+        /// Error of the operating system.
+        source: io::Error,
+    },
+    /// Users other than root and this one may change it.
+    #[error("`{program}` is not started: {source}")]
+    Refused {
+        /// The program.
+        program: PathBuf,
+        /// Who may change it, and what to do.
+        source: io::Error,
+    },
+    /// Another server may change it.
+    #[error(
+        "`{}` is not started: it is at `{}`, where {} may write; move it to where no server may write, or take that from the server",
+        .0.file.display(), .0.place, .0.by
+    )]
+    Exposed(Exposure),
+}
+
+/// The program's real file, or the link that a virtual environment has for it: an absolute path, one of ours, or the first on the path.
+///
+/// # Errors
+/// [`ProgramError`].
+pub fn find_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError> {
+    let found = named_program(command, ours)?;
+    let real = |path: &Path| {
+        path.canonicalize().map_err(|source| ProgramError::Unusable { program: found.clone(), source })
+    };
+    let file = real(&found)?;
+    if ours.canonicalize().is_ok_and(|ours| file.starts_with(ours)) {
+        trusted(&file)?;
+    }
+    // A Python of a virtual environment is a link to the system's, and finds its modules by where the link is.
+    match (found.parent(), found.file_name()) {
+        (Some(bin), Some(name)) if bin.join("../pyvenv.cfg").is_file() => Ok(real(bin)?.join(name)),
+        (Some(_) | None, _) => Ok(file),
+    }
+}
+
+/// The program as it is named: the path of it, of one of ours, or of the first on the path; links are not followed.
+///
+/// # Errors
+/// [`ProgramError`].
+pub fn named_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = if command.starts_with('/') {
+        Some(PathBuf::from(command))
+    } else if command.contains('/') {
+        return Err(ProgramError::Relative(command.to_owned()));
+    } else {
+        let dirs = std::iter::once(ours.to_path_buf()).chain(std::env::split_paths(&path));
+        dirs.map(|dir| dir.join(command)).find(|p| p.is_file())
+    };
+    found.ok_or_else(|| ProgramError::Nowhere(command.to_owned()))
+}
+
+/// Refuses a program that others than root and this user may change.
+///
+/// # Errors
+/// [`ProgramError::Refused`].
+pub fn trusted(program: &Path) -> Result<(), ProgramError> {
+    match OwnProgram::open(program) {
+        Ok(_) => Ok(()),
+        Err(source) => Err(ProgramError::Refused { program: program.to_path_buf(), source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_nowhere_is_named() {
+        let problem = find_program("no-such-program", Path::new("/nonexistent")).map_err(|e| e.to_string());
+        assert_eq!(problem, Err("the program `no-such-program` is nowhere on the path".into()));
+        assert!(
+            find_program("./x", Path::new("/nonexistent")).unwrap_err().to_string().contains("relative path")
+        );
+    }
+
+    #[test]
+    fn a_program_of_ours_that_others_can_write_is_not_started() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().canonicalize().unwrap().join("ironcurtain-x");
+        std::fs::write(&file, "").unwrap();
+        let with = |mode, ours: &Path| {
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+            find_program(file.to_str().unwrap(), ours).map_err(|e| e.to_string())
+        };
+        let refused = with(0o777, dir.path()).unwrap_err();
+        assert!(
+            refused.ends_with("is not started: other users can write it: close it with `chmod go-w`"),
+            "{refused}"
+        );
+        assert_eq!(with(0o755, dir.path()), Ok(file.clone()));
+        assert_eq!(with(0o777, Path::new("/nonexistent")), Ok(file.clone()));
+    }
+
+    #[test]
+    fn links_are_followed_but_for_the_python_of_a_virtual_environment() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(base.join("venv/bin")).unwrap();
+        let python = base.join("venv/bin/python");
+        std::os::unix::fs::symlink("/bin/sh", &python).unwrap();
+        std::os::unix::fs::symlink(base.join("venv"), base.join("link")).unwrap();
+        let found = |path: &str| {
+            find_program(base.join(path).to_str().unwrap(), Path::new("/nonexistent"))
+                .map_err(|e| e.to_string())
+        };
+        assert_eq!(found("venv/bin/python"), Ok(Path::new("/bin/sh").canonicalize().unwrap()));
+        std::fs::write(base.join("venv/pyvenv.cfg"), "home = /usr/bin\n").unwrap();
+        assert_eq!(found("link/bin/python"), Ok(python.clone()));
+        std::fs::remove_file(&python).unwrap();
+        std::os::unix::fs::symlink("/nonexistent/x", &python).unwrap();
+        assert!(find_program(python.to_str().unwrap(), Path::new("/")).is_err());
+    }
+}

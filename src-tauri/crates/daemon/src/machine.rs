@@ -1,0 +1,176 @@
+//! This machine's ability to create sandboxes: tested at startup, and again on demand after a failure, so that installing the missing
+//! program is enough.
+
+use crate::health::{Concern, Health};
+use ironcurtain_config::{SandboxBackend, SandboxPolicy};
+use ironcurtain_containment::check_srt;
+use ironcurtain_sandbox::Availability;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// A handle to the test result.
+#[derive(Debug, Clone)]
+pub struct Machine(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    options: watch::Sender<MachineOptions>,
+    found: watch::Sender<Option<Availability>>,
+    health: Health,
+}
+
+/// The sandbox backend, and the policy for servers when it is unavailable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MachineOptions {
+    /// Sandbox backend.
+    pub backend: SandboxBackend,
+    /// Policy for a server whose sandbox cannot be created.
+    pub policy: SandboxPolicy,
+    /// Directory of `ironcurtain-sandbox`.
+    pub programs: PathBuf,
+    /// Directory shared by all sandboxes.
+    pub sandboxes: PathBuf,
+    /// Private directory for testing `srt`.
+    pub trial: PathBuf,
+    /// True if uid 0 may create sandboxes.
+    pub allow_root: bool,
+}
+
+impl Machine {
+    /// Starts the first test.
+    #[must_use]
+    pub fn new(options: MachineOptions, health: Health) -> Self {
+        let machine = Self(Arc::new(Inner {
+            options: watch::Sender::new(options),
+            found: watch::Sender::new(None),
+            health,
+        }));
+        tokio::spawn(machine.clone().try_again());
+        machine
+    }
+
+    /// Returns the sandbox backend.
+    #[must_use]
+    pub fn backend(&self) -> SandboxBackend {
+        self.0.options.borrow().backend
+    }
+
+    /// Returns the policy for a server whose sandbox cannot be created.
+    #[must_use]
+    pub fn policy(&self) -> SandboxPolicy {
+        self.0.options.borrow().policy
+    }
+
+    /// Changes the backend and the policy.
+    pub fn choose(&self, backend: SandboxBackend, policy: SandboxPolicy) {
+        let changed = self.0.options.send_if_modified(|options| {
+            let changed = (options.backend, options.policy) != (backend, policy);
+            (options.backend, options.policy) = (backend, policy);
+            changed
+        });
+        if changed {
+            self.0.found.send_replace(None);
+            tokio::spawn(self.clone().try_again());
+        }
+    }
+
+    /// Returns the current availability, and tests again after a failure.
+    pub async fn look(&self) -> Availability {
+        let mut found = self.0.found.subscribe();
+        // The handle itself owns the sender.
+        let first = found.wait_for(Option::is_some).await.ok().and_then(|found| found.clone());
+        match first {
+            Some(found) if found.usable => found,
+            Some(_) | None => self.clone().try_again().await,
+        }
+    }
+
+    async fn try_again(self) -> Availability {
+        loop {
+            let options = self.0.options.borrow().clone();
+            let found = options.try_it().await;
+            // The options may have changed during the test.
+            if *self.0.options.borrow() == options {
+                self.0.health.set(Concern::Sandbox, trouble(&found, options.policy));
+                self.0.found.send_replace(Some(found.clone()));
+                return found;
+            }
+        }
+    }
+}
+
+impl MachineOptions {
+    async fn try_it(&self) -> Availability {
+        let (supervisor, allow_root) = (self.programs.join("ironcurtain-sandbox"), self.allow_root);
+        let tried = match self.backend {
+            SandboxBackend::Srt => return check_srt(&self.programs, &self.trial).await,
+            SandboxBackend::Native => {
+                let state = self.sandboxes.display().to_string();
+                let trial = move || {
+                    // Must run before the first launch, which uses the control groups available by then.
+                    ironcurtain_sandbox::prepare_control_groups();
+                    ironcurtain_sandbox::check(&supervisor, &state, allow_root)
+                };
+                tokio::task::spawn_blocking(trial).await
+            }
+        };
+        tried.unwrap_or_else(|problem| Availability {
+            usable: false,
+            missing: vec![format!("it could not be tried: {problem}")],
+            fix_command: None,
+            warnings: vec![],
+        })
+    }
+}
+
+/// Returns the problem for display, or `None` if sandboxes are available.
+fn trouble(found: &Availability, policy: SandboxPolicy) -> Option<String> {
+    if found.usable {
+        return None;
+    }
+    let missing = found.missing.join("; ");
+    let fix = found.fix_command.as_ref().map(|command| format!(" Run: {command}")).unwrap_or_default();
+    Some(match policy {
+        SandboxPolicy::Enforce => {
+            format!("Servers cannot be sandboxed on this machine, so none is started: {missing}.{fix}")
+        }
+        SandboxPolicy::Warn => format!(
+            "Servers run WITHOUT a sandbox, since this machine cannot make one and `sandboxPolicy` is `warn`: {missing}.{fix}"
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn broken(policy: SandboxPolicy) -> (Availability, Vec<String>) {
+        let state = tempfile::tempdir().unwrap();
+        let options = MachineOptions {
+            backend: SandboxBackend::Native,
+            policy,
+            programs: "/nonexistent".into(),
+            sandboxes: state.path().join("sandboxes"),
+            trial: "/nonexistent".into(),
+            allow_root: true,
+        };
+        let health = Health::default();
+        let found = Machine::new(options, health.clone()).look().await;
+        (found, health.all())
+    }
+
+    #[tokio::test]
+    async fn a_machine_that_cannot_sandbox_is_in_trouble() {
+        let (found, all) = broken(SandboxPolicy::Enforce).await;
+        assert!(!found.usable);
+        assert!(all.len() == 1 && all[0].starts_with("Servers cannot be sandboxed"), "{all:?}");
+    }
+
+    #[tokio::test]
+    async fn running_without_is_a_trouble_too() {
+        let (found, all) = broken(SandboxPolicy::Warn).await;
+        assert!(!found.usable);
+        assert!(all.len() == 1 && all[0].starts_with("Servers run WITHOUT a sandbox"), "{all:?}");
+    }
+}

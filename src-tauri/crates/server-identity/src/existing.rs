@@ -1,0 +1,51 @@
+//! Binding what an older version kept under the names of servers, at the first start of this one.
+//!
+//! - A configured server gets what is under its name, without a question. A name that no entry has belongs to nobody who is known.
+
+use super::{Digests, IdentityError, ProgramIdentity, ServerIdentity};
+use ironcurtain_audit::clock::now_ms;
+use ironcurtain_config::home::Home;
+use ironcurtain_config::{Server, Servers};
+use ironcurtain_grants::{Bindings, StandingGrant, StoreError};
+use ironcurtain_packages::Packages;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Binds the names of an older version's database, once. Blocking.
+///
+/// # Errors
+/// [`StoreError`]: nothing is bound.
+pub fn bind_existing(
+    home: &Home,
+    ours: &Path,
+    servers: &Servers,
+    grants: &[StandingGrant],
+) -> Result<(), StoreError> {
+    let bindings = Bindings::of(&home.database());
+    if !bindings.are_outstanding()? {
+        return Ok(());
+    }
+    let folders = std::fs::read_dir(home.server_data("")).into_iter().flatten().flatten();
+    let folders = folders.filter_map(|folder| folder.file_name().into_string().ok());
+    let names = grants.iter().map(|grant| grant.subject.server.clone()).chain(folders);
+    // One that is switched off is bound when it is started.
+    let names = names.filter(|name| !servers.is_disabled(name));
+    let mut owners: BTreeMap<String, Option<String>> = names.map(|name| (name, None)).collect();
+    let packages = Packages::of(home);
+    for server in servers.iter() {
+        owners.insert(server.name.clone(), Some(now(server, &packages, ours).stored()));
+    }
+    bindings.bind_existing(&owners.into_iter().collect::<Vec<_>>(), now_ms())
+}
+
+/// The identity of a server as it is now. One whose program cannot be identified gets the first that can.
+fn now(server: &Server, packages: &Packages, ours: &Path) -> ServerIdentity {
+    let identity = |server: &Server| -> Result<ServerIdentity, IdentityError> {
+        let package = packages.ready(server).ok().flatten().map(|ready| ready.identity);
+        Ok(ServerIdentity::of(server, package.as_ref(), ours, &Digests::default())?.identity)
+    };
+    identity(server).unwrap_or_else(|problem| {
+        tracing::warn!(%problem, server = server.name, "the program of a server cannot be identified yet");
+        ServerIdentity::entry(server, ProgramIdentity::Unseen)
+    })
+}

@@ -1,0 +1,278 @@
+//! The program of a server: an address, an installed package, or the files that are run.
+//!
+//! - A program is its file, the interpreter that a script names in its first line, and each script among the arguments. Modules that a
+//!   script loads are not looked at: install a package to bind the whole tree.
+//! - A relative script counts where a folder among the arguments has it (`uv --directory DIR run server.py`).
+
+use super::IdentityError;
+use super::files::{self, Digests, Stamp};
+use super::system::System;
+use ironcurtain_config::{RemoteServer, Server};
+use ironcurtain_containment::named_program;
+use ironcurtain_packages::PackageIdentity;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// The most files that are looked at.
+const MOST_FILES: usize = 32;
+
+/// The longest first line that names an interpreter.
+const LONGEST_LINE: u64 = 512;
+
+/// The endings of scripts and of what interpreters run.
+const CODE: [&str; 22] = [
+    "js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx", "py", "pyc", "pyz", "rb", "pl", "php", "lua", "r",
+    "sh", "bash", "jar", "dll", "wasm", "exs",
+];
+
+/// Programs that run the first file of their arguments, whatever it is called. A version at the end of the name is ignored.
+const INTERPRETERS: [&str; 21] = [
+    "node", "nodejs", "deno", "bun", "tsx", "ts-node", "python", "pypy", "ruby", "perl", "php", "lua",
+    "rscript", "java", "dotnet", "sh", "bash", "dash", "zsh", "fish", "env",
+];
+
+/// Programs whose argument can be a whole command line.
+const SHELLS: [&str; 5] = ["sh", "bash", "dash", "zsh", "fish"];
+
+/// The program that a server runs, or the address that it is reached at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum ProgramIdentity {
+    /// The address of a remote server.
+    Address {
+        /// The address without its query.
+        shown: String,
+        /// The SHA-256 of the whole address.
+        digest: String,
+    },
+    /// A package that IronCurtain installed.
+    Package {
+        /// Its registry and name.
+        package: String,
+        /// The hash of everything in its folder, which the user approved by installing or updating it.
+        tree: String,
+    },
+    /// Files on this machine.
+    Files(Vec<ProgramFile>),
+    /// Not known yet: the program could not be identified when the entry was bound. The first one that can be takes its place.
+    Unseen,
+}
+
+/// One file of a program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ProgramFile {
+    /// Its path; the name alone for a program of ours.
+    pub path: String,
+    /// The mark that it is known by.
+    pub by: FileIdentity,
+}
+
+/// The mark that a program file is known by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum FileIdentity {
+    /// Its name, as the embedded server.
+    Ours,
+    /// Its path, which only root can change.
+    System,
+    /// The SHA-256 of its content.
+    Digest(String),
+    /// Its number and times, because it can be run and not read.
+    Unreadable(String),
+}
+
+impl ProgramIdentity {
+    pub(super) fn address(remote: &RemoteServer) -> Self {
+        Self::Address { shown: remote.to_string(), digest: files::sha256(remote.url().as_str()) }
+    }
+
+    pub(super) fn package(package: &PackageIdentity) -> Self {
+        Self::Package { package: package.package.clone(), tree: package.tree.clone() }
+    }
+
+    /// The difference in words. Nothing, where both are the same program.
+    pub(super) fn change_to(&self, other: &Self) -> Option<String> {
+        match (self, other) {
+            (Self::Unseen, _) => None,
+            (Self::Files(was), Self::Files(is)) => change_of_files(was, is),
+            (Self::Address { digest: was, .. }, Self::Address { digest: is, .. }) if was == is => None,
+            (Self::Package { .. }, Self::Package { .. }) if self == other => None,
+            (Self::Package { package: was, .. }, Self::Package { package: is, .. }) if was == is => {
+                Some(format!("another version of its package `{is}` was installed"))
+            }
+            (was, is) => Some(format!("it was {} and is {}", was.words(), is.words())),
+        }
+    }
+
+    /// The program for people: its address, its package, or its files.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Address { shown, .. } => shown.clone(),
+            Self::Package { package, .. } => format!("the package {package}"),
+            Self::Files(files) => files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>().join(", "),
+            Self::Unseen => "a program that could not be read".to_owned(),
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Address { shown, .. } => format!("the address `{shown}`"),
+            Self::Package { package, .. } => format!("the package `{package}`"),
+            Self::Files(files) => {
+                let first = files.first().map(|file| file.path.as_str()).unwrap_or_default();
+                format!("the program `{first}`")
+            }
+            Self::Unseen => "a program that could not be read".to_owned(),
+        }
+    }
+}
+
+impl ProgramFile {
+    /// Content counts wherever it is; what is known by its name or path counts by that.
+    fn is(&self, other: &Self) -> bool {
+        match (&self.by, &other.by) {
+            (FileIdentity::Digest(was), FileIdentity::Digest(is)) => was == is,
+            _ => self == other,
+        }
+    }
+}
+
+fn change_of_files(was: &[ProgramFile], is: &[ProgramFile]) -> Option<String> {
+    if was.len() == is.len() {
+        let (was, is) = was.iter().zip(is).find(|(was, is)| !was.is(is))?;
+        return Some(match was.path == is.path {
+            true => format!("`{}` was changed", is.path),
+            false => format!("its program was `{}` and is `{}`", was.path, is.path),
+        });
+    }
+    let new = is.iter().find(|file| !was.iter().any(|before| before.is(file)));
+    let gone = was.iter().find(|file| !is.iter().any(|now| now.is(file)));
+    Some(match (new, gone) {
+        (Some(new), _) => format!("it runs `{}` now", new.path),
+        (None, Some(gone)) => format!("it no longer runs `{}`", gone.path),
+        (None, None) => "it runs other files".to_owned(),
+    })
+}
+
+/// The files of a server's program, and their state.
+pub(super) fn files(
+    server: &Server,
+    ours: &Path,
+    digests: &Digests,
+) -> Result<(ProgramIdentity, Vec<(PathBuf, Stamp)>), IdentityError> {
+    let command = named_program(&server.command, ours)?;
+    let identifying = Identifying { system: System::of_machine(), ours: ours.canonicalize().ok(), digests };
+    let interpreter = interpreter(&command).and_then(|name| named_program(&name, ours).ok());
+    let paths = [command.clone()].into_iter().chain(interpreter).chain(scripts(&command, &server.args));
+    let mut all = Vec::new();
+    let mut stamps = Vec::new();
+    for path in paths.take(MOST_FILES) {
+        let unreadable = |source| IdentityError::Unreadable { path: path.clone(), source };
+        let (file, stamp) = identifying.file(&path).map_err(unreadable)?;
+        stamps.extend(stamp);
+        if !all.contains(&file) {
+            all.push(file);
+        }
+    }
+    Ok((ProgramIdentity::Files(all), stamps))
+}
+
+struct Identifying<'a> {
+    system: System,
+    ours: Option<PathBuf>,
+    digests: &'a Digests,
+}
+
+impl Identifying<'_> {
+    /// One file, and its state where a change must be noticed.
+    fn file(&self, path: &Path) -> io::Result<(ProgramFile, Option<(PathBuf, Stamp)>)> {
+        let real = path.canonicalize()?;
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        if self.ours.as_ref().is_some_and(|ours| real == ours.join(Server::EMBEDDED)) {
+            return Ok((ProgramFile { path: Server::EMBEDDED.to_owned(), by: FileIdentity::Ours }, None));
+        }
+        if let Some(path) = self.system.path(path) {
+            return Ok((ProgramFile { path: text(&path), by: FileIdentity::System }, None));
+        }
+        let (by, stamp) = match self.digests.of(&real) {
+            Ok((digest, stamp)) => (FileIdentity::Digest(digest), stamp),
+            Err(problem) if problem.kind() == io::ErrorKind::PermissionDenied => {
+                let (state, stamp) = Stamp::unread(&real)?;
+                (FileIdentity::Unreadable(state), stamp)
+            }
+            Err(problem) => return Err(problem),
+        };
+        Ok((ProgramFile { path: text(&real), by }, Some((real, stamp))))
+    }
+}
+
+/// The interpreter that a script names in its first line: the program that `env` starts, where it is that.
+fn interpreter(script: &Path) -> Option<String> {
+    let mut line = Vec::new();
+    File::open(script)
+        .ok()
+        .filter(|file| file.metadata().is_ok_and(|found| found.is_file()))?
+        .take(LONGEST_LINE)
+        .read_to_end(&mut line)
+        .ok()?;
+    let line = line.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let line = std::str::from_utf8(line).ok()?;
+    let mut words = line.split_whitespace();
+    let first = words.next()?;
+    if stem(Path::new(first)) != "env" {
+        return Some(first.to_owned());
+    }
+    words.find(|word| !word.starts_with('-') && !word.contains('=')).map(str::to_owned)
+}
+
+/// The scripts among the arguments of a program.
+fn scripts(command: &Path, args: &[String]) -> Vec<PathBuf> {
+    let name = stem(command);
+    let in_words = |arg: &String| match SHELLS.contains(&name.as_str()) {
+        true => shlex::split(arg).unwrap_or_else(|| vec![arg.clone()]),
+        false => vec![arg.clone()],
+    };
+    let words: Vec<String> = args.iter().flat_map(in_words).collect();
+    let folders: Vec<&Path> =
+        words.iter().map(|word| Path::new(value(word))).filter(|path| is_folder(path)).collect();
+    let located = |word: &str| -> Option<PathBuf> {
+        let places = folders.iter().map(|folder| folder.join(word));
+        std::iter::once(PathBuf::from(word)).chain(places).find(|path| path.is_absolute() && path.is_file())
+    };
+    let mut found: Vec<PathBuf> =
+        words.iter().map(|word| value(word)).filter(|word| is_code(word)).filter_map(located).collect();
+    if INTERPRETERS.contains(&name.as_str()) {
+        let run = words.iter().find(|word| !word.starts_with('-')).map(String::as_str).unwrap_or_default();
+        found.extend(words.iter().filter(|word| !word.starts_with('-')).find_map(|word| located(word)));
+        let of_folder = ["package.json", "index.js", "__main__.py"].map(|name| Path::new(run).join(name));
+        found.extend(of_folder.into_iter().filter(|file| file.is_absolute() && file.is_file()));
+    }
+    found
+}
+
+/// The value of `--option=value`, or the whole word.
+fn value(word: &str) -> &str {
+    word.strip_prefix('-').and_then(|option| option.split_once('=')).map_or(word, |(_, value)| value)
+}
+
+fn is_code(word: &str) -> bool {
+    let ending = Path::new(word).extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase);
+    ending.is_some_and(|ending| CODE.contains(&ending.as_str()))
+}
+
+fn is_folder(path: &Path) -> bool {
+    path.is_absolute() && path.is_dir()
+}
+
+/// The name of a program without a version: `python` for `/usr/bin/python3.12`.
+fn stem(program: &Path) -> String {
+    let name = program.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-').to_owned()
+}
+
+#[cfg(test)]
+mod tests;
