@@ -133,7 +133,7 @@ fn protected_files_and_our_own_do_not_exist_in_a_run() {
     let created = shell.run("echo x > ~/.ssh");
     assert!(created.contains("Permission denied"), "{created}");
     assert_eq!(world.user.count(), 0);
-    // A file of a folder that is not protected is asked about.
+    // Any other file of the home leads to a question.
     world.file("other", "other");
     world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(shell.run("cat ~/other"), "otherstatus 0\n");

@@ -1,4 +1,4 @@
-//! Tells the kernel to drop what it has cached, from a thread of its own.
+//! Has the kernel drop cached pages and attributes, from a thread of its own.
 //!
 //! - INVARIANT: pages are never dropped from a serving thread: the kernel may wait for a page that a request holds.
 
@@ -57,7 +57,7 @@ pub(crate) fn run(device: &Arc<dyn Device>, invalidations: &Receiver<Invalidatio
         // Fails if the kernel does not know the node any more.
         let _ = device.write(&[&wire::invalidate(node, false)]);
         if let Some(done) = done {
-            // Fails if nobody waits any more.
+            // Fails if the sender has timed out.
             let _ = done.send(());
         }
     }

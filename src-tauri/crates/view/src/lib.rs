@@ -4,7 +4,7 @@
 //! - Hidden paths do not exist: they cannot be looked up, listed, opened or created.
 //! - Each operation resolves its path again from the root, and follows no symlink.
 //! - INVARIANT: every length in a request is checked before it is used.
-//! - Knows nothing of questions, policies or grants: the [`Gate`] decides.
+//! - Does not know questions, policies or grants: the [`Gate`] decides.
 
 #![cfg(target_os = "linux")]
 

@@ -32,7 +32,7 @@ pub(crate) struct Parked {
     /// The request, as read from the kernel.
     pub(crate) bytes: Vec<u8>,
     pub(crate) process: u32,
-    /// The access that is asked about.
+    /// The access that needs permission.
     pub(crate) asked: Approved,
     /// Accesses of the same request that were approved before.
     pub(crate) approved: Vec<Approved>,

@@ -165,7 +165,7 @@ impl Server {
         Ok(Reply::Content(content))
     }
 
-    /// Requires permission for an access to a path below the root. `file` is the file that is there.
+    /// Requires permission for an access to a path below the root. `file` is the file found at the path.
     fn permit(
         &self,
         call: &Call<'_>,

@@ -26,7 +26,7 @@ const MOST_ROUNDS: usize = 200;
 const MOST_QUESTIONS: usize = 3;
 
 impl Run {
-    /// Returns whether an access is allowed. If it stays allowed, the view is told before this returns.
+    /// Returns whether an access is allowed. If it stays allowed, the view gets the permission before this returns.
     pub(super) async fn decide(&self, wanted: PermittedAccess) -> bool {
         let allowed = self.decided(&wanted).await;
         let counter = if allowed { &self.counts.allowed } else { &self.counts.denied };

@@ -55,7 +55,7 @@ fn judged(
     arguments: &Arc<Map<String, Value>>,
 ) -> Result<(Verdict, InspectedCall), Denial> {
     let located = context.plan_file(operation(wanted.access), arguments)?.locate(context)?;
-    // The view resolved every link. One that is there now was put there since.
+    // The view resolved every link, so this one was created since.
     if located.paths.iter().any(|found| found.path.as_str() != wanted.path) {
         return Err(Denial::invalid("the path leads to another file by now"));
     }

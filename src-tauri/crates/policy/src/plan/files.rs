@@ -1,4 +1,4 @@
-//! Plans of what a sandboxed program does with a file, judged like a tool call with one path.
+//! Plans of a sandboxed program's operations on files, judged like tool calls with one path.
 
 use super::CallPlan;
 use crate::{Annotations, Denial};

@@ -95,7 +95,7 @@ impl Gate for ChannelGate {
     }
 
     fn ask(&self, access: &WantedAccess, process: u32, ticket: Ticket) {
-        // Nobody could be shown another path.
+        // Only text can be shown to the user.
         let Some(path) = access.path.to_str().map(str::to_owned) else { return ticket.deny() };
         let mut asks = self.asks();
         if asks.is_closed {

@@ -94,7 +94,7 @@ impl Server {
         Ok(self.look_up(parent, name)?)
     }
 
-    /// Makes a folder that exists only in the view real, after those that contain it.
+    /// Makes a folder that exists only in the view real, parents first.
     pub(super) fn make_real(&self, folder: u64) -> Result<(), Errno> {
         let Kind::Virtual(mode) = self.nodes.kind(folder)? else { return Ok(()) };
         if let Some(parent) = self.nodes.parent(folder) {
