@@ -17,8 +17,8 @@ use ironcurtain_git_facts::{GitContext, RemoteQuestion};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
     AllowedBy, CallPlan, Context, Denial, DeniedBy, Explanation, Fact, FileOperation, FileWrites, GrantKind,
-    HostGrant, PathGrant, PendingApproval, ResolvedCall, ServerReach, ToolGrant, Unannotated, Verdict, explain,
-    judge,
+    HostGrant, PathGrant, PendingApproval, ResolvedCall, ServerReach, ToolGrant, Unannotated, Verdict,
+    explain, judge,
 };
 use serde_json::{Map, Value};
 use std::borrow::Cow;

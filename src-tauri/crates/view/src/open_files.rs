@@ -104,6 +104,12 @@ impl OpenFiles {
         self.lock().files.remove(&handle).map(|file| file.node).ok_or(Errno::BADF)
     }
 
+    /// Returns a file that is open on this node with permission to change it.
+    pub(crate) fn changing(&self, node: u64) -> Option<Arc<OpenFile>> {
+        let is_usable = |file: &&Arc<OpenFile>| file.node == node && file.may_change() && file.to_write(false).is_ok();
+        self.lock().files.values().find(is_usable).cloned()
+    }
+
     /// Returns a file that is open on this node, which may have no name any more.
     pub(crate) fn on(&self, node: u64) -> Option<Arc<OpenFile>> {
         self.lock().files.values().find(|file| file.node == node).cloned()

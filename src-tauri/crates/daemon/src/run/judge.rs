@@ -2,9 +2,9 @@
 
 use super::Run;
 use crate::judging::{InspectedCall, JudgingContext};
+use ironcurtain_config::PolicySnapshot;
 use ironcurtain_consent::found_paths::FoundPaths;
 use ironcurtain_grants::StandingGrant;
-use ironcurtain_config::PolicySnapshot;
 use ironcurtain_policy::{Denial, FileOperation, PendingApproval, ServerReach, Unannotated, Verdict};
 use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
 use serde_json::{Map, Value};

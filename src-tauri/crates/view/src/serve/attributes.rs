@@ -34,7 +34,8 @@ impl Server {
             return Err(Errno::PERM.into());
         }
         let open = change.handle.map(|handle| self.files.get(handle)).transpose()?;
-        match open.filter(|open| open.may_change()) {
+        // The kernel truncates for an open with `O_TRUNC` without naming its handle.
+        match open.filter(|open| open.may_change()).or_else(|| self.files.changing(node)) {
             Some(open) => {
                 apply(open.to_write(false)?, Some(open.to_write(false)?), change)?;
                 self.note_content(&open, open.to_write(false)?);

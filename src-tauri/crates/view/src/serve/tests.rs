@@ -310,6 +310,27 @@ fn a_rename_needs_both_permissions() {
 }
 
 #[test]
+fn a_file_that_is_open_for_writing_can_be_truncated() {
+    let scene = Scene::new();
+    let node = scene.look_up(1, "a.txt").unwrap();
+    let mut truncate = vec![0_u8; 88];
+    truncate[0] = 1 << 3;
+    let unique = scene.send(4, node, &truncate);
+    assert_eq!(scene.asked(), [wanted("/a.txt", AccessKind::Write)]);
+    scene.answer(false);
+    assert_eq!(scene.reply(unique), Err(errno(Errno::ACCESS)));
+    // A file that is open for reading does not permit it.
+    scene.open(node, READ, true).unwrap();
+    scene.send(4, node, &truncate);
+    assert_eq!(scene.asked(), [wanted("/a.txt", AccessKind::Write)]);
+    scene.answer(false);
+    scene.written.recv_timeout(PATIENCE).unwrap();
+    scene.open(node, WRITE, true).unwrap();
+    scene.call(4, node, &truncate).unwrap();
+    assert_eq!(fs::read(scene.path("a.txt")).unwrap(), b"");
+}
+
+#[test]
 fn a_revoked_file_fails_although_it_is_open() {
     let scene = Scene::new();
     scene.gate.permitted.lock().unwrap().push(wanted("/a.txt", AccessKind::ReadWrite));

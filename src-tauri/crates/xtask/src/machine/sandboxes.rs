@@ -12,7 +12,8 @@ const UBUNTU: &str = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
 
 /// Makes the device available and creates an empty sandbox; the error explains what prevents it.
 pub(crate) fn must_work() -> anyhow::Result<()> {
-    let found = std::fs::metadata(FUSE).with_context(|| format!("failed to find `{FUSE}`; run: sudo modprobe fuse"))?;
+    let found = std::fs::metadata(FUSE)
+        .with_context(|| format!("failed to find `{FUSE}`; run: sudo modprobe fuse"))?;
     if found.permissions().mode() & 0o666 != 0o666 {
         std::fs::set_permissions(FUSE, Permissions::from_mode(0o666))
             .with_context(|| format!("failed to open `{FUSE}` to every user; run: sudo chmod 666 {FUSE}"))?;
