@@ -146,8 +146,9 @@ fn a_run_is_listed_paused_and_ended() {
     world.file("project/own", "own");
     let mut shell = Shell::start(&world, &world.path("project"));
     assert_eq!(shell.run("true"), "status 0\n");
+    // The program runs slightly before its run is listed.
+    eventually("the run is listed", BOUND, || world.sessions().len() == 1);
     let sessions = world.sessions();
-    assert_eq!(sessions.len(), 1);
     assert_eq!((sessions[0].server.as_str(), sessions[0].sandboxed), ("run:sh", true));
     assert_eq!(world.request(Request::Pause { session: sessions[0].id.clone() }), Reply::Done);
     let paused = shell.run("cat ~/notes.txt");

@@ -106,7 +106,8 @@ impl OpenFiles {
 
     /// Returns a file that is open on this node with permission to change it.
     pub(crate) fn changing(&self, node: u64) -> Option<Arc<OpenFile>> {
-        let is_usable = |file: &&Arc<OpenFile>| file.node == node && file.may_change() && file.to_write(false).is_ok();
+        let is_usable =
+            |file: &&Arc<OpenFile>| file.node == node && file.may_change() && file.to_write(false).is_ok();
         self.lock().files.values().find(is_usable).cloned()
     }
 
