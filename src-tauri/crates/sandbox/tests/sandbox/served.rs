@@ -14,7 +14,7 @@ use std::{
 };
 
 use ironcurtain_sandbox::{
-    LaunchedRun, Mount, MountAccess, SandboxEvent, SandboxExit, Spec, View,
+    KillHandle, LaunchedRun, Mount, MountAccess, SandboxEvent, SandboxExit, Spec, View,
     client::ControlClient,
     file_access::{FileAccess, FromView, PermittedAccess, ToView},
     launch_run,
@@ -35,6 +35,8 @@ struct Shell {
     asked: Arc<Mutex<Vec<(String, FileAccess)>>>,
     applied: Receiver<u64>,
     ended: Receiver<SandboxExit>,
+    kill: KillHandle,
+    supervisor: u32,
 }
 
 impl Shell {
@@ -57,7 +59,7 @@ impl Shell {
         let streams = [stdin_theirs.into(), stdout_theirs.try_clone().unwrap().into(), stdout_theirs.into()];
         let (end, ended) = mpsc::channel();
         let launched = launch_run(&spec, &supervisor(), streams, move |how| _ = end.send(how)).unwrap();
-        let LaunchedRun { control, view, .. } = launched;
+        let LaunchedRun { control, view, kill, pid, .. } = launched;
         let mut control = ControlClient::new(control, PATIENCE).unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (apply, applied) = mpsc::channel();
@@ -84,7 +86,7 @@ impl Shell {
         assert_eq!(control.event().unwrap(), SandboxEvent::Started);
         let stdin = Some(File::from(std::os::fd::OwnedFd::from(stdin)));
         let stdout = BufReader::new(File::from(std::os::fd::OwnedFd::from(stdout)));
-        Self { place, stdin, stdout, view, _control: control, asked, applied, ended }
+        Self { place, stdin, stdout, view, _control: control, asked, applied, ended, kill, supervisor: pid }
     }
 
     /// Runs a command and returns its output, and its exit status as the last line.
@@ -228,18 +230,58 @@ fn a_signal_ends_the_wait() {
 
 #[test]
 fn the_sandbox_ends_although_programs_wait() {
+    let mut shell = waiting();
+    shell.stdin = None;
+    assert_eq!(shell.ended.recv_timeout(PATIENCE).unwrap().signal, None);
+    all_programs_end(&mut shell);
+}
+
+/// Starts programs that wait for permission, and waits until they do.
+fn waiting() -> Shell {
     let mut shell = Shell::start(place(), &[], Box::new(|_, _| None));
-    assert_eq!(shell.run("for i in 1 2 3 4 5 6 7 8; do cat notes.txt & cat docs/a & done"), "status 0\n");
+    assert_eq!(shell.run("for i in 1 2 3 4; do cat notes.txt & cat docs/a & done"), "status 0\n");
     let began = Instant::now();
     while shell.asked.lock().unwrap().len() < 2 {
         assert!(began.elapsed() < PATIENCE);
         thread::yield_now();
     }
-    shell.stdin = None;
-    let ended = shell.ended.recv_timeout(PATIENCE).unwrap();
-    assert_eq!(ended.signal, None);
-    let mut rest = String::new();
-    shell.stdout.read_to_string(&mut rest).unwrap();
+    shell
+}
+
+/// Waits until no program in the sandbox holds its output any more.
+fn all_programs_end(shell: &mut Shell) {
+    let mut stdout = shell.stdout.get_ref().try_clone().unwrap();
+    let (ended, end) = mpsc::channel();
+    thread::spawn(move || {
+        let mut rest = String::new();
+        stdout.read_to_string(&mut rest).unwrap();
+        // The test may have failed.
+        let _ = ended.send(());
+    });
+    end.recv_timeout(PATIENCE).unwrap();
+}
+
+#[test]
+fn killing_the_supervisor_ends_programs_that_wait() {
+    let mut shell = waiting();
+    shell.kill.kill();
+    assert_eq!(shell.ended.recv_timeout(PATIENCE).unwrap().signal, Some(9));
+    all_programs_end(&mut shell);
+}
+
+#[test]
+fn killing_the_process_that_serves_files_ends_the_sandbox() {
+    let mut shell = waiting();
+    let children = format!("/proc/{0}/task/{0}/children", shell.supervisor);
+    let children = fs::read_to_string(children).unwrap();
+    let is_view = |pid: &&str| {
+        let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split('\0').any(|word| word == "--view")
+    };
+    let view = children.split_whitespace().find(is_view).unwrap();
+    assert!(Command::new("kill").args(["-9", view]).status().unwrap().success());
+    assert_eq!(shell.ended.recv_timeout(PATIENCE).unwrap().signal, None);
+    all_programs_end(&mut shell);
 }
 
 #[test]
