@@ -1,10 +1,10 @@
-//! The calls of a client without a handshake.
+//! Calls of a client without a handshake.
 
 use crate::words::line_of;
 use ironcurtain_mcp::wire::{STATELESS_VERSION, meta_key};
 use serde_json::{Value, json};
 
-/// The methods of the client.
+/// Methods of the client's requests.
 pub const METHODS: [&str; 12] = [
     "tools/call",
     "prompts/get",
@@ -19,10 +19,10 @@ pub const METHODS: [&str; 12] = [
     "initialize",
     "x\"y",
 ];
-/// The methods by which the core asks for input.
+/// Methods with which the core asks for input.
 pub const INPUTS: [&str; 4] = ["elicitation/create", "sampling/createMessage", "roots/list", "x"];
-/// The notifications of the core.
-pub const NEWS: [&str; 8] = [
+/// Notifications of the core.
+pub const NOTIFICATIONS: [&str; 8] = [
     "notifications/progress",
     "notifications/message",
     "notifications/tools/list_changed",
@@ -32,18 +32,18 @@ pub const NEWS: [&str; 8] = [
     "notifications/initialized",
     "x",
 ];
-/// The only notification that is no news.
+/// The only notification that acknowledges a request.
 pub const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
-/// One call of the client, by its number.
+/// A call of the client, with its number.
 pub struct ClientCall {
     pub method: &'static str,
     pub with: String,
     pub takes: u8,
 }
 
-/// A request with the number of its call, and fields beside.
-pub fn request(id: u8, number: usize, call: &ClientCall, meta: u8, beside: &str) -> Vec<u8> {
+/// Formats a request with the number of its call and additional fields.
+pub fn request(id: u8, number: usize, call: &ClientCall, meta: u8, extra: &str) -> Vec<u8> {
     let mut capabilities = json!({});
     for (at, name) in ["elicitation", "sampling", "roots", "tasks"].into_iter().enumerate() {
         if call.takes & (1 << at) != 0 {
@@ -63,14 +63,14 @@ pub fn request(id: u8, number: usize, call: &ClientCall, meta: u8, beside: &str)
     let method = Value::from(call.method);
     let wanted = r#""notifications":{"toolsListChanged":true,"resourceSubscriptions":["a","b"]}"#;
     let text = format!(
-        r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{{"number":{number},"arguments":{},{wanted},"_meta":{fields}{beside}}}}}"#,
+        r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{{"number":{number},"arguments":{},{wanted},"_meta":{fields}{extra}}}}}"#,
         call.with
     );
     line_of(text.as_bytes())
 }
 
-/// A request of this id is taken back.
-pub fn taken_back(id: &str) -> Vec<u8> {
+/// Formats the cancellation of the request with this id.
+pub fn cancellation(id: &str) -> Vec<u8> {
     let text =
         format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#);
     text.into_bytes()

@@ -1,9 +1,9 @@
-//! Words of both sides of a conversation, for the targets that hold one.
+//! Messages of both sides, for the targets that hold a conversation.
 
 use serde_json::json;
 use serde_json::value::RawValue;
 
-/// This text, if it is an object that the targets can tell from their own; else it is put into one.
+/// Returns the text if it is an object that differs from the targets' own objects; otherwise wraps it in one.
 pub fn object(text: &str) -> String {
     let text = text.trim();
     let is_object =
@@ -15,17 +15,17 @@ pub fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap()
 }
 
-/// A line end between tokens is a space.
+/// Replaces line breaks between tokens with spaces.
 pub fn flat(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
-/// The same of bytes.
+/// Does the same for bytes.
 pub fn line_of(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().map(|b| if matches!(b, b'\n' | b'\r') { b' ' } else { *b }).collect()
 }
 
-/// A line that is sent is one for every reader.
+/// Asserts that every reader sees a single line.
 pub fn one(line: &[u8]) {
     assert!(line.iter().filter(|b| matches!(b, b'\n' | b'\r')).count() == 1 && line.ends_with(b"\n"));
 }

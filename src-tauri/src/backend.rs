@@ -1,9 +1,7 @@
-//! The trusted process as the shell sees it.
+//! The shell's interface to the trusted process.
 //!
-//! - Requests that any client may make go through the control protocol, which can show and revoke,
-//!   but never grant.
-//! - Actions that only the user in the app's own window may take go to [`Trusted`]. A stand-in
-//!   backend has none.
+//! - Requests that any client may make use the control protocol, which can show and revoke, but never grant.
+//! - Actions that only the user in the app's window may take go to [`Trusted`]. A stand-in backend does not have it.
 
 mod trusted;
 
@@ -35,7 +33,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Returns a counter that changes whenever sessions, questions, grants or activity change.
     fn changes(&self) -> watch::Receiver<u64>;
 
-    /// Completes when every session is closed and nothing is served any more.
+    /// Completes when every session is closed and the backend serves nothing.
     fn ended(&self) -> BoxFuture<()>;
 
     /// Returns the trusted process, if it runs in this program.
@@ -51,7 +49,7 @@ pub struct Trusted {
     pub daemon: Daemon,
     /// Runtime that the trusted process runs on.
     pub runtime: Handle,
-    /// IronCurtain's own folders.
+    /// IronCurtain's folders.
     pub home: Home,
     /// Folder of our programs.
     pub programs: PathBuf,

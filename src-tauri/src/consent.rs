@@ -161,7 +161,7 @@ impl Consent for DialogConsent {
         let _ = self.commands.send(Command::Withdraw(question.to_owned()));
     }
 
-    fn tell(&self, notice: &str) {
+    fn notify(&self, notice: &str) {
         let _ = self.commands.send(Command::Tell(notice.to_owned()));
     }
 }

@@ -1,7 +1,6 @@
 //! The shell: tray, consent dialog and settings window around the trusted process.
 //!
-//! - The only code that knows the UI toolkit. The trusted process runs beside it on its own
-//!   threads.
+//! - The only crate that knows the UI toolkit. The trusted process runs on separate threads.
 //! - The settings window is the same program in a separate process.
 //! - Decides nothing: it shows what it receives and passes on the user's answers.
 

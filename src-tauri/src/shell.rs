@@ -19,9 +19,9 @@ use tauri::{AppHandle, Manager, RunEvent};
 
 /// Time that Quit waits for the sessions to close.
 const ENDING: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(1));
-/// Delay before the first change after a quiet period is shown.
+/// Delay before showing the first change after a quiet period.
 const SETTLE: Duration = Duration::from_millis(30);
-/// Minimum time between two updates: nobody reads faster, and drawing is expensive.
+/// Minimum interval between two updates. Nobody can read faster updates, and drawing is expensive.
 const PACE: Duration = Duration::from_millis(700);
 
 /// Reason why the app could not run.
@@ -140,7 +140,7 @@ fn ask(app: &AppHandle, request: Request) {
         let reply = app.state::<Shell>().backend.request(request).await;
         if let Reply::Failed { message, .. } = reply {
             tracing::warn!(message, "the trusted process refused a request from the tray menu");
-            app.state::<Shell>().desktop.tell(&message);
+            app.state::<Shell>().desktop.notify(&message);
         }
     });
 }
@@ -155,7 +155,7 @@ fn perform(app: &AppHandle, action: MenuAction) {
             let app = app.clone();
             tauri::async_runtime::spawn(async move {
                 if let Err(problem) = app.state::<Shell>().backend.ask_again(question).await {
-                    app.state::<Shell>().desktop.tell(&problem.to_string());
+                    app.state::<Shell>().desktop.notify(&problem.to_string());
                 }
             });
         }

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use tracing_subscriber::EnvFilter;
 
-/// Reason why the app does not run.
+/// Reason why the app is not running.
 #[derive(Debug, thiserror::Error)]
 enum AppError {
     #[error(transparent)]
@@ -65,8 +65,7 @@ pub fn run() -> ExitCode {
 }
 
 fn app(options: AppOptions) -> Result<(), AppError> {
-    // The process that draws the window starts as slowly as everything else, so start it in
-    // parallel.
+    // The window's process takes as long to start as the trusted process, so start it in parallel.
     let ahead = if options.background { None } else { WindowProcess::start().ok() };
     toolkit()?;
     let home = Home::from_env()?;
@@ -127,7 +126,7 @@ fn toolkit() -> Result<(), AppError> {
     Ok(())
 }
 
-/// Shows a plain message box. Nothing else of the app is running at that time.
+/// Shows a plain message box. The rest of the app is not running then.
 #[cfg(target_os = "linux")]
 fn message(title: &str, text: &str) {
     use gtk::prelude::*;

@@ -1,8 +1,7 @@
 //! The settings window, created on demand and destroyed when closed, and the commands that its page
 //! may call.
 //!
-//! - It runs in a process of its own ([`child`]), so this process draws no page and the memory is
-//!   freed when the window closes.
+//! - It runs in a separate process ([`child`]), so this process draws no page, and closing the window frees the memory.
 //! - The page shows agents' text as plain text. Its commands run, and are checked, in the trusted
 //!   process ([`serving`]). No command answers a question.
 //! - INVARIANT: only a path that a system picker passed to the trusted process can be granted. The

@@ -256,7 +256,7 @@ fn display_named_only_by_caller_is_ignored() {
     let mut headless = App(command.spawn().expect("ironcurtain"));
     let log = BufReader::new(headless.0.stderr.take().expect("its log"));
     let mut said = log.lines().map_while(Result::ok);
-    let why = "denying every call that requires approval: found no desktop session of yours";
+    let why = "denying every call that requires approval: found no desktop session of this user";
     assert!(said.any(|line| line.contains(why)));
     listens(&screen);
     let mut agent = agent(&screen);

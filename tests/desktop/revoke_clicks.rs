@@ -214,7 +214,7 @@ impl Consent for Generous {
 
     fn withdraw(&self, _question: &str, _why: Withdrawn) {}
 
-    fn tell(&self, _notice: &str) {}
+    fn notify(&self, _notice: &str) {}
 }
 
 /// Grants these files permanently, before the app starts.

@@ -49,7 +49,7 @@ fn main() {
     for group in
         groups::ALL.iter().filter(|group| names.is_empty() || names.iter().any(|name| name == group.name))
     {
-        // These rows need the suite's own network, and srt has no such proxy.
+        // These rows need the suite's network, and srt has no such proxy.
         if group.proxied {
             continue;
         }

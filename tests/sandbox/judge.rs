@@ -1,4 +1,4 @@
-//! The host's verdict: what exists after a launch that did not exist before, and what data has leaked.
+//! The host's verdict: files and processes that a launch left, and data that leaked.
 
 use std::{
     collections::BTreeMap,
@@ -118,7 +118,7 @@ pub(crate) fn breaches(
     if run.hung {
         found.push("it did not end".to_owned());
     }
-    // Processes of a sandbox may still be exiting; without a sandbox there is nothing to wait for.
+    // Processes of a sandbox may still be exiting. Without a sandbox there is nothing to wait for.
     let all_ended = || left_over(scene).is_empty();
     if !(all_ended() || *executor != Executor::Bare && eventually(all_ended)) {
         found.push(format!("processes are left: {:?}", left_over(scene)));

@@ -111,7 +111,7 @@ impl Executor {
         }
     }
 
-    /// Returns whether every autostart file is quarantined, and not only those that run unprompted.
+    /// Returns whether every autostart file is quarantined, even those that run only at the user's request.
     pub(crate) fn is_strict(&self) -> bool {
         *self != Self::Roots
     }
@@ -158,7 +158,7 @@ impl Executor {
     }
 }
 
-/// Returns the launcher's environment, of which a sandbox must only keep the first lines.
+/// Returns the launcher's environment. A sandbox must keep only its first lines.
 fn environment(scene: &Scene) -> Vec<(&'static str, String)> {
     vec![
         ("PATH", env::var("PATH").unwrap()),
@@ -268,8 +268,8 @@ fn command_line(pid: u32) -> String {
     String::from_utf8_lossy(&line).replace('\0', " ")
 }
 
-/// Returns whether a process is in the middle of `execve`, when it has neither its old nor its new arguments. The
-/// kernel reports this only for the user's own processes.
+/// Returns whether a process is inside `execve`, when it has neither its old nor its new arguments.
+/// The kernel reports this only for processes of the same user.
 fn is_between_programs(pid: u32) -> bool {
     /// Index of `arg_end` among the fields after the program's name, from 0 (proc_pid_stat(5)).
     const ARG_END: usize = 46;
@@ -286,7 +286,7 @@ fn is_between_programs(pid: u32) -> bool {
 pub(crate) fn clean_up(scene: &Scene) {
     for (pid, _) in left_over(scene) {
         let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
-        // It may have exited by itself.
+        // The process may have exited.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
     }
 }

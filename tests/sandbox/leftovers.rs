@@ -35,8 +35,8 @@ impl Left {
         left
     }
 
-    /// Returns whether a new file, or one changed or removed where that is permitted, is acceptable. In strict mode
-    /// nothing may ever run it.
+    /// Returns whether a file that was created, or permissibly changed or removed, is acceptable.
+    /// In strict mode nothing may ever run it.
     pub(crate) fn is_in_order(&self, scene: &Scene, path: &str, is_strict: bool) -> bool {
         let real = scene.path(path);
         let text = scene.text(path).unwrap_or_default();
@@ -48,12 +48,12 @@ impl Left {
         }
         match name.as_str() {
             ".git" => return leads_inside(scene, path),
-            // The target is scanned as well; a complete repository needs no scan.
+            // Its target is scanned too; a complete repository needs no scan.
             "commondir" => return !parent.join("objects").exists(),
             "config" | "config.worktree" => return !text.contains("fsmonitor"),
             _ => {}
         }
-        // A file name that now belongs to a folder.
+        // A folder now has the name of the file.
         if found.is_none() && !path.contains("/hooks/") {
             return true;
         }
@@ -62,12 +62,12 @@ impl Left {
         }
         let is_settings = [".json", ".jsonc", ".toml"].iter().any(|end| name.ends_with(end));
         let says_nothing = is_settings && serde_json::from_str::<serde_json::Value>(&text).is_err();
-        // direnv has allowed none here.
+        // No file is allowed in direnv here.
         let is_listed = says_nothing || name == ".envrc" || found.is_some_and(|found| !found.unasked);
         is_listed && (self.listed.contains(path) || fs::symlink_metadata(&real).is_err())
     }
 
-    /// Returns whether the user was told that a folder around a path could not be scanned.
+    /// Returns whether the user received a report that a folder around a path was not scanned.
     fn is_unseen(&self, path: &str) -> bool {
         let folders = Path::new(path).ancestors().skip(1).filter(|folder| folder.components().count() > 1);
         folders.into_iter().any(|folder| {

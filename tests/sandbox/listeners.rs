@@ -1,9 +1,9 @@
 //! Sockets of the host. The kernel queues connections, which are counted after the sandbox has exited.
 //!
 //! Variables: `USTREAM`, `UDGRAM`, `UPACKETS` by path outside; `UWORK` by path in the session sandbox directory;
-//! `UABSTRACT`, `UX11` by abstract name; `PORT` on every address of the host, `PORT6` on its IPv6 loopback, `UPORT`
-//! for datagrams; `UPIPE` a named pipe in the granted directory; `LAN` a non-loopback address of the host, or its
-//! loopback if it has no other.
+//! `UABSTRACT`, `UX11` by abstract name; `PORT` on every address of the host, `PORT6` on its IPv6 loopback, `UPORT` for
+//! datagrams; `UPIPE` a named pipe in the granted directory; `LAN` a non-loopback address of the host if it has one,
+//! otherwise its loopback address.
 
 use std::{
     fs::File,
@@ -35,7 +35,7 @@ pub(crate) struct Listeners {
 /// Content of the named pipe.
 const IN_PIPE: &[u8] = b"in the pipe";
 
-/// Multicast group with which programs on the local network find each other.
+/// Multicast group used for service discovery on the local network.
 const GROUP: std::net::Ipv4Addr = std::net::Ipv4Addr::new(239, 255, 77, 77);
 
 impl Listeners {

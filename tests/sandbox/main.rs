@@ -1,10 +1,10 @@
 //! The escape suite: every known way out of a sandbox, each with a similar permitted action (its twin).
 //!
 //! - Judged only on the host by files, listeners, processes and secrets, never by a command's own output.
-//! - A row passes when the attack leaves no trace, its twin works in the same sandbox, and the attack does succeed
-//!   without a sandbox (or is known not to). So a broken probe cannot pass.
-//! - Everything runs as an ordinary user. Started as root, the suite runs itself again as an ordinary user, and then
-//!   as root too.
+//! - A row passes if the attack leaves no trace, its twin works in the same sandbox, and the attack
+//!   succeeds without a sandbox (or is known not to). A broken probe therefore cannot pass.
+//! - Everything runs as an ordinary user. If started as root, the suite runs itself again as an
+//!   ordinary user, and then as root.
 
 #![cfg(target_os = "linux")]
 #![expect(dead_code, reason = "the table of `escape-table.rs` is made of the same parts")]
@@ -49,7 +49,7 @@ fn documented_attack_counts_match_each_group() {
     ))
     .unwrap();
     let table = page
-        .split("| group | ways |")
+        .split("| group | attempts |")
         .nth(1)
         .unwrap()
         .lines()
@@ -60,7 +60,10 @@ fn documented_attack_counts_match_each_group() {
     let there: Vec<usize> = groups::ALL.iter().map(|group| group.rows.len()).collect();
     assert_eq!(documented, there);
     let sum: usize = there.iter().sum();
-    assert!(page.contains(&format!("`tests/sandbox/` has {sum} ways out")), "there are {sum} ways out");
+    assert!(
+        page.contains(&format!("`tests/sandbox/` has {sum} escape attempts")),
+        "there are {sum} escape attempts"
+    );
 }
 
 fn holds(name: &str) {

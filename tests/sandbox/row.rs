@@ -1,10 +1,10 @@
 //! The table's terms: one row is one way out of a sandbox, its permitted twin, and the visible effect on the host.
 //!
-//! Commands are shell scripts with these variables: `S` the scene's directory, and in it `W` the session sandbox
+//! Commands are shell scripts with these variables: `S` the scene's directory, which contains `W` the session sandbox
 //! directory (also the working directory), `G` another writable root, `R` readable, `O` readable or missing, `D`
-//! denied, `H` the home; `L` the names of all autostart files, `K` of those that run from any folder; `P` the probe
+//! denied, and `H` the home; `L` the names of all autostart files, `K` of those that run from any folder; `P` the probe
 //! program; `M` the text an attack writes, `T` the text a twin writes; `C` the claim; `V` and `A` the victim and the
-//! address of its secret, `N` its message queue; and those of the listeners module.
+//! address of its secret, `N` its message queue; and the variables of the listeners module.
 
 use crate::scene::Scene;
 
@@ -22,6 +22,13 @@ pub(crate) struct Group {
     pub(crate) rows: &'static [Row],
 }
 
+impl Group {
+    /// Returns a group that needs nothing but its sandbox.
+    pub(crate) const fn new(name: &'static str, rows: &'static [Row]) -> Self {
+        Self { name, victim: false, listeners: false, proxied: false, persistence: false, rows }
+    }
+}
+
 /// One way out and its permitted twin.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
@@ -36,7 +43,7 @@ pub(crate) struct Row {
     pub(crate) also: Option<fn(&Scene) -> Option<String>>,
 }
 
-/// The trace by which the host sees that a twin has worked.
+/// The trace from which the host knows that a twin worked.
 #[derive(Clone, Copy)]
 pub(crate) enum Sign {
     /// The open secret, which only `$R/secret` contains, was printed.
@@ -54,7 +61,7 @@ pub(crate) enum Bare {
     Breaks,
     /// An ordinary user is not permitted to do this, or this system lacks the feature: the host sees no effect.
     Holds,
-    /// It succeeds where the system supports it, and has no effect elsewhere. Distributions differ.
+    /// It succeeds on systems that support it, and has no effect on others.
     Differs,
     /// It would harm the machine or the suite itself.
     Untried,

@@ -1,7 +1,7 @@
-//! A place on the host, recreated for every launch, with secrets to be kept and files that may be touched.
+//! A place on the host, recreated for every launch, with secrets and with files that may be changed.
 //!
-//! - INVARIANT: the secret exists only in unreadable places; the open secret is only in `readable` and in the
-//!   variable `TERM`. Neither is in any command.
+//! - INVARIANT: the secret exists only in unreadable places; the open secret is only in `readable`
+//!   and in the variable `TERM`. No command contains either of them.
 
 use std::{
     collections::hash_map::RandomState,
@@ -23,7 +23,7 @@ pub(crate) struct Scene {
     pub(crate) secret: String,
     /// The same secret in file times.
     pub(crate) secret_time: String,
-    /// The secret that may be read.
+    /// The open secret, which may be read.
     pub(crate) open: String,
     /// The mark that an attack writes.
     pub(crate) mark: String,
@@ -99,8 +99,8 @@ impl Scene {
         fs::write(self.path("readable/locked"), &self.secret).unwrap();
     }
 
-    /// Creates the initial autostart files: of repositories with and without a work tree, at a root and below; of an
-    /// editor; and one that is a symlink.
+    /// Creates the initial autostart files: for repositories with and without a work tree, at a
+    /// root and below it; for an editor; and a symlink.
     fn persist(&self) {
         for repository in ["work/.git", "granted/sub/.git", "granted/bare"] {
             for dir in ["objects", "refs", "hooks", "info"] {

@@ -13,8 +13,8 @@ use tempfile::TempDir;
 /// Variable with the folder of the programs, if they were copied for another user.
 const COPIES: &str = "ESCAPE_SUITE_PROGRAMS";
 
-/// User IDs, which need not exist. Each group has its own, so that attacks without a sandbox do not affect another
-/// group's.
+/// User IDs, which need not exist. Each group has its own, so that attacks without a sandbox do not
+/// affect other groups.
 const USERS: std::ops::Range<u32> = 64_000..64_100;
 
 /// The programs and a directory for scenes.
@@ -27,7 +27,7 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// Finds the programs beside this one, or where they were copied to.
+    /// Finds the programs next to this one, or in the folder of copies.
     pub(crate) fn find() -> Self {
         let (programs, place) = match env::var_os(COPIES).map(PathBuf::from) {
             Some(copies) => (copies.clone(), copies.join("scenes")),
@@ -63,7 +63,7 @@ impl Tools {
     }
 }
 
-/// Copies of the programs that anyone may run, with a directory for scenes that belongs to an ordinary user.
+/// Copies of the programs that any user may run, with a directory for scenes owned by an ordinary user.
 pub(crate) struct Copies {
     dir: TempDir,
     user: u32,

@@ -1,4 +1,4 @@
-//! A host process that must stay alive, unchanged and scheduled as before.
+//! A host process that an attack must not kill, change or reschedule.
 
 use std::{
     fs,
@@ -70,7 +70,7 @@ impl Victim {
         }
     }
 
-    /// Waits for its answer. A process that was just stopped may still have run a moment ago.
+    /// Waits for its response. A process that was just stopped may have run a moment ago.
     fn answers(&self) -> io::Result<()> {
         let mut polled = [PollFd::new(self.said.get_ref(), PollFlags::IN)];
         match poll(&mut polled, Some(&BOUND))? {

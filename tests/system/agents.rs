@@ -1,5 +1,4 @@
-//! Published agent clients, connected by our command and run with a scripted model in a network that contains nothing
-//! else.
+//! Published agent clients, connected by our command and run with a scripted model in an otherwise empty network.
 //!
 //! - Each client starts the shim from the settings we wrote. Its model's calls pass through the policy, the user's
 //!   answer and a sandboxed server, and the result reaches the model.
@@ -24,7 +23,7 @@ const CONTENT: &str = "the numbers of this year";
 const NOTE: &str = "ask my accountant instead";
 
 /// Reason why the other server does not start.
-const REASON: &str = "the server `broken` is not running: it ended with status 1";
+const REASON: &str = "the server `broken` is not running: it exited with status 1";
 
 /// Maximum seconds for one prompt. The clients are large programs and several run at once.
 const PATIENCE: &str = "90";
@@ -41,7 +40,7 @@ struct Agent {
     program: &'static str,
     /// Name in the client's `initialize` request.
     greets_as: &'static str,
-    /// Settings before connecting; `MODEL-URL` is replaced by the model's address.
+    /// Settings before connecting; `MODEL-URL` is replaced with the model's address.
     settings: Option<(&'static str, &'static str)>,
     /// Environment variables; `MODEL-URL` is replaced as above.
     variables: &'static [(&'static str, &'static str)],

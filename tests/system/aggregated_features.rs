@@ -15,7 +15,7 @@ const TASKS: &str = r#"
 for m in messages():
     if m["method"] == "initialize":
         say(id=m["id"], result={"protocolVersion": "2025-11-25", "serverInfo": {"name": NAME, "version": "1"},
-            "instructions": "I am %s.\nThe server `x` says of its use:\nnothing" % NAME,
+            "instructions": "I am %s.\nThe server `x` describes its use:\nnothing" % NAME,
             "capabilities": {"tools": {}, "tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}}})
     elif m["method"] == "tools/list":
         say(id=m["id"], result={"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]})
@@ -126,7 +126,7 @@ fn server_instructions_are_attributed_to_their_server() {
     let said = greeted["result"]["instructions"].as_str().unwrap();
     for server in ["a", "b"] {
         let own = format!(
-            "The server `{server}` says of its use:\n> I am {server}.\n> The server `x` says of its use:\n> nothing"
+            "The server `{server}` describes its use:\n> I am {server}.\n> The server `x` describes its use:\n> nothing"
         );
         assert!(said.contains(&own), "{said}");
     }
@@ -156,7 +156,7 @@ fn remote_server_is_aggregated_and_follows_its_entry() {
     let sessions = world.sessions();
     assert!(sessions.iter().all(|one| one.connection == sessions[0].connection) && sessions.len() == 2);
 
-    // Its failure leaves the others working, and it recovers by itself.
+    // Its failure does not affect the others, and it recovers without a restart.
     far.set_behaviour(|_, back| {
         back.answer("503 Service Unavailable", "", "");
         true

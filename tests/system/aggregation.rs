@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// A server with 700 paged tools, one of them with an overlong name, and one that echoes its own call.
+/// A server with 700 paged tools. One has an overlong name, and one returns its call.
 const OURS: &str = r#"
 LONG = "a_tool_with_a_name_that_is_longer_than_any_client_would_take_from_us"
 ALL = ["echo", LONG] + ["t%d" % n for n in range(700)]
@@ -39,7 +39,7 @@ pub fn entry(script: &str) -> Value {
     json!({ "command": "/usr/bin/python3", "args": ["-c", format!("{PRELUDE}\n{script}")] })
 }
 
-/// Configures the filesystem server, the reference server, ours, one that cannot start, and one that hangs.
+/// Configures the filesystem server, the reference server, ours, a server that fails to start, and one that hangs.
 fn install(prepared: &Prepared) {
     servers::install(prepared, "everything");
     edit(&prepared.home.config.join("mcp-servers.json"), |servers| {
@@ -138,14 +138,16 @@ fn broken_and_hanging_servers_do_not_delay_others() {
     assert_eq!((question.server.as_str(), question.tool.as_deref()), ("filesystem", Some("read_text_file")));
     // The reason reaches the calling agent, the client's log and the user.
     let why = client.call("broken__anything", json!({}));
-    why.refused("the server `broken` is missing: the server `broken` is not running: it ended with status 1");
+    why.refused(
+        "the server `broken` is missing: the server `broken` is not running: it exited with status 1",
+    );
     let told =
         client.wait_for(|m| m["method"] == "notifications/message" && m["params"]["logger"] == "ironcurtain");
     assert!(told["params"]["data"].as_str().unwrap().contains("the server `broken` is missing"), "{told}");
     eventually("the user sees the reason", BOUND, || {
         let trouble =
             world.sessions().into_iter().find(|session| session.server == "broken").unwrap().trouble;
-        trouble.is_some_and(|why| why.contains("it ended with status 1"))
+        trouble.is_some_and(|why| why.contains("it exited with status 1"))
     });
     let sessions = world.sessions();
     assert_eq!(sessions.len(), 5);
@@ -164,7 +166,10 @@ fn added_and_removed_servers_apply_at_once_and_late_server_appears() {
     let world = world();
     let entries = world.home.config.join("mcp-servers.json");
     let mut client = connect(&world, &[]);
-    eventually("tools of `ours` are listed", BOUND, || lists(&mut client, "ours__echo"));
+    // Removing a server whose tools are not listed yet changes no list.
+    eventually("tools of both servers are listed", BOUND, || {
+        ["ours__echo", "everything__echo"].iter().all(|tool| lists(&mut client, tool))
+    });
     let before = world.sessions().into_iter().find(|s| s.server == "ours").unwrap().id;
 
     edit(&entries, |servers| drop(servers.as_object_mut().unwrap().remove("everything")));
@@ -283,7 +288,7 @@ fn profile_selects_servers_and_unknown_profile_lists_the_known_ones() {
     let mut refused = shim(&world, &["--profile", "wrok"]);
     let answer = refused.request("initialize", json!({}));
     let told = answer["error"]["message"].as_str().unwrap();
-    assert!(told.contains("no profile is named `wrok`; there is `play`, `work`"), "{told}");
+    assert!(told.contains("no profile is named `wrok`; existing profiles: `play`, `work`"), "{told}");
     // With `--server`, tools keep their own names.
     let mut one = connect(&world, &["--server", "ours"]);
     assert!(lists(&mut one, "echo") && !lists(&mut one, "ours__echo"));

@@ -131,7 +131,7 @@ fn tool_with_unknown_argument_is_not_written_unreviewed() {
         tools.iter().map(|tool| tool["toolName"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let shown = text(&annotate(&place, &[]));
-    assert!(shown.contains("?? what  none  (unknown: nothing tells what it is"), "{shown}");
+    assert!(shown.contains("?? what  none  (unknown: no evidence of its meaning"), "{shown}");
     assert!(shown.contains("CHECK 1 argument (marked ??)"), "{shown}");
     let output = text(&annotate(&place, &["--yes"]));
     let zap = "  zap: calls are refused, because it is unclear what `what` means. To decide now: ironcurtain servers annotate s";
@@ -139,7 +139,7 @@ fn tool_with_unknown_argument_is_not_written_unreviewed() {
     assert_eq!(stored(), ["read_it"]);
     assert!(annotate(&place, &["--yes", "--unknown-as-text"]).status.success());
     assert_eq!(stored(), ["zap", "read_it"]);
-    // An unchanged annotation was reviewed already and is kept.
+    // An unchanged annotation needs no second review and is kept.
     assert!(text(&annotate(&place, &["--yes"])).contains("All of this is already saved."));
     assert_eq!(stored(), ["zap", "read_it"]);
 }
@@ -317,7 +317,7 @@ fn server_program_writable_by_another_server_is_not_started_for_listing() {
             annotate(&place, &["--yes"])
         };
         let why = format!(
-            "failed to start the server `s`: `{0}` is not started: it is at `{0}`, where the server `editor`, by `~/tools` \
+            "failed to start the server `s`: `{0}` is not started: it is at `{0}`, where the server `editor`, through `~/tools` \
              in its `allowWrite`, may write",
             own.display()
         );

@@ -1,4 +1,4 @@
-//! Calls need a prior audit entry: without one nothing happens, and the entries' order is the order of events.
+//! Calls need a prior audit entry and do nothing without one. The order of entries is the order of events.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -96,7 +96,7 @@ fn unwritable_audit_log_denies_every_call() {
     let mut client = machine.connect();
     client.plain("heard").ok();
     let log = machine.home.audit().join("audit.jsonl");
-    // Room for nothing, then for half a line.
+    // No free space, then space for half a line.
     for room in [0, 40] {
         machine.limit_file_size(Some(std::fs::metadata(&log).unwrap().len() + room));
         for _ in 0..2 {
@@ -251,13 +251,13 @@ fn invalid_client_messages_do_not_fill_audit_log() {
     assert!(decided[99].2.ends_with("; further ones are not recorded"), "{:?}", decided[99]);
 }
 
-/// Returns the numbers of recorded session starts, ends and refusals.
+/// Returns the numbers of started, finished and refused sessions in the log.
 fn recorded_sessions(log: &str) -> [usize; 3] {
     let about = |words: &str| {
         let sessions = log.lines().filter(|line| line.contains(r#""event":"session""#));
         sessions.filter(|line| line.contains(words)).count()
     };
-    [about(" began a session "), about(" ended"), about(" was refused a session: ")]
+    [about(" opened a session "), about(" ended"), about(" was refused a session: ")]
 }
 
 #[test]

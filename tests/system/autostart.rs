@@ -1,5 +1,4 @@
-//! Autostart files: the user's tree keeps only what was made on purpose, requested setup works, and planted files
-//! never run.
+//! Autostart files: planted files never run, requested setup works, and the user's tree keeps only intended files.
 //!
 //! - Uses real repositories and real git, inside and outside the sandbox.
 
@@ -74,7 +73,7 @@ fn record(world: &World, session: &str) -> SessionRecordView {
     found.unwrap()
 }
 
-/// Ends the only session and returns its record.
+/// Closes the only session and returns its record.
 fn end_session(world: &World, client: Client) -> SessionRecordView {
     let sessions = world.sessions();
     assert_eq!(sessions.len(), 1, "{sessions:?}");

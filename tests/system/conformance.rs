@@ -1,6 +1,6 @@
 //! The official MCP conformance suite: a server passes the same checks through the shim as alone.
 //!
-//! - The suite only speaks HTTP, so `bridge.py` runs in front of both.
+//! - The suite supports only HTTP, so `bridge.py` runs in front of both.
 
 use crate::scripted_user::Next;
 use crate::test_home::Prepared;

@@ -71,7 +71,7 @@ fn questions_resolved_by_others_do_not_count_to_rate_limit() {
     look(&mut client, &files[1]).ok();
     client.outcome(waits).ok();
     client.outcome(joins).ok();
-    // The folder is readable by now; one place in the limit is left.
+    // The folder is now readable, and the limit permits one more question.
     let change = |client: &mut Client, file: &Path| client.call("change", json!({ "path": file }));
     change(&mut client, &files[2]).refused("the user denied this call");
     change(&mut client, &files[0]).refused("too many questions");
@@ -324,7 +324,7 @@ fn lockdown_cancels_approval_not_yet_forwarded() {
         if locked {
             outcome.refused("locked IronCurtain down");
             eventually("the denial is recorded", BOUND, || {
-                world.log().contains("lockdown had begun by then")
+                world.log().contains("lockdown began in the meantime")
             });
             lockdown(&world, false);
         } else {

@@ -1,4 +1,4 @@
-//! Runs the commands that the README and the guides tell users to type.
+//! Runs the commands shown in the README and the guides.
 
 use crate::scripted_user::Next;
 use crate::world::{World, programs};
@@ -37,7 +37,7 @@ const GUIDES: [&str; 7] = [
 
 const POLICY: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/guide/policy.md"));
 
-/// Path of the policy file in the guide. The test has its configuration in another folder.
+/// Path of the policy file in the guide. The test uses another configuration folder.
 const POLICY_FILE: &str = "~/.config/ironcurtain/policy/compiled-policy.json";
 
 /// Commands of the guides that need a registry, a keyring or another server; other tests run them.

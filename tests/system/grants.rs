@@ -6,7 +6,7 @@ use crate::machine::Machine;
 use crate::scripted_user::{Next, paths};
 use crate::world::{World, eventually};
 use ironcurtain_consent::{Lifetime, Reach};
-use ironcurtain_daemon::{Gift, GiftOf};
+use ironcurtain_daemon::{GrantRequest, GrantTarget};
 use ironcurtain_policy::{Access, AccessSet};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
@@ -74,12 +74,12 @@ fn one_call_grant_is_listed_in_flight_and_can_be_revoked() {
     assert_inaccessible_soon(&mut client, &secret, Instant::now());
     eventually("the grant disappears from the list", BOUND, || world.grants().is_empty());
 
-    // Revoked by the user; the mount is gone by the time this returns. The call may still be answered.
+    // Revoked by the user. The path is unmounted when this returns; the call may still be answered.
     linger(&mut client);
     assert_eq!(world.revoke_only_grant(), [""; 0]);
     client.sneak(&secret).refused(MISSING);
     assert_eq!(world.grants(), []);
-    for what in ["a grant was revoked", "what was allowed once is closed: it was revoked"] {
+    for what in ["a grant was revoked", "one-time access was closed: it was revoked"] {
         let names = |line: &str| line.contains(what) && line.contains(secret.to_str().unwrap());
         eventually(what, BOUND, || world.log().lines().any(names));
     }
@@ -252,7 +252,7 @@ fn slow_server_cannot_delay_revocation() {
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
     world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
-    // The response follows the server's roots request; a server that never asks gets a shorter wait.
+    // The server's response follows its roots request. The wait is shorter for a server that never requests roots.
     assert!(client.sneak(&secret).is_error);
     let call = client.begin_call("open", json!({ "path": secret }));
     eventually("the mount is visible", BOUND, || !client.sneak(&secret).is_error);
@@ -276,7 +276,7 @@ fn call_without_grants_does_not_wait_for_slow_roots_update() {
     for _ in 0..3 {
         world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
         let open = client.begin_call("open", json!({ "path": secret }));
-        // Enough calls that one is between its decision and the server when the server gains access.
+        // Send enough calls that one is between its decision and the server when the server gains access.
         let (mut sent, mut answered) = (0, 0);
         while client.sneak(&secret).is_error {
             for _ in 0..20 {
@@ -313,10 +313,14 @@ fn other_servers_grants_do_not_extend_wait_for_slow_server() {
             while !done.load(Ordering::Relaxed) && began.elapsed() < GIVEN_UP * 2 {
                 // A grant that this session cannot use is created and revoked.
                 let access = AccessSet::default().with(Access::Read);
-                let what = GiftOf::Files { path: other.clone(), access };
-                let gift =
-                    Gift { client: key.clone(), server: "another".into(), what, lifetime: Lifetime::Hour };
-                world.wait(world.daemon.give(gift)).unwrap();
+                let what = GrantTarget::Files { path: other.clone(), access };
+                let gift = GrantRequest {
+                    client: key.clone(),
+                    server: "another".into(),
+                    what,
+                    lifetime: Lifetime::Hour,
+                };
+                world.wait(world.daemon.grant(gift)).unwrap();
                 let grants = world.grants();
                 let id =
                     grants.iter().find(|grant| grant.path == other.to_str().unwrap()).unwrap().id.clone();
@@ -410,7 +414,7 @@ fn grant_revoked_during_call_is_removed_from_that_call() {
     let slow = client.begin_call("slow", json!({}));
     client.plain("heard").ok();
     assert_eq!(world.revoke_only_grant().len(), 1);
-    client.outcome(slow).refused("the server ended before it answered");
+    client.outcome(slow).refused("the server stopped before it answered");
     client.sneak(&secret).refused(MISSING);
     client.open(&secret).refused("the user denied this call");
 }

@@ -1,4 +1,4 @@
-//! Sessions move from a daemon that cannot ask the user to one that can.
+//! Sessions move from a headless daemon to one that can ask the user.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -69,7 +69,7 @@ fn session_moves_to_daemon_that_can_ask() {
     let sessions = world.sessions();
     assert_eq!(sessions.len(), 1, "{sessions:?}");
     assert_eq!(Path::new(&sessions[0].sandbox_dir), folder);
-    for words in ["the app takes the place of the trusted process", "was moved", "goes on with its session"] {
+    for words in ["the app takes the place of the trusted process", "was moved", "continued its session"] {
         assert!(world.log().contains(words), "{words}: {}", world.log());
     }
     assert!(world.audit().intact, "{:?}", world.audit());

@@ -14,7 +14,7 @@ const JUDGED: [(&str, &str); 5] = [
     ("open", "read-path"),
     ("hold", "read-path"),
     ("look", "read-path"),
-    // The server never answers it.
+    // The server never responds to it.
     ("linger", "read-path"),
     ("change", "write-path"),
 ];
@@ -70,7 +70,7 @@ pub fn ignoring_root_changes() -> World {
     World::with(|w| configure(w, &json!({ "DAWDLE": "1" })))
 }
 
-/// Creates a world whose server lists its roots and takes a stale list for the newest at the first change.
+/// Creates a world whose server lists its roots and, at the first change, accepts a stale list as the newest.
 pub fn with_stale_roots() -> World {
     World::with(|w| {
         configure(w, &json!({ "MISLAY": "1" }));

@@ -1,5 +1,5 @@
-//! State kept under a server's name belongs to the program that had the name. Another program gets none of it until
-//! the user decides.
+//! State stored under a server's name belongs to the program that had the name. Another program
+//! gets access to it only if the user decides so.
 
 use crate::hostile;
 use crate::scripted_user::Next;
@@ -49,7 +49,7 @@ impl Scene {
         Self { world, program, granted, memo }
     }
 
-    /// Installs a program with different content and the same behaviour under the name.
+    /// Replaces the program under the name by one with different content and the same behaviour.
     fn replace(&self) {
         let new = self.program.with_extension("new");
         fs::copy(&self.program, &new).unwrap();
@@ -57,7 +57,7 @@ impl Scene {
         fs::rename(new, &self.program).unwrap();
     }
 
-    /// Begins a session, or returns the reason why the server is not started.
+    /// Starts a session, or returns the reason why the server is not started.
     fn start_session(&self) -> Result<(), String> {
         let mut client = self.world.start("hostile");
         let about = json!({ "name": "t", "version": "1" });
@@ -73,7 +73,7 @@ impl Scene {
         self.start_session().unwrap_err()
     }
 
-    /// Returns a client that reads the granted and the stored data without a question.
+    /// Returns a client that can read the granted and the stored data without approval.
     #[track_caller]
     fn assert_has_all_state(&self) {
         let asked = self.world.user.count();
@@ -123,7 +123,7 @@ fn replaced_program_gets_no_state_of_its_name_and_original_gets_all() {
     }
     assert!(scene.is_suspended());
     assert_eq!(scene.world.user.count(), asked, "an agent can prompt the user about it");
-    // Neither a restart nor a repeated attempt decides anything.
+    // Restarting or retrying decides nothing.
     scene.world.restart();
     assert!(scene.is_suspended(), "the suspension is reported from the start");
     assert!(scene.assert_refused().contains(NOT_THE_SAME));

@@ -1,4 +1,4 @@
-//! Kills at any point: no process or mount is left, the log stays intact, and the next start works.
+//! Kills at any point leave no process or mount, the log stays intact, and the next start works.
 
 use crate::client::{BOUND, Client};
 use crate::containment::refusal;
@@ -72,7 +72,7 @@ fn assert_survives_kill_during(point: Point) {
             client.outcome(call).refused("IronCurtain exited before the user answered");
         }
         match greeting {
-            // A shim whose session is not yet established answers, and stays until the client disconnects.
+            // A shim without a session responds and runs until the client disconnects.
             Some(greeting) if client.is_answered_or_ended(greeting) => client.hang_up(),
             Some(_) | None => assert!(client.wait_until_ended(), "{point:?}: the client is not told"),
         }
@@ -136,7 +136,7 @@ fn assert_session_survives_kill_of(victim: impl Fn(&Machine) -> u32) {
     let victim = victim(&machine);
     let victim = below.iter().find(|p| p.pid == victim).unwrap();
     victim.kill();
-    client.outcome(slow).refused("the server ended before it answered");
+    client.outcome(slow).refused("the server stopped before it answered");
     eventually("all processes of the sandbox have exited", BOUND, || below.iter().all(|p| !p.is_alive()));
     // The server was restarted with the remaining grants.
     assert_eq!(client.sneak(&secret).ok(), "secret");
@@ -185,7 +185,7 @@ fn killed_shim_ends_its_session() {
     eventually("no session is left", BOUND, || {
         machine.command(&["sessions"]).stdout.starts_with(b"No agent")
     });
-    // The question is closed and reported as such; its answer applies neither to it nor to the next question.
+    // The question is closed and reported as such. Its answer applies to no question.
     machine.wait_for_output("A question is over: ");
     machine.types("1");
     let mut client = machine.connect();

@@ -1,5 +1,4 @@
-//! Identical questions are merged, and a question outlives its call: what an approval permits in each case, and what
-//! it does not.
+//! Merging of identical questions, and questions that remain after their call: which calls an approval permits.
 
 use crate::client::{BOUND, Client};
 use crate::scripted_user::Next;
@@ -168,7 +167,7 @@ fn late_approval_serves_one_identical_retry() {
     asks(&mut world.connect("filesystem"), json!({ "path": report }));
     assert_eq!(client.read(&report).ok(), "the report");
     assert_eq!((world.user.asked(), world.questions().missed), (vec![], vec![]));
-    // The approval is used up.
+    // The approval was used.
     client.read(&report).refused("the user denied this call");
     assert_eq!(world.user.asked().len(), 1);
     let record = world.log();
@@ -238,7 +237,7 @@ fn late_approval_serves_one_of_two_concurrent_retries_and_no_task() {
     let report = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
     approve_after_timeout(&world, &mut client, &report);
-    // Request fields outside the arguments distinguish calls as well.
+    // Request fields outside the arguments also distinguish calls.
     let arguments = json!({ "path": report });
     let task = json!({ "name": "read_text_file", "arguments": arguments, "task": { "ttl": 60_000 } });
     world.user.will(Next::Close);

@@ -1,4 +1,4 @@
-//! Exhausted resources and feedback loops: they end at once with a reason.
+//! Exhausted resources and feedback loops fail at once with a reason.
 
 use crate::client::BOUND;
 use crate::hostile;
@@ -59,7 +59,7 @@ fn session_looping_output_to_input_ends_with_a_reason() {
 fn cancelled_pending_calls_free_their_memory() {
     const CALLS: usize = 60;
     const LENGTH: usize = 200 * 1024;
-    // Number of copies of the text held by a question and its call.
+    // Number of copies of the text in a question and its call.
     const COPIES: usize = 4;
     let mut machine = Machine::new(|prepared| {
         hostile::install(prepared);
@@ -73,7 +73,7 @@ fn cancelled_pending_calls_free_their_memory() {
     let report = machine.file("docs/report.txt", "text");
     machine.start();
     let mut client = machine.connect();
-    // Occupies the terminal, so that the other questions queue behind it.
+    // Occupies the terminal, so that other questions wait.
     let first = client.begin_call("change", json!({ "path": report, "content": "short" }));
     machine.wait_for_output("Your answer: ");
     let before = resident(&machine);

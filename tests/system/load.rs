@@ -1,4 +1,4 @@
-//! Many sessions, and sessions with excessive demands: none of them terminates or blocks the others.
+//! Many sessions, and sessions with excessive demands, do not terminate or block other sessions.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -69,7 +69,7 @@ fn sandboxed() -> usize {
     std::env::var("IRONCURTAIN_SANDBOXED").map_or(40, |n| n.parse().unwrap())
 }
 
-/// Machine resources used by sessions, except memory.
+/// Machine resources in use by sessions, except memory.
 #[derive(Debug)]
 struct Taken {
     processes: usize,
@@ -78,7 +78,7 @@ struct Taken {
     /// Number of Unix sockets in the file system, including each connection.
     sockets: usize,
     control_groups: usize,
-    /// Excludes the session folders, which are kept for the user.
+    /// Number of files, excluding the session folders, which are kept for the user.
     files: usize,
 }
 
@@ -93,7 +93,7 @@ fn lines_with(file: &str, word: &str) -> usize {
     std::fs::read_to_string(file).unwrap().lines().filter(|line| line.contains(word)).count()
 }
 
-/// Returns the number of sandbox control groups beside the daemon's own, if it has its own.
+/// Returns the number of control groups of sandboxes next to the daemon's control group, if it has a separate one.
 fn control_groups(trusted: u32) -> usize {
     let own = std::fs::read_to_string(format!("/proc/{trusted}/cgroup")).unwrap();
     let own = own.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
@@ -125,7 +125,7 @@ fn many_sandboxed_sessions_answer_concurrently_and_leave_no_trace() {
     });
     machine.start_with_login_descriptor_limit();
     let at_rest = Taken::of(&machine);
-    // The first session allocates what is kept for reuse.
+    // The first session allocates resources that are reused.
     let mut first = machine.connect();
     assert_session_works(&mut first);
     let one = Taken::of(&machine);
@@ -133,7 +133,7 @@ fn many_sandboxed_sessions_answer_concurrently_and_leave_no_trace() {
     let is_over = |machine: &Machine| {
         let now = Taken::of(machine);
         let count = |taken: &Taken| (taken.processes, taken.mounts, taken.control_groups, taken.files);
-        // The first connection only checked whether the socket is served.
+        // The first connection only checked that the socket is served.
         count(&now) == count(&at_rest) && now.sockets <= at_rest.sockets
     };
     eventually("the first session ends", BOUND, || is_over(&machine));
@@ -141,7 +141,7 @@ fn many_sandboxed_sessions_answer_concurrently_and_leave_no_trace() {
     assert!(one.processes > 1 && one.descriptors > before.descriptors, "{one:?} {before:?}");
     let began = Instant::now();
     let connect = |count: usize| (0..count).map(|_| machine.connect());
-    // The first half of the sessions allocates what they share.
+    // The first half of the sessions allocates shared resources.
     let mut clients: Vec<Client> = connect(sessions / 2).collect();
     let memory = status(&machine, "VmRSS");
     clients.extend(connect(sessions - sessions / 2));

@@ -121,7 +121,7 @@ impl Machine {
         sessions[0]["id"].as_str().unwrap().to_owned()
     }
 
-    /// Waits until the daemon exits by itself.
+    /// Waits until the daemon exits without being killed.
     pub fn wait(&mut self) -> std::process::ExitStatus {
         self.daemon.take().unwrap().wait().unwrap()
     }
@@ -197,7 +197,7 @@ impl Machine {
         self.place.temporary()
     }
 
-    /// Asserts that no process, mount or temporary file of this machine is left, nor any of these processes.
+    /// Asserts that no process, mount or temporary file of this machine remains, and none of these processes.
     #[track_caller]
     pub fn assert_clean(&self, below: &[Running]) {
         assert!(!below.is_empty() || self.daemon.is_none());
@@ -289,7 +289,7 @@ pub fn suspend(process: u32) {
     kill_process(pid(process), Signal::STOP).unwrap();
     let is_stopped = |thread: std::io::Result<std::fs::DirEntry>| {
         let stat = std::fs::read_to_string(thread.unwrap().path().join("stat"));
-        // A thread that ended meanwhile runs no more.
+        // A thread that has exited counts as stopped.
         stat.ok().is_none_or(|stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with(['T', 'Z'])))
     };
     eventually("every thread is stopped", BOUND, || {

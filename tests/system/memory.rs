@@ -5,7 +5,7 @@ use crate::hostile;
 use crate::scripted_user::Next;
 use crate::world::World;
 use ironcurtain_consent::{Lifetime, Reach};
-use ironcurtain_daemon::{Gift, GiftOf};
+use ironcurtain_daemon::{GrantRequest, GrantTarget};
 use ironcurtain_policy::{Access, AccessSet};
 use std::io::Write;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn churn() -> u64 {
     std::env::var("IRONCURTAIN_CHURN").map_or(150, |n| n.parse().unwrap())
 }
 
-/// Maximum bytes that one grant may leave behind after revocation. Measured: 20 bytes.
+/// Maximum bytes that may remain after each grant is revoked. Measured: 20 bytes.
 const LEFT_BY_EACH: u64 = 256;
 
 /// Variable set in the process that runs only this test.
@@ -32,7 +32,8 @@ const GIVES_BACK: [(&str, &str); 2] = [
     ("MALLOC_MMAP_THRESHOLD_", "65536"),
 ];
 
-/// Minimum duration of a round when there are more rounds than the limit of a thousand questions per minute.
+/// Minimum duration of a round, so that more than a thousand rounds stay within the limit of a
+/// thousand questions per minute.
 const EACH_LASTS: Duration = Duration::from_millis(61);
 
 #[test]
@@ -54,9 +55,9 @@ fn pregranting_and_revoking_leaks_no_memory() {
     alone("memory::pregranting_and_revoking_leaks_no_memory", |world, client, secret| {
         let (access, lifetime) = (AccessSet::only(Access::Read), Lifetime::Hour);
         let agent = world.daemon.known_clients().remove(0).key;
-        let what = GiftOf::Files { path: secret.to_path_buf(), access };
-        let gift = Gift { client: agent, server: "hostile".into(), what, lifetime };
-        world.wait(world.daemon.give(gift)).unwrap();
+        let what = GrantTarget::Files { path: secret.to_path_buf(), access };
+        let gift = GrantRequest { client: agent, server: "hostile".into(), what, lifetime };
+        world.wait(world.daemon.grant(gift)).unwrap();
         client.open(secret).ok();
         world.revoke_only_grant();
     });
@@ -79,8 +80,8 @@ fn alone(test: &str, mut round: impl FnMut(&World, &mut Client, &Path)) {
         (0..count).for_each(|_| round(&world, &mut client, &secret));
         own_bytes()
     };
-    // The first round allocates what is kept for reuse. Buffers that are in use while a round is measured add some 0.3 MB to
-    // it, so the lowest of the last three counts; at least two rounds lie between it and the first.
+    // The first round allocates memory that is reused. Buffers in use during a measurement add about 0.3 MB, so use the
+    // lowest of the last three rounds, at least two rounds after the first.
     let taken: Vec<u64> = (0..5).map(|_| rounds(churn())).collect();
     let _ = writeln!(std::io::stderr(), "each time {} grants came and went: {taken:?} bytes", churn());
     let lowest = taken[2..].iter().min().unwrap();

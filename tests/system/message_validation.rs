@@ -89,10 +89,10 @@ fn messages_without_id_from_server_must_be_notifications() {
     let expected =
         json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "info" } });
     assert_eq!(first, expected);
-    wait_for_log_line(&world, "a notification that no server may send was dropped: sampling/createMessage");
+    wait_for_log_line(&world, "dropped a notification that servers must not send: sampling/createMessage");
     wait_for_log_line(
         &world,
-        "a line on standard output is no message (the message's `id` is neither a number nor a string)",
+        "invalid message on standard output (the message's `id` is neither a number nor a string)",
     );
 }
 

@@ -122,7 +122,7 @@ fn metrics_and_audit_search_work_with_and_without_daemon() {
     let exported = said(&machine, &["audit", "export", "--tool", "now"]);
     let results = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["result"].clone());
     assert_eq!(results.filter(|result| result == "ok").count(), 4);
-    // The end of the log is known without the daemon as well.
+    // The end of the log is verifiable without the daemon too.
     machine.verify();
     let log = machine.home.audit().join("audit.jsonl");
     let whole = std::fs::read_to_string(&log).unwrap();

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// Number of mount and unmount cycles.
 const ROUNDS: usize = 12;
 
-/// Number of checks after each change, besides the one during it.
+/// Number of checks after each change, in addition to the one during it.
 const LOOKS: usize = 6;
 
 #[test]
@@ -77,7 +77,7 @@ fn check_during_writes(files: Files) {
         assert_eq!(std::fs::read_to_string(name("moved")).unwrap(), "newer");
     }
     assert_eq!(world.sessions()[0].server_pid, server, "the server was restarted");
-    // The sandbox was not opened further: paths without a rule are refused.
+    // The mounts are no wider than the rules: paths without a rule are refused.
     client.read(&world.file("elsewhere/file", "content")).refused("the user denied this call");
 }
 
@@ -117,7 +117,7 @@ fn look(client: &mut Client, seen: &[Look]) {
     }
 }
 
-/// Creates a world in which one rule opens a folder for reading and others allow writing and deleting in it.
+/// Creates a world in which one rule allows reading a folder and others allow writing and deleting in it.
 fn open_world(files: Files) -> World {
     files.world(|w| {
         std::fs::create_dir_all(w.home.person.join("open/below")).unwrap();

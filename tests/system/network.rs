@@ -1,6 +1,6 @@
-//! Network access of a sandboxed server: what its proxy permits, what prompts for approval, and what can be revoked.
+//! Network access of a sandboxed server: connections that its proxy permits, approvals, and revocation.
 //!
-//! Judged by what arrives on the other side and by the audit log.
+//! The tests check the connections that arrive on the other side and the audit log.
 
 mod allowed_hosts;
 mod fetch_server;

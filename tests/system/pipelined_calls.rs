@@ -66,7 +66,7 @@ fn in_their_order(is_there: bool) {
         .collect();
     let expected: Vec<u64> = (1000..1000 + CALLS).filter(|id| ![denied, silent].contains(id)).collect();
     assert_eq!(answered, expected);
-    // The server received the call before its cancellation, or not at all.
+    // The server received the call before its cancellation, or never.
     let heard: Value = serde_json::from_str(client.plain("heard").ok()).unwrap();
     let told =
         heard.as_array().unwrap().iter().filter(|told| told["method"] == "notifications/cancelled").count();
@@ -95,7 +95,7 @@ fn in_their_order(is_there: bool) {
         entries.iter().filter(of_piece).filter_map(|e| e["requestId"].as_str()).collect();
     let allowed = |id: &u64| is_there || ![denied, silent].contains(id);
     let of_all: Vec<String> = (1000..1000 + CALLS).filter(allowed).map(|id| id.to_string()).collect();
-    // A denied call waits for no server, and a call cancelled before the server started gets no decision.
+    // A denied call does not wait for a server, and a call cancelled before the server started gets no decision.
     let decided: Vec<&str> = decided.into_iter().filter(|id| is_there || *id != denied.to_string()).collect();
     assert_eq!(decided, of_all);
     assert!(world.audit().intact);

@@ -32,7 +32,7 @@ impl Looking {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// Returns the decision about opening a path, and the number of the client's grants that were counted.
+    /// Returns the decision about opening a path, and the number of the client's grants.
     fn explain_open(&self, path: &Path, client: &str) -> (String, usize) {
         let args = json!({ "path": path }).to_string();
         let call = ["explain", "--server", "hostile", "--tool", "open", "--args", &args, "--client", client];
@@ -87,7 +87,7 @@ fn policy_explain_counts_standing_grants_with_and_without_daemon() {
     let look = || {
         for named in [name.as_str(), exe.to_str().unwrap()] {
             assert_eq!(looking.explain_open(&secret, named), ("allow".to_owned(), 1));
-            // The grant ends with its session and is not in the database.
+            // The grant was for its session and is not in the database.
             assert_eq!(looking.explain_open(&other, named), ("escalate".to_owned(), 1));
         }
         assert_eq!(looking.explain_open(&secret, "another"), ("escalate".to_owned(), 0));

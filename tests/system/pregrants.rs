@@ -1,11 +1,10 @@
-//! Grants made by the user without a question: created in advance, changed and restored, using the daemon as the app
-//! does.
+//! Grants that the user creates in advance, changes and restores without a question. Uses the daemon as the app does.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
 use crate::world::{World, eventually};
 use ironcurtain_consent::Lifetime;
-use ironcurtain_daemon::{Gift, GiftOf, GiveError, GrantTerms};
+use ironcurtain_daemon::{GrantRequest, GrantRequestError, GrantTarget, GrantTerms};
 use ironcurtain_policy::{Access, AccessSet};
 use ironcurtain_protocol::{GrantView, Reply, Request};
 use std::path::Path;
@@ -14,13 +13,13 @@ const MISSING: &str = "os error 2)";
 const READ_ONLY: &str = "os error 30)";
 
 /// Returns a pregrant of a path for the only connected client.
-fn pregrant(world: &World, path: &Path, access: &[Access], lifetime: Lifetime) -> Gift {
+fn pregrant(world: &World, path: &Path, access: &[Access], lifetime: Lifetime) -> GrantRequest {
     let known = world.daemon.known_clients();
     assert_eq!(known.len(), 1, "{known:?}");
     assert_eq!((&known[0].servers, &known[0].live), (&vec!["hostile".into()], &vec!["hostile".into()]));
     let access = access.iter().fold(AccessSet::default(), |all, access| all.with(*access));
     let (client, path) = (known[0].key.clone(), path.to_path_buf());
-    Gift { client, server: "hostile".into(), what: GiftOf::Files { path, access }, lifetime }
+    GrantRequest { client, server: "hostile".into(), what: GrantTarget::Files { path, access }, lifetime }
 }
 
 fn only_grant(world: &World) -> GrantView {
@@ -40,7 +39,7 @@ fn pregranted_folder_opens_without_a_question_and_its_siblings_do_not() {
     let mut client = world.connect("hostile");
     client.sneak(&inside).refused(MISSING);
     let given = pregrant(&world, &world.path("docs/a"), &[Access::Read], Lifetime::Hour);
-    let path = world.wait(world.daemon.give(given)).unwrap();
+    let path = world.wait(world.daemon.grant(given)).unwrap();
     assert_eq!(path, world.path("docs/a").to_str().unwrap());
     let grant = only_grant(&world);
     assert_eq!(grant.path, path);
@@ -61,27 +60,30 @@ fn pregrant_cannot_exceed_the_offers_of_a_question() {
     world.file(".ssh/id_ed25519", "key");
     let _client = world.connect("hostile");
     let give = |path: &str, access: &[Access], lifetime| {
-        world.wait(world.daemon.give(pregrant(&world, &world.path(path), access, lifetime)))
+        world.wait(world.daemon.grant(pregrant(&world, &world.path(path), access, lifetime)))
     };
     for protected in ["", ".ssh", ".ssh/id_ed25519"] {
         assert!(
-            matches!(give(protected, &[Access::Read], Lifetime::Hour), Err(GiveError::Limits(_))),
+            matches!(give(protected, &[Access::Read], Lifetime::Hour), Err(GrantRequestError::Limits(_))),
             "{protected}"
         );
     }
     let ours = pregrant(&world, &world.home.config, &[Access::Read], Lifetime::Hour);
-    assert!(matches!(world.wait(world.daemon.give(ours)), Err(GiveError::Limits(_))));
-    assert!(matches!(give("docs/none", &[Access::Read], Lifetime::Hour), Err(GiveError::NoFile(_))));
-    assert!(matches!(give("docs", &[], Lifetime::Hour), Err(GiveError::NoAccess)));
-    assert!(matches!(give("docs", &[Access::Delete], Lifetime::Always), Err(GiveError::RemovesForAlways)));
+    assert!(matches!(world.wait(world.daemon.grant(ours)), Err(GrantRequestError::Limits(_))));
+    assert!(matches!(give("docs/none", &[Access::Read], Lifetime::Hour), Err(GrantRequestError::NoFile(_))));
+    assert!(matches!(give("docs", &[], Lifetime::Hour), Err(GrantRequestError::NoAccess)));
+    assert!(matches!(
+        give("docs", &[Access::Delete], Lifetime::Always),
+        Err(GrantRequestError::RemovesForAlways)
+    ));
     world.file("docs/.vscode/tasks.json", "{}");
     let tasks = |access: &[Access]| give("docs/.vscode/tasks.json", access, Lifetime::Hour);
-    assert!(matches!(tasks(&[Access::Read, Access::Write]), Err(GiveError::RunsLater(_))));
-    let stranger = Gift {
+    assert!(matches!(tasks(&[Access::Read, Access::Write]), Err(GrantRequestError::RunsLater(_))));
+    let stranger = GrantRequest {
         client: "/bin/other".into(),
         ..pregrant(&world, &world.path("docs"), &[Access::Read], Lifetime::Hour)
     };
-    assert!(matches!(world.wait(world.daemon.give(stranger)), Err(GiveError::UnknownClient(_))));
+    assert!(matches!(world.wait(world.daemon.grant(stranger)), Err(GrantRequestError::UnknownClient(_))));
     assert_eq!(world.grants(), []);
     give("docs", &[Access::Read, Access::Delete], Lifetime::Hour).unwrap();
     give("docs/a.txt", &[Access::Read], Lifetime::Always).unwrap();
@@ -95,7 +97,7 @@ fn grant_can_be_narrowed_or_extended_but_never_widened() {
     let (inside, outside) = (world.file("docs/a/f.txt", "f"), world.file("docs/g.txt", "g"));
     let mut client = world.connect("hostile");
     let both = pregrant(&world, &world.path("docs"), &[Access::Read, Access::Write], Lifetime::QuarterHour);
-    world.wait(world.daemon.give(both)).unwrap();
+    world.wait(world.daemon.grant(both)).unwrap();
     wait_for_content(&mut client, &outside, "g");
     let change = |terms| {
         let id = only_grant(&world).id;
@@ -130,21 +132,21 @@ fn revoked_grant_is_restored_on_its_terms_while_session_lives() {
     let file = world.file("docs/f.txt", "f");
     let mut client = world.connect("hostile");
     let given = pregrant(&world, &file, &[Access::Read], Lifetime::Session);
-    world.wait(world.daemon.give(given)).unwrap();
+    world.wait(world.daemon.grant(given)).unwrap();
     wait_for_content(&mut client, &file, "f");
     let old = only_grant(&world);
-    let held = world.daemon.holding(&old.id).unwrap();
+    let held = world.daemon.active_grant(&old.id).unwrap();
     assert!(matches!(world.request(Request::Revoke { grant: old.id.clone() }), Reply::Revoked { .. }));
-    assert_eq!(world.daemon.holding(&old.id), None);
+    assert_eq!(world.daemon.active_grant(&old.id), None);
     client.sneak(&file).refused(MISSING);
-    world.wait(world.daemon.give_again(held.clone())).unwrap();
+    world.wait(world.daemon.restore_grant(held.clone())).unwrap();
     let again = only_grant(&world);
     assert_eq!((&again.path, &again.session, &again.access), (&old.path, &old.session, &old.access));
     assert_ne!(again.id, old.id);
     wait_for_content(&mut client, &file, "f");
     client.hang_up();
     eventually("the session ends", BOUND, || world.sessions().is_empty());
-    assert!(matches!(world.wait(world.daemon.give_again(held)), Err(GiveError::NoSession)));
+    assert!(matches!(world.wait(world.daemon.restore_grant(held)), Err(GrantRequestError::NoSession)));
     assert_eq!(world.grants(), []);
 }
 
@@ -153,7 +155,7 @@ fn user_restart_of_server_keeps_session_and_grants() {
     let world = hostile::world();
     let file = world.file("docs/f.txt", "f");
     let mut client = world.connect("hostile");
-    world.wait(world.daemon.give(pregrant(&world, &file, &[Access::Read], Lifetime::Session))).unwrap();
+    world.wait(world.daemon.grant(pregrant(&world, &file, &[Access::Read], Lifetime::Session))).unwrap();
     wait_for_content(&mut client, &file, "f");
     let before = world.sessions().remove(0);
     world.wait(world.daemon.restart_server(&before.id)).unwrap();
@@ -165,9 +167,13 @@ fn user_restart_of_server_keeps_session_and_grants() {
 }
 
 /// Returns a pregrant of a named resource for the only connected client.
-fn pregrant_resource(world: &World, what: GiftOf, lifetime: Lifetime) -> Result<String, GiveError> {
-    let gift = Gift { what, ..pregrant(world, &world.path("docs"), &[Access::Read], lifetime) };
-    world.wait(world.daemon.give(gift))
+fn pregrant_resource(
+    world: &World,
+    what: GrantTarget,
+    lifetime: Lifetime,
+) -> Result<String, GrantRequestError> {
+    let gift = GrantRequest { what, ..pregrant(world, &world.path("docs"), &[Access::Read], lifetime) };
+    world.wait(world.daemon.grant(gift))
 }
 
 #[test]
@@ -178,20 +184,20 @@ fn pregranted_tool_needs_no_question_and_tools_naming_resources_are_rejected() {
     std::fs::write(world.home.policy().join("compiled-policy.json"), rules).unwrap();
     let mut client = world.connect("hostile");
     client.plain("now").refused("DENIED");
-    let tool = |name: &str| GiftOf::Tool(name.to_owned());
+    let tool = |name: &str| GrantTarget::Tool(name.to_owned());
     assert!(world.daemon.known_clients()[0].tools["hostile"].contains(&"now".to_owned()));
     assert!(!world.daemon.known_clients()[0].tools["hostile"].contains(&"open".to_owned()));
     assert!(matches!(
         pregrant_resource(&world, tool("open"), Lifetime::Hour),
-        Err(GiveError::NamesThings(_))
+        Err(GrantRequestError::NamesThings(_))
     ));
     assert!(matches!(
         pregrant_resource(&world, tool("none"), Lifetime::Hour),
-        Err(GiveError::UnknownTool(_))
+        Err(GrantRequestError::UnknownTool(_))
     ));
     assert!(matches!(
         pregrant_resource(&world, tool("run"), Lifetime::Always),
-        Err(GiveError::ToolForAlways(_))
+        Err(GrantRequestError::ToolForAlways(_))
     ));
     assert_eq!(world.grants(), []);
     assert_eq!(pregrant_resource(&world, tool("now"), Lifetime::Hour).unwrap(), "now");
@@ -211,19 +217,19 @@ fn host_is_pregranted_only_where_network_is_permitted() {
     let network = serde_json::json!({ "network": { "allowedDomains": [], "deniedDomains": ["evil.example.test"], "askUnknown": true } });
     let world = hostile::contained(&network);
     let _client = world.connect("hostile");
-    let give = |host: &str| pregrant_resource(&world, GiftOf::Host(host.to_owned()), Lifetime::Hour);
+    let give = |host: &str| pregrant_resource(&world, GrantTarget::Host(host.to_owned()), Lifetime::Hour);
     for bad in ["https://a.example.test", "*", "printer", "a.example.test:0"] {
-        assert!(matches!(give(bad), Err(GiveError::Host(_))), "{bad}");
+        assert!(matches!(give(bad), Err(GrantRequestError::Host(_))), "{bad}");
     }
-    assert!(matches!(give("*.example.test"), Err(GiveError::NoHost(_))));
+    assert!(matches!(give("*.example.test"), Err(GrantRequestError::NoHost(_))));
     for out_of_reach in ["evil.example.test", "printer.local"] {
-        assert!(matches!(give(out_of_reach), Err(GiveError::OutOfReach { .. })), "{out_of_reach}");
+        assert!(matches!(give(out_of_reach), Err(GrantRequestError::OutOfReach { .. })), "{out_of_reach}");
     }
     assert_eq!(world.grants(), []);
     assert_eq!(give("A.example.test").unwrap(), "a.example.test:443");
     assert_eq!(only_grant(&world).kind, "host");
     let shut = hostile::world();
     let _client = shut.connect("hostile");
-    let refused = pregrant_resource(&shut, GiftOf::Host("a.example.test".to_owned()), Lifetime::Hour);
-    assert!(matches!(refused, Err(GiveError::OutOfReach { .. })), "{refused:?}");
+    let refused = pregrant_resource(&shut, GrantTarget::Host("a.example.test".to_owned()), Lifetime::Hour);
+    assert!(matches!(refused, Err(GrantRequestError::OutOfReach { .. })), "{refused:?}");
 }

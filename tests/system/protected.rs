@@ -1,4 +1,4 @@
-//! Links lead neither to IronCurtain's files nor to secrets, and our programs cannot be changed.
+//! Links do not lead to IronCurtain's files or secrets, and our programs cannot be changed.
 
 use crate::client::BOUND;
 use crate::containment::refusal;
@@ -38,7 +38,7 @@ fn policy_linked_into_granted_folder_is_rejected_and_protected() {
     links(&world, POLICY, &target);
     eventually("the problem is reported", BOUND, || world.status().troubles.len() == 1);
     let trouble = world.status().troubles.remove(0);
-    let names = format!("is at `{}`, where the server `hostile`, by what you granted for", target.display());
+    let names = format!("is at `{}`, where the server `hostile`, through your grant for", target.display());
     assert!(
         trouble.contains("The last change of the policy is not in force: ") && trouble.contains(&names),
         "{trouble}"
@@ -50,7 +50,7 @@ fn policy_linked_into_granted_folder_is_rejected_and_protected() {
     eventually("the path is unmounted", BOUND, || client.scribble(&target).text.contains(MISSING));
     // Other granted paths still work, with one grant per call.
     client.call("change", json!({ "path": other })).ok();
-    // The files take effect once they are no longer writable by a server.
+    // The files take effect once no server can write them.
     world.revoke_only_grant();
     fs::write(&target, ours.replace("\"schemaVersion\"", " \"schemaVersion\"").replace("everything", "all"))
         .unwrap();
@@ -84,7 +84,7 @@ fn settings_linked_into_granted_folder_are_rejected() {
         links(&world, file, &target);
         let refused = format!("The last change of {what} is not in force: ");
         let names =
-            format!("is at `{}`, where the server `hostile`, by what you granted for", target.display());
+            format!("is at `{}`, where the server `hostile`, through your grant for", target.display());
         let is_told = |trouble: &String| trouble.starts_with(&refused) && trouble.contains(&names);
         eventually("the problem is reported", BOUND, || world.status().troubles.iter().any(is_told));
     }
@@ -123,7 +123,7 @@ fn files_writable_by_a_server_do_not_come_into_force() {
     fs::rename(&policy, &ours).unwrap();
     symlink(&target, &policy).unwrap();
     let said = not_started(&machine);
-    let by = "where the server `hostile`, by `~/dotfiles` in its `allowWrite`";
+    let by = "where the server `hostile`, through `~/dotfiles` in its `allowWrite`";
     assert!(said.contains(&format!("is at `{}`, {by}", target.display())), "{said}");
     fs::rename(&ours, &policy).unwrap();
     machine.start();
@@ -233,7 +233,7 @@ fn program_writable_by_another_server_is_not_started() {
         for (server, place) in [("own", &at), ("linked", &folder.join("link"))] {
             let message = refusal(&mut world.start(server));
             let why = format!(
-                "is not started: it is at `{}`, where the server `hostile`, by what you granted for `{}`, may write; move it",
+                "is not started: it is at `{}`, where the server `hostile`, through your grant for `{}`, may write; move it",
                 place.display(),
                 folder.display()
             );
@@ -267,7 +267,7 @@ fn own_programs_in_granted_checkout_are_read_only() {
     let program = ours.join("ironcurtain-sandbox");
     let before = fs::read(&program).unwrap();
     for path in [&program, &ours.join("new"), &ours] {
-        client.call("change", json!({ "path": path })).refused("it holds IronCurtain's own programs");
+        client.call("change", json!({ "path": path })).refused("it contains IronCurtain's own programs");
     }
     // The folder is granted as a whole, and the kernel protects the programs in it.
     let new = source.with_file_name("new.rs");

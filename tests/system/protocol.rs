@@ -41,7 +41,7 @@ fn invalid_client_messages_get_errors() {
         (
             "[{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\"}]",
             -32600,
-            "batches are part of revision 2025-03-26 alone",
+            "only protocol version 2025-03-26 has batches",
         ),
         ("{\"jsonrpc\":\"1.0\",\"id\":5,\"method\":\"ping\"}", -32600, "`jsonrpc` is not \"2.0\""),
         ("{\"id\":5,\"method\":\"ping\"}", -32600, "`jsonrpc` is not \"2.0\""),
@@ -163,7 +163,7 @@ fn stdout_noise_is_logged_and_ignored() {
     let session = world.home.sessions().join(&world.sessions()[0].id).join("session.log");
     eventually("the noise is in the log", BOUND, || {
         let log = std::fs::read_to_string(&session).unwrap_or_default();
-        log.contains("this is no message") && log.contains("an answer to a request that was not made: 999")
+        log.contains("this is no message") && log.contains("a response to an unknown request: 999")
     });
 }
 
@@ -172,13 +172,13 @@ fn crashed_server_fails_its_calls_and_restarts_initialized() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let waiting = client.begin_call("slow", json!({}));
-    client.plain("die").refused("the server ended before it answered");
+    client.plain("die").refused("the server stopped before it answered");
     client.outcome(waiting);
     assert_session_works(&mut client);
     let heard: Value = serde_json::from_str(client.plain("heard").ok()).unwrap();
     assert_eq!(heard[0]["method"], "notifications/initialized");
     assert!(
-        world.activity().iter().any(|e| e.summary.contains("it ended with status 3")),
+        world.activity().iter().any(|e| e.summary.contains("it exited with status 3")),
         "{:?}",
         world.activity()
     );
@@ -333,14 +333,14 @@ fn invalid_server_configuration_error_names_the_server() {
     }
     client.hang_up();
     let mut unknown = world.start("nobody");
-    let expected = "IronCurtain: no server is named `nobody`; there is `gone`, `mute`: write one of these after `--server`, or add `nobody` to `mcp-servers.json`";
+    let expected = "IronCurtain: no server is named `nobody`; pass one of `gone`, `mute` to `--server`, or add `nobody` to `mcp-servers.json`";
     for method in ["server/discover", "initialize", "tools/list"] {
         assert_eq!(unknown.request(method, json!({}))["error"]["message"], expected, "{method}");
     }
     unknown.hang_up();
     let off = world.start("off").request("initialize", json!({}));
     let expected =
-        "IronCurtain: the server `off` is disabled; take `disabled` out of its entry in `mcp-servers.json`";
+        "IronCurtain: the server `off` is disabled; remove `disabled` from its entry in `mcp-servers.json`";
     assert_eq!(off["error"]["message"], expected);
 }
 
@@ -349,7 +349,7 @@ fn incomplete_stateless_request_is_an_error_and_handshake_may_follow() {
     let world = hostile::world();
     let mut client = world.start("hostile");
     let answer = client.request("server/discover", json!({}));
-    let missing = "`params._meta` has no `io.modelcontextprotocol/protocolVersion` that is a text";
+    let missing = "missing `io.modelcontextprotocol/protocolVersion` (a string) in `params._meta`";
     assert_eq!((&answer["error"]["code"], &answer["error"]["message"]), (&json!(-32602), &json!(missing)));
     client.handshake();
     assert_session_works(&mut client);

@@ -1,5 +1,5 @@
-//! An agent that abuses questions: it cancels some to have others shown, floods the user, and varies IDs and
-//! spellings so that an answer applies to something else.
+//! An agent that abuses questions: it cancels some to show others, floods the user, and varies IDs
+//! and spellings so that an answer applies to another call.
 
 use crate::client::{BOUND, Client, Outcome};
 use crate::hostile;

@@ -1,4 +1,4 @@
-//! Questions contain the whole truth about a call, in the value that the dialog and the terminal render.
+//! Questions contain everything relevant about a call, in the value that the dialog and the terminal render.
 
 use crate::hostile;
 use crate::scripted_user::Next;
@@ -41,7 +41,7 @@ fn only(world: &World) -> Question {
     asked.into_iter().next().unwrap()
 }
 
-/// Returns the label and effect of the narrowest offer, which is for one call.
+/// Returns the label and effect of the narrowest offer, which is for a single call.
 fn narrowest_offer(question: &Question) -> [String; 2] {
     let offer = &question.offers[0];
     assert_eq!(offer.lifetimes, [Lifetime::Once], "{:?}", question.offers);
@@ -216,7 +216,7 @@ fn file_type_change_at_path_asks_again() {
                 .map(|q| (q.consequences[0].verb, q.consequences[0].note.clone().unwrap()))
                 .collect::<Vec<_>>()
         };
-        // The path did not exist when asked, and now holds a file of the user's.
+        // The path did not exist when the question was shown, and now holds a file of the user.
         let at = new.clone();
         then(Box::new(move |_| std::fs::write(at, "the person's").unwrap()));
         client.write(&new, "mine").refused("the user denied this call");
@@ -227,7 +227,7 @@ fn file_type_change_at_path_asks_again() {
         assert_eq!(verbs(), expected);
         assert_eq!(std::fs::read_to_string(&new).unwrap(), "the person's");
         assert_eq!(world.grants(), [], "an approval of something else has no effect");
-        // The path was a file and is now a folder.
+        // The path was a file when the question was shown and is now a folder.
         let at = file.clone();
         then(Box::new(move |_| {
             std::fs::remove_file(&at).unwrap();
@@ -237,8 +237,8 @@ fn file_type_change_at_path_asks_again() {
         let expected = [(Verb::Read, "1 byte".to_owned()), (Verb::Read, "folder".to_owned())];
         assert_eq!(verbs(), expected);
         assert_eq!(world.grants(), []);
-        // The question showed the resulting file: a one-time approval applies only to that, and a grant applies to
-        // any content.
+        // The question showed the resulting file. A one-time approval applies only to that content,
+        // and a grant applies to any.
         let at = new.clone();
         then(Box::new(move |_| std::fs::write(at, "longer than it was").unwrap()));
         if lifetime == Lifetime::Once {

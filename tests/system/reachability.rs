@@ -1,4 +1,4 @@
-//! Calls that can reach nothing are free, and require approval as soon as their server can reach something.
+//! Calls without reach are allowed, and require approval as soon as their server can reach something.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -30,7 +30,7 @@ fn calls_that_reach_nothing_need_no_approval() {
         client.call("echo", json!({ "n": 1, "text": "x" })).ok();
         client.plain("now").ok();
     }
-    // The server's hidden access attempts find nothing.
+    // The server's unjudged access attempts fail.
     client.sneak(&file).refused("No such file");
     assert_eq!(world.user.asked().len(), 0);
     assert!(world.log().contains(r#""rule":"allow-what-reaches-nothing""#));

@@ -1,5 +1,5 @@
-//! The user's files are watched at runtime: changes apply to the next call, access they no longer permit is
-//! unmounted, and a mistake changes nothing.
+//! The daemon watches the user's files: changes apply to the next call, paths that are no longer
+//! allowed are unmounted, and an invalid file changes nothing.
 
 mod edits;
 mod errors;
@@ -53,7 +53,7 @@ fn folder_removed_from_rule_is_unmounted() {
     let changes = entries.iter().filter(|entry| !entry["policyChange"].is_null());
     let told = changes.map(|entry| (entry["summary"].clone(), entry["policyChange"]["closed"].clone()));
     let (opened, closed) =
-        ("the policy changed: 1 new rule", "the policy changed: 1 gone rule, 1 folder no longer open");
+        ("the policy changed: 1 new rule", "the policy changed: 1 removed rule, 1 folder no longer open");
     let expected = [(opened, json!([])), (opened, json!([])), (closed, json!([world.path("docs")]))];
     assert_eq!(told.collect::<Vec<_>>(), expected.map(|(summary, closed)| (json!(summary), closed)));
     // The next call asks, regardless of existing mounts.
@@ -88,7 +88,7 @@ fn server_holding_files_removed_from_rule_is_restarted() {
 fn in_flight_call_loses_access_removed_by_policy() {
     let world = hostile::world();
     world.changes_policy(|w| w.edit(ANNOTATIONS, |f| annotate(f, "slow", json!({ "path": ["read-path"] }))));
-    // No longer free.
+    // Now requires approval.
     world.changes_policy(|w| {
         w.edit(POLICY, |policy| {
             let free = rules(policy)[0]["if"]["tool"].as_array_mut().unwrap();
@@ -208,7 +208,7 @@ fn edited_list_applies() {
     world.changes_policy(|w| w.replaces(LISTS, &lists(&["bob"])));
     call("bob").ok();
     call("alice").refused("strangers");
-    // A list that is used must exist.
+    // A list that a rule uses must exist.
     world.replaces(LISTS, r#"{ "lists": {} }"#);
     assert!(world.trouble().contains("unknown list `friends`"), "{}", world.trouble());
     call("bob").ok();
@@ -239,12 +239,12 @@ fn policy_change_and_each_call_record_policy_hashes() {
     let started = entries.iter().find(|entry| entry["summary"] == "the trusted process started").unwrap();
     assert_eq!(started["policyHash"], json!(before));
     assert!(world.audit().intact);
-    let counted = "Kinds of calls that come out otherwise: 0 looser, 1 stricter";
+    let counted = "Kinds of calls with another decision: 0 looser, 1 stricter";
     eventually("the counts are current", BOUND, || {
         world.activity().iter().any(|entry| entry.summary == counted)
     });
     world.changes_policy(|w| w.edit(POLICY, |policy| drop(rules(policy).remove(0))));
-    let counted = "Kinds of calls that come out otherwise: 1 looser, 0 stricter";
+    let counted = "Kinds of calls with another decision: 1 looser, 0 stricter";
     eventually("the counts are current", BOUND, || {
         world.activity().iter().any(|entry| entry.summary == counted)
     });
@@ -259,7 +259,7 @@ fn next_session_uses_current_servers() {
     world.edit(SERVERS, |servers| servers["hostile"]["env"] = json!({ "MARK": "1" }));
     let mut next = world.connect("hostile");
     assert_eq!((environ(&mut next), environ(&mut running)), (true, false));
-    // A mistake leaves the servers unchanged.
+    // An invalid file leaves the servers unchanged.
     let good = world.read(SERVERS);
     world.edit(SERVERS, |servers| servers["hostile"]["comand"] = json!("x"));
     let trouble = world.trouble();
@@ -272,10 +272,10 @@ fn next_session_uses_current_servers() {
     world.edit(SERVERS, |servers| *servers = json!({ "other": servers["hostile"] }));
     let refused = world.start("hostile").request("initialize", json!({}));
     let said = refused["error"]["message"].as_str().unwrap();
-    assert!(said.contains("no server is named `hostile`; there is `other`"), "{said}");
+    assert!(said.contains("no server is named `hostile`; pass one of `other` to `--server`"), "{said}");
     running.plain("now").ok();
     assert_eq!(world.status().servers, ["other"]);
-    let told = "For new sessions the servers changed (new: `other`; gone: `hostile`)";
+    let told = "For new sessions the servers changed (new: `other`; removed: `hostile`)";
     assert!(world.activity().iter().any(|entry| entry.summary == told), "{:?}", world.activity());
 }
 

@@ -1,5 +1,5 @@
-//! Remote servers over streamable HTTP: judged, approved and recorded like local ones, and limited in their effect on
-//! the daemon.
+//! Remote servers over streamable HTTP: judged, approved and recorded like local ones. Their effect
+//! on the daemon is limited.
 
 mod everything;
 mod fake_server;

@@ -39,8 +39,8 @@ fn malformed_response_is_an_error() {
         ),
         (r#"b'{"jsonrpc":"1.0","id":'+i+b',"result":{}}'"#, "`jsonrpc` is not"),
         (r#"b'{"jsonrpc":"2.0","id":'+i+b'}'"#, "neither a request"),
-        (r#"b'{"jsonrpc":"2.0","id":"'+i+b'","result":{}}'"#, "which no request has"),
-        (r#"b'{"jsonrpc":"2.0","id":'+i+b'.0,"result":{}}'"#, "which no request has"),
+        (r#"b'{"jsonrpc":"2.0","id":"'+i+b'","result":{}}'"#, "the unknown id"),
+        (r#"b'{"jsonrpc":"2.0","id":'+i+b'.0,"result":{}}'"#, "the unknown id"),
         (r#"b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}'"#, "neither a number"),
     ] {
         let world = odd("noise", data);
@@ -77,8 +77,10 @@ for m in messages():
 "#,
     );
     let mut client = world.connect("hostile");
-    let told =
-        client.plain("die").refused("the server ended before it answered: it ended by signal 11").to_owned();
+    let told = client
+        .plain("die")
+        .refused("the server stopped before it answered: it was killed by signal 11")
+        .to_owned();
     assert!(told.contains("Traceback: no \\u{1b}[31mway"), "{told}");
     assert!(told.contains("[redacted: a token]") && !told.contains("ghp_abc") && told.len() < 2000, "{told}");
     assert_session_works(&mut client);

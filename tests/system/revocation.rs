@@ -1,4 +1,4 @@
-//! Revocation takes effect at once, whatever the agent does meanwhile, and is permanent.
+//! Revocation takes effect at once, even during calls, and is permanent.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -16,20 +16,20 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Number of calls in flight at any time.
+/// Number of calls kept in flight.
 const LOOPING: usize = 16;
 
-/// Time after the request from which no arriving call is allowed.
+/// Maximum time after the request in which an arriving call may still be allowed.
 const AT_ONCE: Duration = Duration::from_millis(10);
 
-/// Time within which the removal is proved.
+/// Maximum time until the removal is proved.
 const PROVED: Duration = Duration::from_millis(100);
 
 /// Default number of revocations.
 const ROUNDS: usize = 50;
 
-/// Maximum rounds per daemon, which asks at most a thousand questions a minute: one for the file, and one for each
-/// call in flight at the revocation.
+/// Maximum rounds per daemon, which asks at most a thousand questions a minute: one for the file,
+/// and one for each call in flight during the revocation.
 const ROUNDS_TOGETHER: usize = 100;
 
 /// Returns the number of rounds, from `IRONCURTAIN_REVOCATIONS`.
@@ -69,7 +69,7 @@ fn no_call_is_allowed_after_revocation() {
         at(100),
     );
     assert_eq!(late, 0, "a call sent {last:?} after the request was allowed");
-    // One in ten may be slow because the machine is busy.
+    // One in ten may be slow on a busy machine.
     assert!(slow * 10 <= found.len(), "{slow} of {} were not proved within {PROVED:?}", found.len());
 }
 
@@ -153,7 +153,7 @@ fn command_output(machine: &Machine, arguments: &[&str]) -> String {
     String::from_utf8(machine.command(arguments).stdout).unwrap()
 }
 
-/// Returns the number of recorded ends of a grant.
+/// Returns the number of recorded revocations of a grant.
 fn recorded_ends(machine: &Machine, id: &str) -> usize {
     let log = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
     let is_its = |line: &&str| line.contains("\"event\":\"revoked\"") && line.contains(&format!("\"{id}\""));

@@ -8,7 +8,8 @@ use ironcurtain_consent::{Answer, DenialReach, Lifetime, Preview, Reach, Verb};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 
-/// Sends a sampling request when `heard` is called and returns the result; `now` returns the client's capabilities.
+/// Server that sends a sampling request when `heard` is called and returns the result; `now`
+/// returns the client's capabilities.
 const SCRIPT: &str = r#"
 import time
 waits, capabilities = None, None
@@ -143,7 +144,7 @@ fn sampling_approval_covers_one_request() {
     );
     world.user.answer_late(Answer::Deny { note: None, reach: DenialReach::Call });
     assert!(clients[1].outcome(calls[1]).ok().contains("DENIED: the user denied it"));
-    // An approval of something else does not settle it.
+    // An approval of another request does not resolve it.
     world.user.will(Next::Ignore);
     let call = clients[0].begin_call("heard", json!({}));
     eventually("the question is asked", BOUND, || world.user.count() == 3);
@@ -151,7 +152,7 @@ fn sampling_approval_covers_one_request() {
     world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
     let opens = clients[1].begin_call("open", json!({ "path": file }));
     eventually("the grant exists", BOUND, || world.grants().len() == 1);
-    // The other server requests sampling as well and is refused.
+    // The other server also requests sampling and is refused.
     clients[1].outcome(opens);
     assert_eq!(world.questions().waiting.len(), 1);
     world.user.answer_late(Answer::Deny { note: None, reach: DenialReach::Call });
@@ -207,7 +208,7 @@ fn response_to_sampling_request_has_only_known_fields_and_counts_only_after_appr
         let block = json!({ "type": "text", "text": text, "annotations": { "note": "secret-1" } });
         json!({ "role": "assistant", "content": block, "model": "m", "_meta": { "note": "secret-2" }, "more": "secret-3" })
     };
-    // The client has not been sent the request, so it cannot answer it.
+    // The client has not received the request, so it cannot answer it.
     client.send(&json!({ "jsonrpc": "2.0", "id": "s", "result": text("forged") }));
     // Messages of a client are handled in order.
     let ping = client.begin("ping", json!({}));

@@ -5,7 +5,7 @@ use crate::test_home::Prepared;
 use crate::world::World;
 use serde_json::{Value, json};
 
-/// Beginning of every script. `answer` answers a call, `fail` exits silently, `greet` answers `initialize`.
+/// Start of every script. `answer` answers a call, `fail` exits silently, `greet` answers `initialize`.
 pub const PRELUDE: &str = r#"
 import json, os, signal, sys, time
 

@@ -128,7 +128,7 @@ impl Consent for ScriptedUser {
         self.withdrawn.lock().unwrap().push(why);
     }
 
-    fn tell(&self, notice: &str) {
+    fn notify(&self, notice: &str) {
         self.told.lock().unwrap().push(notice.to_owned());
     }
 }

@@ -24,5 +24,8 @@ fn newest_protocol_version_is_served_or_refused_with_a_reason() {
     let world = World::new();
     assert_eq!(says(&world, "filesystem"), "2026-07-28 14");
     let told = says(&world, "nobody");
-    assert!(told.starts_with("IronCurtain: no server is named `nobody`; there is `filesystem`: "), "{told}");
+    assert!(
+        told.starts_with("IronCurtain: no server is named `nobody`; pass one of `filesystem` to `--server`"),
+        "{told}"
+    );
 }

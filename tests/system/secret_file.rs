@@ -1,6 +1,7 @@
-//! Secrets in the encrypted file, chosen by the user because no keyring is available: real command, real daemon.
+//! Secrets in the encrypted file, which the user chose because no keyring is available. Uses the
+//! real command and daemon.
 //!
-//! - Neither a secret nor the passphrase appears in a file, on a command line or in a response.
+//! - No file, command line or response contains a secret or the passphrase.
 
 use crate::client::Client;
 use crate::secrets::{

@@ -1,6 +1,6 @@
 //! Secrets in the desktop keyring: a real keyring on a private bus.
 //!
-//! - A secret's value appears in no file, command line or response, except in the server's own answer about it.
+//! - No file, command line or response contains a secret's value, except the server's answer about it.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -168,7 +168,7 @@ fn secret_printed_by_server_is_redacted_everywhere() {
         let world = World::with(|prepared| install(prepared, "api"));
         let mut client = world.connect("hostile");
         let blab = client.plain("blab");
-        let told = blab.refused("the server ended");
+        let told = blab.refused("the server stopped");
         assert!(told.contains("the key [secret] was refused; last used: [secret]"), "{told}");
         let sessions = format!("{:?}", world.sessions());
         assert!(!sessions.contains(SECRET), "{sessions}");
@@ -282,10 +282,10 @@ fn keyring_detects_log_truncated_with_its_head() {
             let (whole, said) = verify();
             assert!(!whole && said.contains("it ends after 3 of"), "{said}");
         });
-        let is_told = || world.status().troubles.iter().any(|trouble| trouble.contains("the keyring knows"));
+        let is_told = || world.status().troubles.iter().any(|trouble| trouble.contains("the keyring lists"));
         eventually("the truncation is reported", BOUND, is_told);
         eventually("the truncation is recorded", BOUND, || {
-            world.log().contains("the record was cut or exchanged")
+            world.log().contains("the record was truncated or replaced")
         });
     });
 }
@@ -309,7 +309,7 @@ fn plain_secrets_move_to_keyring_and_still_reach_server() {
         assert!(looked.0 && looked.1.contains("hostile-API_KEY") && !looked.1.contains(SECRET), "{looked:?}");
         let file = || fs::read_to_string(world.home.config.join("mcp-servers.json")).unwrap();
         assert!(file().contains(SECRET), "secrets moved without approval");
-        // A different secret with that name is kept, and so is the plain one.
+        // A different secret with that name is kept, and so is the plaintext one.
         assert!(ironcurtain(&["set", "hostile-API_KEY"], "another").status.success());
         let refused = run(&["secrets", "move", "--yes"]);
         assert!(

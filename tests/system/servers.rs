@@ -1,6 +1,6 @@
-//! Real servers at work, each added from the catalog and running in its catalog sandbox.
+//! Real servers in use, each added from the catalog and running in the catalog's sandbox.
 //!
-//! - Each does its job, and one specific action is refused.
+//! - Each server works, and one specific action is refused.
 
 mod everything;
 mod git;

@@ -6,7 +6,7 @@ use crate::scripted_user::{Next, paths};
 use crate::test_home::TestHome;
 use crate::world::{World, eventually, installed, is_root, programs};
 use ironcurtain_consent::{Answer, DenialReach, Lifetime, Reach, Verb};
-use ironcurtain_daemon::{Gift, GiftOf};
+use ironcurtain_daemon::{GrantRequest, GrantTarget};
 use ironcurtain_policy::{Access, AccessSet};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -120,9 +120,10 @@ fn a_name_that_existed_before_gives_its_permissions_to_the_same_program_alone() 
     std::fs::write(data.join("memo"), "kept").unwrap();
     let client = world.connect("printed");
     let key = std::env::current_exe().unwrap().canonicalize().unwrap().display().to_string();
-    let read = GiftOf::Files { path: plan.clone(), access: AccessSet::only(Access::Read) };
-    let gift = Gift { client: key, server: "printed".into(), what: read, lifetime: Lifetime::Always };
-    world.wait(world.daemon.give(gift)).unwrap();
+    let read = GrantTarget::Files { path: plan.clone(), access: AccessSet::only(Access::Read) };
+    let request =
+        GrantRequest { client: key, server: "printed".into(), what: read, lifetime: Lifetime::Always };
+    world.wait(world.daemon.grant(request)).unwrap();
     client.hang_up();
     let command = |words: &[&str]| {
         let mut command = Command::new(programs().join("ironcurtain"));
@@ -341,9 +342,9 @@ fn revocation_does_not_wait_for_a_pending_approval() {
     let greeted = client.begin("initialize", greeting);
     eventually("the folder is asked about", BOUND, || world.user.count() == 1);
     let agent = world.daemon.known_clients().remove(0).key;
-    let what = GiftOf::Files { path: other, access: AccessSet::only(Access::Read) };
-    let gift = Gift { client: agent, server: "notes".into(), what, lifetime: Lifetime::Hour };
-    world.wait(world.daemon.give(gift)).unwrap();
+    let what = GrantTarget::Files { path: other, access: AccessSet::only(Access::Read) };
+    let request = GrantRequest { client: agent, server: "notes".into(), what, lifetime: Lifetime::Hour };
+    world.wait(world.daemon.grant(request)).unwrap();
     assert_eq!(world.revoke_only_grant(), [""; 0]);
     assert_eq!(world.questions().waiting.len(), 1, "the revocation is proved while the server waits");
     world.user.answer_late(Answer::Deny { note: None, reach: DenialReach::Call });

@@ -129,7 +129,7 @@ fn pasted_url_is_added_as_remote_and_asks_at_every_call() {
     assert_eq!((asked.len(), asked[0].remote, asked[0].sandboxed), (2, true, false));
 }
 
-/// From now on answers only requests with its token.
+/// Makes the server reject requests without its token from now on.
 fn wants_a_token(far: &FakeServer) {
     far.set_behaviour(move |asked, back| {
         let is_known = asked.header("authorization") == "Bearer t0ken-for-far";

@@ -1,4 +1,4 @@
-//! Shutdown of the daemon in every way: autostart files left by servers are quarantined and recorded exactly once.
+//! Every way to shut down the daemon quarantines and records autostart files of servers exactly once.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -8,8 +8,8 @@ use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Returns a machine with a suspended daemon and a session whose server has since created an autostart file and
-/// another file in a granted folder.
+/// Returns a machine with a suspended daemon, and a session whose server then created an autostart
+/// file and another file in a granted folder.
 fn leave_autostart_file() -> (Machine, Client, [PathBuf; 2]) {
     let mut machine = Machine::new(hostile::install);
     let report = machine.file("docs/below/report.txt", "text");
@@ -40,7 +40,7 @@ fn quarantine_entries(machine: &Machine, path: &Path) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// Asserts that the autostart file is gone and recorded, and that the other file is unchanged.
+/// Asserts that the autostart file was removed and recorded, and that the other file is unchanged.
 #[track_caller]
 fn assert_cleaned_up(machine: &Machine, [startup, plain]: &[PathBuf; 2]) {
     assert!(!startup.exists() && plain.exists());
@@ -161,7 +161,7 @@ fn stop_command_names_sandboxes_still_being_scanned() {
     let (mut machine, client, left) = leave_autostart_file();
     resume(&machine);
     let session = machine.only_session();
-    // Picks a process whose sandbox does not exit by itself.
+    // Pick a process whose sandbox keeps running.
     let all = descendants(machine.pid());
     let supervisor = all.iter().find(|p| p.exe().ends_with("ironcurtain-sandbox")).unwrap();
     suspend(supervisor.pid);

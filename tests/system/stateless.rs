@@ -1,4 +1,4 @@
-//! Stateless (2026-07-28) clients and servers, with each other and with handshake ones.
+//! Stateless (2026-07-28) clients and servers, combined with each other and with handshake clients and servers.
 
 mod version_detection;
 
@@ -85,7 +85,7 @@ fn install(prepared: &Prepared, args: &[&str]) {
     std::fs::write(prepared.home.config.join("mcp-servers.json"), servers).unwrap();
 }
 
-/// Returns what the Python SDK's client reports after a conversation with a command's server.
+/// Returns the report of the Python SDK's client after a conversation with the server of a command.
 fn sdk_client_report(mode: &str, command: &mut Command) -> Value {
     let (program, args) = (command.get_program().to_owned(), command.get_args().map(ToOwned::to_owned));
     let args: Vec<_> = args.collect();
@@ -158,7 +158,7 @@ fn handshake_sdk_client_uses_stateless_sdk_server() {
     assert_eq!(told["call"]["structuredContent"], json!({ "result": "hello Ada" }));
     let direct = direct("auto", &["--alone"]);
     assert_eq!((&told["tools"]["tools"], &told["server"]), (&direct["tools"]["tools"], &direct["server"]));
-    // The server is known to be stateless by now and gets no handshake.
+    // By now the server is recognized as stateless and gets no handshake.
     assert_eq!(through(&world, "legacy")["asked"], json!(["Who are you?"]));
 }
 
@@ -188,7 +188,7 @@ fn retry_must_match_the_judged_call() {
     for (params, because) in [
         (brings("echo", &json!({ "n": 2, "text": "a" }), state), "belongs to another call"),
         (brings("now", &arguments, state), "belongs to another call"),
-        (brings("echo", &arguments, &json!("x")), "is not known"),
+        (brings("echo", &arguments, &json!("x")), "is unknown"),
     ] {
         let refused = request(&mut client, "tools/call", params);
         assert!(refused["error"]["message"].as_str().unwrap_or_default().contains(because), "{refused}");
@@ -196,7 +196,7 @@ fn retry_must_match_the_judged_call() {
     let done = request(&mut client, "tools/call", brings("echo", &arguments, state));
     assert_eq!(result_json(&done), json!([{ "action": "decline" }, arguments]));
     let again = request(&mut client, "tools/call", brings("echo", &arguments, state));
-    assert!(again["error"]["message"].as_str().unwrap().contains("is not known"), "{again}");
+    assert!(again["error"]["message"].as_str().unwrap().contains("is unknown"), "{again}");
     let log = world.log();
     assert_eq!(
         log.lines().filter(|line| line.contains("\"allow\"") && line.contains("echo")).count(),
@@ -328,8 +328,8 @@ fn requests_refused_to_stateless_client_are_recorded() {
     let retried = json!({ "requestState": "forged", "inputResponses": {} });
     for (meta, beside, why) in [
         (meta("2031-01-01"), json!({}), "Unsupported protocol version"),
-        (json!({}), json!({}), "protocolVersion` that is a text"),
-        (meta("2026-07-28"), retried, "`requestState` is not known"),
+        (json!({}), json!({}), "protocolVersion` (a string)"),
+        (meta("2026-07-28"), retried, "`requestState` is unknown"),
         (meta("2026-07-28"), json!({ "task": { "ttl": 1 } }), "tasks are not available"),
     ] {
         let refused = call(meta, beside);

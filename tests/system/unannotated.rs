@@ -1,4 +1,4 @@
-//! Unannotated tools: refused, or approved with all their arguments shown if the entry says so.
+//! Unannotated tools: refused, or approved with all their arguments shown if the server's entry says to ask.
 
 use crate::scripted;
 use crate::scripted_user::Next;

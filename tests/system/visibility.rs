@@ -1,4 +1,4 @@
-//! The inspection that shows what a sandboxed program sees of a folder, with the real server sandbox and a real folder.
+//! The command that shows which parts of a folder a sandboxed program sees, with a real sandbox and folder.
 
 use crate::world::{World, is_root, programs};
 use ironcurtain_admin::inspect::{Inspection, list_folder};

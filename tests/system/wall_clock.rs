@@ -1,5 +1,5 @@
-//! Changes of the system clocks while the real program runs: the boot-time clock advances while the wall clock does
-//! not, and the wall clock is set back and forward.
+//! Clock changes while the real program runs: the boot-time clock advances while the wall clock
+//! does not, and the wall clock is set back and forward.
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
@@ -129,7 +129,7 @@ fn setting_wall_clock_forward_expires_timed_grant_permanently() {
     clock.is_set_by(i64::try_from(QUARTER_HOUR / 2).unwrap());
     assert_eq!(client.open(&secret).ok(), "secret");
     clock.is_set_by(DAY);
-    // The kernel reports changes of its own clock, but not of the fake one, so the call itself detects the change.
+    // The kernel reports changes of its clock but not of the fake one, so the call itself detects the change.
     client.open(&secret).refused("the permissions for it, changed before the server got it");
     asked(&mut machine, &mut client, &secret, "0").refused("the user denied this call");
     // The grant stays expired even if the clock is set back again.

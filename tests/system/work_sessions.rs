@@ -2,7 +2,7 @@
 //! compared with "ask for everything outside" and with the existing system, and checks that nothing happens without
 //! an answer that covers it.
 //!
-//! - The user approves what belongs to the work, for the session, with the widest project or folder that is offered.
+//! - The user approves everything that the work requires, for the session, with the widest project or folder offered.
 //! - The existing system asks for each escalation, but only once for the same tool at the same folder, host or
 //!   account.
 
@@ -58,7 +58,7 @@ fn read(name: &str) -> Work {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Configures servers for a tracker, the web, a memory, a clock and reasoning, beside the filesystem server.
+/// Configures the filesystem server and servers for a tracker, the web, a memory, a clock and reasoning.
 fn install(prepared: &Prepared, work: &Work) {
     let shut = json!({ "command": hostile::program() });
     let on_the_net =
@@ -152,7 +152,7 @@ impl Call {
         self.paths(home).into_iter().map(folder).collect()
     }
 
-    /// Returns the resource that an answer must have named, for a call without a path.
+    /// Returns the resource that an approval must name, for a call without a path.
     fn subject(&self) -> Option<String> {
         let text = |name: &str| self.arguments.get(name).and_then(Value::as_str).unwrap_or_default();
         match self.server.as_str() {
@@ -239,7 +239,7 @@ fn run(name: &str) -> Questions {
     let home = world.home.person.clone();
     let mut clients: BTreeMap<String, Client> = BTreeMap::new();
     let (mut answers, mut existing) = (Answers::default(), BTreeSet::new());
-    // None of the calls concerns the session's own folder.
+    // No call uses the session's folder.
     let all = work.calls.len();
     let mut questions = Questions { calls: all, ours: 0, everything: all, existing: 0 };
     for call in &work.calls {
@@ -285,6 +285,6 @@ fn work_sessions_ask_few_questions_and_do_nothing_unapproved() {
     assert_eq!(all.iter().map(|of| of.calls).collect::<Vec<_>>(), [150, 60, 80]);
     assert!(all.iter().all(|of| of.existing < of.everything), "{all:?}");
     assert!(all.iter().all(|of| of.ours * 5 <= of.existing), "{all:?}");
-    // A user who gets no more questions than this reads them.
+    // A user reads this few questions.
     assert!(all.iter().all(|of| of.ours <= 10), "{all:?}");
 }

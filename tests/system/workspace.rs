@@ -1,4 +1,4 @@
-//! Workspace proposals: the project that an agent starts in, and the folders that it names itself.
+//! Workspace proposals: the project in which an agent starts, and the folders that it reports.
 
 use crate::client::{BOUND, Client};
 use crate::scripted_user::{Next, paths};
@@ -43,7 +43,7 @@ fn approved_workspace_is_mounted_as_an_ordinary_grant() {
         (grant.provenance.as_str(), grant.access.join("+").as_str()),
         ("proposed workspace", "read+write")
     );
-    // There is no new question while the answer holds.
+    // While the answer is valid, there is no new question.
     let mut again = connect(&world, &project);
     assert_eq!(again.read(&notes).ok(), "in the project");
     assert!(world.user.asked().is_empty());
@@ -132,7 +132,7 @@ fn client_root_is_proposed_as_a_claim_and_mounted_only_after_approval() {
     let (project, notes) = (world.path("src/app"), world.path("src/app/lib/notes.txt"));
     std::os::unix::fs::symlink(&project, world.path("link")).unwrap();
     let mut client = connect(&world, Path::new("/"));
-    // Calls wait neither for the client's roots nor for the user's answer.
+    // Calls do not wait for the client's roots or the user's answer.
     client.read(&notes).refused("the user denied");
     world.user.asked();
     world.user.will(Next::Allow(Reach::ProjectToChange, Lifetime::Always));
@@ -144,7 +144,7 @@ fn client_root_is_proposed_as_a_claim_and_mounted_only_after_approval() {
     assert_eq!(question.consequences[0].note.as_deref(), Some("unverified, only the agent says so"));
     client.write(&project.join("new.txt"), "new").ok();
     assert_eq!(world.grants()[0].provenance, "proposed workspace");
-    // Each folder is proposed once, however often the client reports a change.
+    // Each folder is proposed only once, even if the client reports more changes.
     let other = world.file("src/other/a.txt", "other");
     client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
     world.user.will(Next::Deny);

@@ -223,8 +223,8 @@ pub fn programs() -> PathBuf {
     dir
 }
 
-/// Returns the folder into which `cargo xtask test` installs a registry's packages: beside the programs under test,
-/// or in the checkout.
+/// Returns the folder into which `cargo xtask test` installs a registry's packages: next to the
+/// programs under test, or in the checkout.
 pub fn installed(registry: &str) -> PathBuf {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target");
     let places = [programs().with_file_name(registry), checkout.join(registry)];

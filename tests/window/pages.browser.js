@@ -165,7 +165,7 @@ test("revoking shows the proof and undo asks again", async () => {
 
 test("agent can be paused and resumed, and a stopped server is reported", async () => {
   await browser.go("sessions");
-  await says("Its server stopped: it ended with status 1; the last it wrote to standard error: `no module <b>git</b>`");
+  await says("Its server stopped: it exited with status 1; its last output on standard error: `no module <b>git</b>`");
   await press("pause:s1");
   await press("resume:s1");
   await press("pause:s1");

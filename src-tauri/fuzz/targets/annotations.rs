@@ -1,4 +1,4 @@
-//! A tool-annotations file of any bytes is read or refused, and calls of every tool it has are planned or refused.
+//! Any bytes as a tool-annotations file are parsed or rejected, and calls of every tool in it are planned or denied.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! A client without a handshake and a core with one: whatever both say, nothing is answered twice or by another's answer, the client
-//! is asked only under states of ours, and what passes is what was written.
+//! A stateless client and a core with a handshake. In any conversation, every request gets at most one response, which
+//! is its own; the client is asked only under states that we issued; and messages pass unchanged.
 
 #![no_main]
 
@@ -9,10 +9,10 @@ mod calls;
 mod words;
 
 use arbitrary::Arbitrary;
-use calls::{ACKNOWLEDGED, ClientCall, INPUTS, METHODS, NEWS, request, taken_back};
+use calls::{ACKNOWLEDGED, ClientCall, INPUTS, METHODS, NOTIFICATIONS, cancellation, request};
 use ironcurtain_mcp::client::FuzzedClient;
 use ironcurtain_mcp::wire::{
-    Fields, Id, Incoming, Outgoing, Response, client_may_tell, meta_key, server_may_tell,
+    Fields, Id, Incoming, Outgoing, Response, client_may_send, meta_key, server_may_send,
 };
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
@@ -22,7 +22,7 @@ use words::{flat, line_of, object, one, pick, raw};
 
 #[derive(Arbitrary, Debug)]
 enum Step<'a> {
-    /// The client asks for something.
+    /// The client sends a request.
     Asks {
         id: u8,
         method: u8,
@@ -30,18 +30,18 @@ enum Step<'a> {
         with: &'a str,
         meta: u8,
     },
-    /// It brings the input for a call of its own, or of another.
+    /// The client retries one of its calls, or another, with input.
     Brings {
         id: u8,
         state: u8,
         with: &'a str,
         is_other: bool,
     },
-    TakesBack {
+    Cancels {
         id: u8,
     },
     Says(&'a [u8]),
-    /// The core answers one of the requests that it has, also one that was just taken back.
+    /// The core responds to one of its requests, possibly a cancelled one.
     Answers {
         which: u8,
         with: &'a str,
@@ -52,7 +52,7 @@ enum Step<'a> {
         method: u8,
         with: &'a str,
     },
-    CoreTakesBack {
+    CoreCancels {
         id: u8,
     },
     Tells {
@@ -62,28 +62,28 @@ enum Step<'a> {
     CoreSays(&'a [u8]),
 }
 
-/// Everything that was said, as both sides must have understood it.
+/// The conversation as both sides must see it.
 #[derive(Default)]
 struct Talk {
     edge: FuzzedClient,
     calls: Vec<ClientCall>,
-    /// The requests of the client that have no answer, and the numbers of their calls.
+    /// Unanswered requests of the client, with the numbers of their calls.
     open: HashMap<Id, Vec<Option<usize>>>,
-    /// Ids under which the client asked for two things at once: which of them an answer is for, nobody can tell.
+    /// Ids that the client used for two requests at once, so that responses are ambiguous.
     doubled: HashSet<Id>,
-    /// The requests that the core has, with the numbers of their calls, and those of them that were taken back.
+    /// Requests that the core has, with the numbers of their calls and whether they were cancelled.
     at_core: Vec<(Id, String, Option<usize>)>,
     late: Vec<(Id, String, Option<usize>)>,
-    /// The states that the client was given, and their calls; those that were used.
+    /// States issued to the client, with their calls; and the states that were used.
     states: Vec<(String, usize)>,
     used: HashSet<String>,
-    /// The core's own requests that have no answer, and the words of each.
+    /// Unanswered requests of the core, with their texts.
     asked: HashMap<Id, String>,
-    /// The words with which the client answered.
+    /// Texts of the client's responses.
     brought: Vec<String>,
     is_legacy: bool,
     said_by_core: u64,
-    /// Set while the core answers what was taken back.
+    /// Set while the core responds to a cancelled request.
     is_late: bool,
 }
 
@@ -106,10 +106,10 @@ impl Talk {
                 drop(self.client_says(line, Some(number)));
             }
             Step::Brings { id, state, with, is_other } => self.brings(*id, *state, with, *is_other),
-            Step::TakesBack { id } => drop(self.client_says(taken_back(&id.to_string()), None)),
+            Step::Cancels { id } => drop(self.client_says(cancellation(&id.to_string()), None)),
             Step::Says(bytes) => {
                 let line = line_of(bytes);
-                // Calls that are counted are made above.
+                // Counted calls are created above.
                 if !line.windows(5).any(|part| part == b"umber") {
                     self.client_says(line, None);
                 }
@@ -139,18 +139,19 @@ impl Talk {
                 self.asked.insert(id, flat(&words));
                 self.core_says(Outgoing::around(head.into_bytes(), raw(&words), b"}\n"));
             }
-            Step::CoreTakesBack { id } => {
+            Step::CoreCancels { id } => {
                 let id = Id::text(&format!("s{}", id % 8));
                 self.asked.remove(&id);
-                self.core_says(Outgoing::line([taken_back(id.as_json()), b"\n".to_vec()].concat()));
+                self.core_says(Outgoing::line([cancellation(id.as_json()), b"\n".to_vec()].concat()));
             }
             Step::Tells { method, with } => {
-                let head = format!(r#"{{"jsonrpc":"2.0","method":"{}","params":"#, pick(&NEWS, *method));
+                let head =
+                    format!(r#"{{"jsonrpc":"2.0","method":"{}","params":"#, pick(&NOTIFICATIONS, *method));
                 self.core_says(Outgoing::around(head.into_bytes(), raw(&object(with)), b"}\n"));
             }
             Step::CoreSays(bytes) => {
                 let line = line_of(bytes);
-                // The core answers nothing that it was not asked, but what was no message.
+                // The core responds only to requests, or to lines that are not messages.
                 if !matches!(Incoming::parse(&line), Ok(Incoming::Response { .. } | Incoming::Request { .. }))
                 {
                     self.core_says(Outgoing::line([line, b"\n".to_vec()].concat()));
@@ -167,25 +168,25 @@ impl Talk {
         let is_other = is_other && was.with != with_other.with;
         let again = if is_other { &with_other } else { was };
         let words = flat(&format!(r#"{{"brought":{},"x":{}}}"#, self.brought.len(), object(with)));
-        let beside = format!(
+        let extra = format!(
             r#","requestState":"{state}","inputResponses":{{"input-1":{words},"input-2":{words},"input-3":{words}}}"#
         );
-        let line = request(id, number, again, 0, &beside);
+        let line = request(id, number, again, 0, &extra);
         self.brought.push(words);
         let before = self.at_core.len();
         let heard = self.client_says(line, Some(number));
         if self.is_legacy {
             return;
         }
-        assert!(self.at_core.len() <= before, "a retry is a call of its own");
+        assert!(self.at_core.len() <= before, "a retry counts as a separate call");
         let is_refused = heard.iter().any(|(heard, error)| *error && heard.as_json() == id.to_string());
         if !is_refused {
-            assert!(!is_other, "a state opened another call");
+            assert!(!is_other, "a state was accepted for another call");
             assert!(self.used.insert(state), "a state was used twice");
         }
     }
 
-    /// A line of the client; the answers that come at once, and which of them are errors.
+    /// Sends a line of the client. Returns the immediate responses, and which of them are errors.
     fn client_says(&mut self, line: Vec<u8>, number: Option<usize>) -> Vec<(Id, bool)> {
         match Incoming::parse(&line) {
             Ok(Incoming::Request { id, .. }) => {
@@ -212,7 +213,7 @@ impl Talk {
         let bytes: Vec<u8> = line.bytes().collect();
         self.edge.session_sends(line);
         if self.is_legacy {
-            assert_eq!(self.edge.client_receives(), [bytes], "what such a client is told is changed");
+            assert_eq!(self.edge.client_receives(), [bytes], "a message to the stateless client was changed");
         }
         drop(self.look(&[]));
     }
@@ -232,14 +233,14 @@ impl Talk {
         self.core_says(Outgoing::around(head.into_bytes(), raw(&body), b"}\n"));
     }
 
-    /// Looks at everything that came out. `given` is the line of the client that was just read.
+    /// Checks all output. `given` is the line of the client that was just read.
     fn look(&mut self, given: &[u8]) -> Vec<(Id, bool)> {
         for line in self.edge.session_receives() {
             if line == given {
                 self.is_legacy |= matches!(Incoming::parse(&line), Ok(Incoming::Request { .. }));
                 continue;
             }
-            assert!(!self.is_legacy, "what a client with a handshake says is changed");
+            assert!(!self.is_legacy, "a message of the handshake client was changed");
             self.core_hears(&line);
         }
         let mut answers = Vec::new();
@@ -253,12 +254,12 @@ impl Talk {
 
     fn core_hears(&mut self, line: &[u8]) {
         one(line);
-        match Incoming::parse(line).expect("the core is told no message") {
+        match Incoming::parse(line).expect("the core received an invalid message") {
             Incoming::Request { id, method, params } => {
                 assert!(!["server/discover", "subscriptions/listen", "ping"].contains(&&*method), "{method}");
                 assert!(!method.starts_with("tasks/"), "{method}");
                 let known = self.at_core.iter().any(|(own, ..)| *own == id);
-                assert!(!known, "the core has two requests of one id");
+                assert!(!known, "the core has two requests with one id");
                 let params: Fields = serde_json::from_str(params.as_ref().unwrap().get()).unwrap();
                 assert!(params.get("requestState").is_none() && params.get("inputResponses").is_none());
                 let meta = params.get("_meta").map_or("", RawValue::get);
@@ -271,7 +272,7 @@ impl Talk {
                 self.at_core.push((id, method, number));
             }
             Incoming::Notification { method, params } => {
-                assert!(client_may_tell(&method), "{method}");
+                assert!(client_may_send(&method), "{method}");
                 let fields = params.and_then(|raw| serde_json::from_str::<Fields>(raw.get()).ok());
                 let id = fields.and_then(|fields| Id::try_from(fields.get("requestId")?).ok());
                 if let ("notifications/cancelled", Some(id)) = (&*method, id) {
@@ -280,7 +281,7 @@ impl Talk {
                 }
             }
             Incoming::Response { id, response } => {
-                assert!(self.asked.remove(&id).is_some(), "an answer that was not asked for, or twice");
+                assert!(self.asked.remove(&id).is_some(), "a response without a request, or a second one");
                 let Response::Result(result) = response else { return };
                 let is_theirs = self.brought.iter().any(|words| words == result.get());
                 assert!(is_theirs || result.get() == r#"{"action":"cancel"}"#, "{}", result.get());
@@ -288,17 +289,17 @@ impl Talk {
         }
     }
 
-    /// The answer that it is, and whether it is an error.
+    /// Returns the id of the request that the response answers, and whether it is an error.
     fn client_hears(&mut self, line: &[u8]) -> Option<(Id, bool)> {
         one(line);
         match Incoming::parse(line) {
-            // The core's own words about a line without an id.
+            // The core's response to a line without an id.
             Err(_) => None,
             Ok(Incoming::Request { method, .. }) => panic!("the client is asked by `{method}`"),
             Ok(Incoming::Notification { method, params }) => {
                 let is_stamped = params.is_some_and(|raw| raw.get().contains(meta_key::SUBSCRIPTION_ID));
                 let is_of_a_call = ["notifications/progress", "notifications/message"].contains(&&*method);
-                assert!(method == ACKNOWLEDGED || server_may_tell(&method), "{method}");
+                assert!(method == ACKNOWLEDGED || server_may_send(&method), "{method}");
                 assert!(is_of_a_call || is_stamped, "{method} without a subscription");
                 None
             }
@@ -329,28 +330,31 @@ impl Talk {
     }
 
     fn result(&mut self, result: &RawValue, number: Option<usize>) {
-        // One with a number that nobody can read, for example.
+        // For example, a result with a number that no program can read exactly.
         let Ok(read) = serde_json::from_str::<Value>(result.get()) else { return };
         match read["resultType"].as_str() {
             Some("complete") => {
                 if let Some(said) = read["number"].as_u64() {
-                    assert_eq!(number, Some(said as usize), "the answer of another call");
+                    assert_eq!(number, Some(said as usize), "the response to another call");
                     assert!(read.get("x").is_some());
                 }
             }
             Some("input_required") => {
                 let state = read["requestState"].as_str().unwrap().to_owned();
-                let number = number.expect("a request that is no call asks for input");
+                let number = number.expect("a request that is not a call requested input");
                 assert!(state.len() >= 32 && self.states.iter().all(|(own, _)| *own != state));
                 let requests: HashMap<String, Value> =
                     serde_json::from_value(read["inputRequests"].clone()).unwrap();
-                assert!(!requests.is_empty(), "it asks for nothing");
+                assert!(!requests.is_empty(), "it requests no input");
                 for request in requests.values() {
                     let at = INPUTS.iter().position(|method| request["method"] == *method).unwrap();
-                    assert!(at < 2 && self.calls[number].takes & (1 << at) != 0, "it takes no such thing");
+                    assert!(
+                        at < 2 && self.calls[number].takes & (1 << at) != 0,
+                        "the client does not support this request"
+                    );
                     let words: Vec<Value> =
                         self.asked.values().filter_map(|words| serde_json::from_str(words).ok()).collect();
-                    assert!(words.contains(&request["params"]), "asked for what nobody asks for");
+                    assert!(words.contains(&request["params"]), "an unknown input request");
                 }
                 self.states.push((state, number));
             }
@@ -358,7 +362,7 @@ impl Talk {
         }
     }
 
-    /// Everything that is open is answered, once, when both sides have said all that they had to say.
+    /// Asserts that every open request gets exactly one response once both sides have finished.
     fn end(&mut self) {
         while let Some((id, method, number)) = self.at_core.pop() {
             self.answers(&id, &method, number, "{}", false);
@@ -367,11 +371,11 @@ impl Talk {
             return;
         }
         let unread = self.edge.ends();
-        assert!(unread.is_empty(), "the core was greeted, and answered");
+        assert!(unread.is_empty(), "the core was initialized, and answered");
         drop(self.look(&[]));
         let left: Vec<&Id> =
             self.open.iter().filter(|(_, open)| !open.is_empty()).map(|(id, _)| id).collect();
-        assert!(left.is_empty(), "requests without an answer: {left:?}");
+        assert!(left.is_empty(), "requests without a response: {left:?}");
         assert!(self.asked.is_empty(), "the core waits for {:?}", self.asked);
     }
 }

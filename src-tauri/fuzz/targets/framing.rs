@@ -1,4 +1,4 @@
-//! Any bytes, in whatever pieces they come, are the same lines; what is a message is the same one when it is written anew.
+//! Any bytes give the same lines however they are split, and a message stays the same when it is written again.
 
 #![no_main]
 
@@ -18,7 +18,7 @@ use std::task::{Context, Poll, Waker};
 use tokio::io::{AsyncRead, ReadBuf};
 use words::{flat, one};
 
-/// A stream, of which one piece is read at a time.
+/// A stream that returns one piece per read.
 struct Pieces<'a>(VecDeque<&'a [u8]>);
 
 impl AsyncRead for Pieces<'_> {
@@ -42,7 +42,7 @@ fuzz_target!(|input: (u8, u8, Vec<&[u8]>)| {
     let (bound, taken, pieces) = input;
     let all = pieces.concat();
     let mut expected: VecDeque<&[u8]> = all.split(|b| *b == b'\n').collect();
-    // One without a line feed is no message.
+    // A line without a line feed is not a message.
     expected.pop_back();
     expected.iter().for_each(|line| message(line));
     let stream = Pieces(pieces.into_iter().filter(|piece| !piece.is_empty()).collect());
@@ -56,7 +56,7 @@ fuzz_target!(|input: (u8, u8, Vec<&[u8]>)| {
             assert!(expected.is_empty(), "lines were lost");
             return;
         };
-        let whole = expected.pop_front().expect("a line out of nothing");
+        let whole = expected.pop_front().expect("a line without a cause");
         passed += whole.len() + 1;
         match line {
             Line::Whole(line, None) => {
@@ -70,11 +70,11 @@ fuzz_target!(|input: (u8, u8, Vec<&[u8]>)| {
         }
     }
     if let Some(rest) = lines.rest() {
-        assert!(all[passed..].starts_with(&rest), "another trusted process would read on elsewhere");
+        assert!(all[passed..].starts_with(&rest), "another reader would continue at another position");
     }
 });
 
-/// The outcome of something that is always ready.
+/// Returns the result of a future that is always ready.
 fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(done) => done,
@@ -82,7 +82,8 @@ fn now<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// A line that is a message is written as the same one; one that is none has at most the id that stands in it.
+/// Asserts that a message stays the same when it is written, and that any other line has at most
+/// the id that it contains.
 fn message(line: &[u8]) {
     let salvaged = Salvage::of(line);
     let parsed = match Incoming::parse(line) {
@@ -108,16 +109,16 @@ fn message(line: &[u8]) {
     one(&written);
     assert_eq!(said(&Incoming::parse(&written).unwrap()), said(&Incoming::parse(line).unwrap()));
     assert_eq!(said(&Incoming::of_line(anew).unwrap().0), said(&Incoming::parse(line).unwrap()));
-    assert_eq!(salvaged.and_then(|part| part.id()), id, "another id is found in it");
+    assert_eq!(salvaged.and_then(|part| part.id()), id, "another id was found in the line");
     for end in [line.len() / 2, line.len().saturating_sub(1), line.len()] {
         assert!(
             id_in(&line[..end]).is_none_or(|found| Some(found) == id),
-            "another id is found in its beginning"
+            "another id was found at its start"
         );
     }
 }
 
-/// A message as its reader takes it; a line end between tokens is a space.
+/// Returns a message as its reader sees it; line breaks between tokens become spaces.
 fn said(message: &Incoming) -> (Option<&Id>, &str, String) {
     let (id, what, body) = match message {
         Incoming::Request { id, method, params } => (Some(id), method.as_str(), params.as_deref()),

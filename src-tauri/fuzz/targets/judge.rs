@@ -1,4 +1,4 @@
-//! Any call by any policy comes to a verdict, and no verdict loosens when something is taken away or forbidden.
+//! Any call under any policy gets a verdict, and removing or denying something never makes a verdict less strict.
 
 #![no_main]
 
@@ -43,12 +43,12 @@ enum Text<'a> {
     Any(&'a str),
 }
 
-/// Loading rules is what takes time here.
+/// Maximum number of rules, because loading them is slow.
 const MOST_RULES: usize = 8;
 
 const PATHS: [&str; 10] =
     ["/", "/a", "/a/b", "/a/b/c", "/ab", "/box", "/box/x", "/box/.keys", "/c", "/a/b c"];
-/// The last ones are hosts of nobody: a gate takes them.
+/// The last ones are unknown hosts, which a gate accepts.
 const HOSTS: [&str; 8] = ["*", "ok.org", "*.ok.org", "ok.org/o/r", "127.0.0.1", "localhost", "*.", ""];
 const HOSTS_OF_RULES: &[&str] = HOSTS.split_at(6).0;
 const SERVERS: [&str; 3] = ["filesystem", "other", "third"];
@@ -64,7 +64,7 @@ const TEXTS: [&str; 8] = [
 ];
 const DECISIONS: [&str; 3] = ["allow", "escalate", "deny"];
 
-/// Server, tool and arguments with their roles, each argument once.
+/// Server, tool, and arguments with their roles; each argument once.
 const TOOLS: [(&str, &str, &[(&str, &[&str])]); 8] = [
     ("filesystem", "list_allowed_directories", &[]),
     ("filesystem", "read", &[("path", &["read-path"])]),
@@ -99,7 +99,7 @@ fuzz_target!(|scene: Scene<'_>| {
     let Some(call) = call(&scene) else { return };
     let rules: Vec<Value> =
         scene.rules.iter().take(MOST_RULES).enumerate().map(|(at, rule)| rule.json(at)).collect();
-    // A rule that may be meant for anything is refused when it is loaded.
+    // A rule that could be meant for anything is rejected when it is loaded.
     let Ok(policy) = load(&rules) else { return };
     let grants: Vec<PathGrant> =
         scene.grants.iter().enumerate().map(|(at, grant)| self::grant(at, grant)).collect();
@@ -132,7 +132,7 @@ fuzz_target!(|scene: Scene<'_>| {
     let without =
         judge(&NO_RULES, &Context { sandbox_servers: &[], grants: &[], ..context }, call.clone()).decision();
     let introspection = call.tool() == "list_allowed_directories" && call.transport_arguments().is_empty();
-    assert!(introspection || without != Decision::Allow, "allowed by nothing");
+    assert!(introspection || without != Decision::Allow, "allowed without a rule");
 });
 
 fn call(scene: &Scene<'_>) -> Option<ResolvedCall> {

@@ -1,4 +1,4 @@
-//! A dynamic-lists file of any bytes is read or refused; what is removed by hand is never in force.
+//! Any bytes as a dynamic-lists file are parsed or rejected, and values removed by hand are never in effect.
 
 #![no_main]
 

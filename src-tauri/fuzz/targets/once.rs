@@ -1,5 +1,5 @@
-//! A text that is read strictly is read as the library reads it, stays so when it is taken apart, and is read so again however it is
-//! written down; and every number in it is the one that is written there.
+//! The strict parser agrees with the library on every text that it accepts, also after the value
+//! was serialized again in any form, and reads every number exactly.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 fuzz_target!(|text: &str| {
     let Ok(UniqueNames(value)) = serde_json::from_str(text) else { return };
-    assert_eq!(serde_json::from_str::<Value>(text).unwrap(), value, "the library reads it otherwise");
+    assert_eq!(serde_json::from_str::<Value>(text).unwrap(), value, "the library reads it differently");
     assert_eq!(
         serde_json::from_value::<Value>(value.clone()).unwrap(),
         value,
@@ -17,8 +17,8 @@ fuzz_target!(|text: &str| {
     );
     let written = value.to_string();
     let UniqueNames(again) = serde_json::from_str(&written).unwrap();
-    assert_eq!(again, value, "written down it is another");
+    assert_eq!(again, value, "it changed when it was serialized");
     assert_eq!(exact(&written), Ok(()), "a number was lost");
     let numbers = (value.as_f64(), text.trim().parse::<f64>());
-    assert!(!matches!(numbers, (Some(read), Ok(nearest)) if read != nearest), "another number is nearer");
+    assert!(!matches!(numbers, (Some(read), Ok(nearest)) if read != nearest), "another number is closer");
 });

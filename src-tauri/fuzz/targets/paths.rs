@@ -1,4 +1,4 @@
-//! Any text is a path that can be resolved, or an error; what is resolved is canonical, and resolves to itself.
+//! Any text is a resolvable path or an error. A resolved path is canonical and resolves to itself.
 
 #![no_main]
 
@@ -26,7 +26,7 @@ fuzz_target!(|text: &str| {
     if let Some(expanded) = resolver.expand_home(text) {
         assert!(text.starts_with('~') && expanded.starts_with("/home/ann"));
     }
-    // Below these nothing stays as it is.
+    // Files below these change all the time.
     let Ok(found) = resolver.resolve(text) else {
         assert!(resolver.locate(text).is_err());
         return;

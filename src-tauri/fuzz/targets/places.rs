@@ -1,4 +1,4 @@
-//! Any text is an address or none, and any text is a pattern; what is sent leads where what was judged leads.
+//! Any text is an address or not, and any text is a pattern. The address that is sent has the target that was judged.
 
 #![no_main]
 
@@ -13,7 +13,7 @@ fuzz_target!(|pair: (&str, &str)| {
         let judged = Destination::parse(role, address);
         let sent = Destination::parse(role, judged.text());
         assert_eq!(sent.domain(), judged.domain(), "{address:?} is judged as one place and sent as another");
-        // What leads nowhere is covered by nothing, however often it is normalized.
+        // No pattern covers an address without a target, even after it is normalized again.
         assert!(judged.domain().is_none() || sent.text() == judged.text());
         let gate = BTreeMap::from([("s".to_owned(), vec![pattern.to_owned()])]);
         let admitted = AllowedHosts::new(&gate).admits("s", &judged);

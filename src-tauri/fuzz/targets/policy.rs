@@ -1,6 +1,6 @@
-//! A compiled-policy file of any bytes is read or refused.
+//! Any bytes as a compiled-policy file are parsed or rejected.
 //!
-//! - What is read has names that differ; what is refused is refused with the name of the file.
+//! - Names in a parsed policy are unique; an error names the file.
 
 #![no_main]
 
@@ -24,7 +24,7 @@ fuzz_target!(|text: &str| {
             assert_eq!(names.len(), policy.rules().len());
             assert!(!names.contains(""));
             let annotations = Annotations::from_json(defaults::ANNOTATIONS_JSON, "a").unwrap();
-            // Examples are held against their rule or refuse the file; either way nothing breaks.
+            // Examples match their rule or reject the file, without a panic.
             if let Err(error) = policy.check_examples("the file", &annotations, &home) {
                 assert!(error.to_string().starts_with("`the file`, line "), "{error}");
             }

@@ -1,4 +1,4 @@
-//! Any arguments fit any schema, or do not; what the schema does not speak about never decides.
+//! Any arguments match any schema or do not. Keywords that the schema lacks never matter.
 
 #![no_main]
 

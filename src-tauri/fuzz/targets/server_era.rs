@@ -1,5 +1,5 @@
-//! A core with a handshake and a server of either version: whatever both say, a request has one answer, which is its own, and what passes
-//! is what was written.
+//! A core with a handshake and a server of either version. In any conversation, every request gets
+//! one response, which is its own, and messages pass unchanged.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ mod words;
 use arbitrary::Arbitrary;
 use ironcurtain_mcp::request::ServerRequest;
 use ironcurtain_mcp::server::{ClientAnswer, FuzzedServer, RequestHandle, ServerAnswer};
-use ironcurtain_mcp::wire::{Fields, Id, Incoming, Response, STATELESS_VERSION, meta_key, server_may_tell};
+use ironcurtain_mcp::wire::{Fields, Id, Incoming, Response, STATELESS_VERSION, meta_key, server_may_send};
 use libfuzzer_sys::fuzz_target;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -21,16 +21,16 @@ use words::{flat, line_of, object, one, pick, raw};
 
 #[derive(Arbitrary, Debug)]
 enum Step<'a> {
-    /// The core asks for something.
+    /// The core sends a request.
     Asks {
         method: u8,
         with: &'a str,
         is_task: bool,
     },
-    TakesBack {
+    Cancels {
         which: u8,
     },
-    /// The server answers one of the requests that it has.
+    /// The server responds to one of its requests.
     Answers {
         which: u8,
         kind: u8,
@@ -64,12 +64,12 @@ const METHODS: [&str; 8] = [
     "tasks/get",
     "x\"y",
 ];
-/// Those that a server of the other era is never sent.
+/// Methods that a server of the other version never receives.
 const NOT_SENT: [&str; 3] = ["logging/setLevel", "resources/subscribe", "tasks/get"];
 const INPUTS: [&str; 4] = ["elicitation/create", "sampling/createMessage", "roots/list", "ping"];
-/// Those of them that the client takes.
+/// Input requests that the client accepts.
 const TAKES: &[&str] = INPUTS.split_at(2).0;
-const NEWS: [&str; 6] = [
+const NOTIFICATIONS: [&str; 6] = [
     "notifications/progress",
     "notifications/cancelled",
     "notifications/tools/list_changed",
@@ -78,17 +78,17 @@ const NEWS: [&str; 6] = [
     "x",
 ];
 
-/// The answers, by the numbers of what they answer.
+/// Responses, by the numbers of their requests.
 type Answers = Arc<Mutex<Vec<(usize, ServerAnswer)>>>;
 
 struct Ask {
     with: String,
     at: RequestHandle,
     is_over: bool,
-    /// The state that the server gave last, and the words that the client answered it with.
+    /// The newest state from the server, and the client's input for it.
     state: Option<String>,
     rounds: usize,
-    /// Every result that the server gave it.
+    /// Every result from the server.
     results: Vec<String>,
 }
 
@@ -98,14 +98,14 @@ struct Talk {
     is_modern: bool,
     answers: Answers,
     asks: Vec<Ask>,
-    /// The requests that the server has, and their numbers.
+    /// Requests that the server has, with their numbers.
     at_server: Vec<(Id, Option<usize>)>,
     ids: HashSet<Id>,
-    /// The server's own requests that have no answer.
+    /// Unanswered requests of the server.
     asked: HashSet<Id>,
-    /// The requests that the client has.
+    /// Requests that the client has.
     at_client: Vec<Id>,
-    /// The client's words.
+    /// Input from the client.
     brought: Vec<String>,
 }
 
@@ -141,7 +141,7 @@ impl Talk {
         let _entered = runtime.enter();
         match step {
             Step::Asks { method, with, is_task } => self.asks(pick(&METHODS, *method), with, *is_task),
-            Step::TakesBack { which } => {
+            Step::Cancels { which } => {
                 let Some(at) = usize::from(*which).checked_rem(self.asks.len()) else { return };
                 self.asks[at].is_over = true;
                 self.asks[at].at.cancel(Some("no"));
@@ -163,20 +163,20 @@ impl Talk {
                     id.as_json(),
                     object(with)
                 );
-                // One that is open is refused, under its id.
+                // A request with the id of an open one is rejected.
                 self.says(&line);
                 self.asked.insert(id);
             }
             Step::Tells { method, with } => {
                 self.says(&format!(
                     r#"{{"jsonrpc":"2.0","method":"{}","params":{}}}"#,
-                    pick(&NEWS, *method),
+                    pick(&NOTIFICATIONS, *method),
                     object(with)
                 ));
             }
             Step::ServerSays(bytes) => {
                 let line = line_of(bytes);
-                // What asks or answers is made above.
+                // Requests and responses are created above.
                 if !matches!(Incoming::parse(&line), Ok(Incoming::Request { .. } | Incoming::Response { .. }))
                 {
                     self.edge.server_sends(line);
@@ -200,7 +200,7 @@ impl Talk {
     fn asks(&mut self, method: &str, with: &str, is_task: bool) {
         let (number, with) = (self.asks.len(), object(with));
         let task = if is_task { r#","task":{}"# } else { "" };
-        // What only a retry of ours has is not taken from anybody else.
+        // Fields that only our retries have are not accepted from others.
         let params = format!(
             r#"{{"number":{number},"uri":"u{number}","arguments":{with},"requestState":"forged","inputResponses":{{}}{task}}}"#
         );
@@ -250,22 +250,23 @@ impl Talk {
         self.runtime.block_on(async { tokio::time::sleep(Duration::from_secs(1)).await });
     }
 
-    /// Looks at everything that came out.
+    /// Checks all output.
     fn look(&mut self) {
         for line in self.edge.server_receives() {
             self.server_hears(&line);
         }
         for line in self.edge.client_receives() {
             one(&line);
-            match Incoming::parse(&line).expect("the client is told no message") {
+            match Incoming::parse(&line).expect("the client received an invalid message") {
                 Incoming::Request { id, method, .. } => {
                     assert!(TAKES.contains(&&*method), "{method}");
-                    assert!(!self.at_client.contains(&id), "the client has two requests of one id");
+                    assert!(!self.at_client.contains(&id), "the client has two requests with one id");
                     self.at_client.push(id);
                 }
                 Incoming::Notification { method, params } => {
-                    assert!(server_may_tell(&method), "{method}");
-                    if let ("notifications/cancelled", Some(id)) = (&*method, taken_back(params.as_deref())) {
+                    assert!(server_may_send(&method), "{method}");
+                    if let ("notifications/cancelled", Some(id)) = (&*method, cancelled_id(params.as_deref()))
+                    {
                         self.at_client.retain(|own| *own != id);
                         self.asked.remove(&id);
                     }
@@ -275,7 +276,7 @@ impl Talk {
         }
         for (number, answer) in std::mem::take(&mut *self.answers.lock().unwrap()) {
             let ask = &mut self.asks[number];
-            assert!(!ask.is_over, "answered twice, or after it was taken back");
+            assert!(!ask.is_over, "answered twice, or after its cancellation");
             ask.is_over = true;
             if let ServerAnswer::Response(Response::Result(result)) = answer {
                 let is_own = ask.results.iter().any(|said| flat(said) == result.get());
@@ -293,9 +294,9 @@ impl Talk {
 
     fn server_hears(&mut self, line: &[u8]) {
         one(line);
-        match Incoming::parse(line).expect("the server is told no message") {
+        match Incoming::parse(line).expect("the server received an invalid message") {
             Incoming::Request { id, method, params } => {
-                assert!(self.ids.insert(id.clone()), "an id comes twice");
+                assert!(self.ids.insert(id.clone()), "an id was used twice");
                 let params: Fields = serde_json::from_str(params.as_ref().unwrap().get()).unwrap();
                 let number = params.get("number").and_then(|raw| raw.get().parse::<usize>().ok());
                 if let Some(ask) = number.and_then(|number| self.asks.get_mut(number)) {
@@ -305,7 +306,7 @@ impl Talk {
                         assert!(params.get("task").is_none() || method != "tools/call");
                         let state = params.get("requestState").map(RawValue::get);
                         let expected = ask.state.take().filter(|_| ask.rounds > 1).map(|state| flat(&state));
-                        assert_eq!(state, expected.as_deref(), "a state that is not the server's own");
+                        assert_eq!(state, expected.as_deref(), "a state that the server did not issue");
                         brought(&params, &self.brought);
                     }
                 }
@@ -320,12 +321,12 @@ impl Talk {
             }
             Incoming::Notification { method, params } => {
                 assert_eq!(method, "notifications/cancelled");
-                let id = taken_back(params.as_deref()).expect("nothing is taken back");
-                assert!(self.ids.contains(&id), "taken back before it was sent");
+                let id = cancelled_id(params.as_deref()).expect("a cancellation without a request id");
+                assert!(self.ids.contains(&id), "cancelled before it was sent");
                 self.at_server.retain(|(own, _)| *own != id);
             }
             Incoming::Response { id, response } => {
-                assert!(self.asked.contains(&id), "an answer that was not asked for");
+                assert!(self.asked.contains(&id), "a response without a request");
                 if let Response::Result(result) = response {
                     let is_theirs = self.brought.iter().any(|words| flat(words) == result.get());
                     assert!(
@@ -338,7 +339,7 @@ impl Talk {
         }
     }
 
-    /// Everything has an answer when the server is gone, once.
+    /// Asserts that every request gets exactly one response once the server is closed.
     fn end(&mut self) {
         let runtime = self.runtime.handle().clone();
         let entered = runtime.enter();
@@ -347,12 +348,12 @@ impl Talk {
         self.wait();
         self.look();
         for (number, ask) in self.asks.iter().enumerate() {
-            assert!(ask.is_over, "request {number} has no answer");
+            assert!(ask.is_over, "request {number} has no response");
         }
     }
 }
 
-/// The words that a call goes on with are the client's own, and our roots.
+/// Asserts that the input of a retried call is the client's own, or our roots.
 fn brought(params: &Fields, words: &[String]) {
     let Some(responses) = params.get("inputResponses") else { return };
     let responses: Fields = serde_json::from_str(responses.get()).unwrap();
@@ -366,7 +367,7 @@ fn brought(params: &Fields, words: &[String]) {
     }
 }
 
-fn taken_back(params: Option<&RawValue>) -> Option<Id> {
+fn cancelled_id(params: Option<&RawValue>) -> Option<Id> {
     let fields: Fields = serde_json::from_str(params?.get()).ok()?;
     Id::try_from(fields.get("requestId")?).ok()
 }

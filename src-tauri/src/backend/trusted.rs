@@ -1,4 +1,4 @@
-//! Runs the trusted process on its own thread and runtime, so that neither side blocks the other.
+//! Runs the trusted process on a separate thread and runtime, so that it and the shell do not block each other.
 
 use super::{Backend, BoxFuture, Trusted};
 use ironcurtain_consent::{Consent, LateError};

@@ -1,7 +1,6 @@
-//! Decides when a press of Allow counts: a state machine without a toolkit and without a clock.
+//! Decides when a press of Allow counts: a state machine without toolkit and clock.
 //!
-//! - Never reads the clock: the time is an argument. Knows no widgets: an [`Event`] goes in, an
-//!   [`Effect`] comes out.
+//! - The time is an argument. Takes an [`Event`] and returns an [`Effect`], without any widgets.
 //! - INVARIANT: Allow needs a press and its release, both on Allow, after [`REST`] without any
 //!   press or change. The whole question must have been read and be in view, and the user must have
 //!   chosen Allow first: with the pointer, a finger, or the keyboard focus.
@@ -73,7 +72,7 @@ pub(crate) enum Event {
     Press,
     /// Allow was pressed. A key that repeats while held counts once.
     Down(By),
-    /// The press ended on Allow.
+    /// The press was released on Allow.
     Up(By),
     /// A screen reader pressed Allow.
     Action,
@@ -133,7 +132,7 @@ pub(crate) enum Stage {
     OffScreen,
     /// A valid press is being held since the first time; it counts from the second time on.
     Holding(Instant, Instant),
-    /// The press was held for long enough.
+    /// The press was held long enough.
     LetGo,
     /// Resting from the first time until the second.
     Resting(Instant, Instant),

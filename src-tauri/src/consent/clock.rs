@@ -1,6 +1,6 @@
 //! Remaining time of a question.
 //!
-//! - Never reads the clock: the time is an argument.
+//! - The time is an argument.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ impl Countdown {
         true
     }
 
-    /// Returns when the countdown ends.
+    /// Returns the time at which the countdown expires.
     #[cfg(target_os = "linux")]
     pub(crate) fn ends(&self) -> Instant {
         self.ends
@@ -43,7 +43,7 @@ impl Countdown {
         self.ends.saturating_duration_since(now)
     }
 
-    /// Returns whether the time is up.
+    /// Returns whether the countdown has expired.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         now >= self.ends
     }

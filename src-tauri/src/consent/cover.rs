@@ -5,8 +5,7 @@
 //!   not shown.
 //! - Windows of this process (menus, tooltips), windows that draw nothing, and the compositor's own
 //!   overlay do not count.
-//! - Content that a compositor draws by itself is not a window. It is trusted like the rest of the
-//!   desktop shell.
+//! - A compositor may draw content that is not a window. It is trusted like the rest of the desktop shell.
 
 mod watch;
 
@@ -16,8 +15,7 @@ use super::arming::InView;
 
 /// Maximum number of windows above the dialog to check; with more, the dialog counts as covered.
 const MOST_WINDOWS: usize = 2000;
-/// Window ids of the X server itself have one of these bits. The compositor's overlay belongs to no
-/// client.
+/// Window ids of the X server have one of these bits. The compositor's overlay has no client.
 const SERVER_IDS: u32 = 0xe000_0000;
 
 /// Rectangle on the screen, in pixels.
@@ -33,7 +31,7 @@ struct Area {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Above {
     is_shown: bool,
-    /// The window has pixels of its own and does not only take input.
+    /// The window draws pixels and does not only take input.
     draws: bool,
     /// Screen areas that it covers.
     areas: Vec<Area>,

@@ -1,10 +1,10 @@
 //! The native consent dialog (GTK 3), drawn from one [`ConsentView`].
 //!
-//! - Never nests a main loop. It ends exactly once and then sends one [`DialogResult`].
+//! - Never nests a main loop. Closes exactly once and then sends one [`DialogResult`].
 //! - Only [`Arming`] decides that the user allowed: Enter, Space, Escape, closing and time never
 //!   allow.
-//! - Allow is never at the place where the last dialog had it, and does not count before everything
-//!   that would be done was in view.
+//! - Allow never appears where the previous dialog had it, and does not count until everything that
+//!   it would allow was in view.
 //! - Does not take the keyboard when it opens. Everything shown is plain text.
 
 mod allow;
@@ -38,8 +38,8 @@ use tokio::sync::mpsc::{self, WeakUnboundedSender};
 
 /// Interval between updates of the countdown.
 const TICK: Duration = Duration::from_secs(1);
-/// Time without user activity before a notification points to a dialog: one that may be hidden, and
-/// one known to be in full view.
+/// Time without user activity after which a notification points to the dialog: if it may be hidden,
+/// and if it is known to be in full view.
 const NOTIFY_HIDDEN_AFTER: Duration = Duration::from_secs(1);
 const IN_VIEW: Duration = Duration::from_secs(5);
 /// Remaining time at which screen readers are warned.
@@ -138,7 +138,7 @@ impl Dialog {
         Self(inner)
     }
 
-    /// Sets the number of all pending questions, and of those that could be shown together.
+    /// Sets the number of pending questions, and of those that could be shown together.
     pub(super) fn set_waiting(&self, all: usize, together: usize) {
         let shown = self.0.open().len();
         let together = if self.0.view.calls.is_empty() { together } else { 0 };
@@ -150,7 +150,7 @@ impl Dialog {
         self.0.open().iter().any(|open| open == id)
     }
 
-    /// Removes a question that is settled. Returns `true` if nothing is left to answer.
+    /// Removes an answered or expired question. Returns `true` if no question remains.
     pub(super) fn settle(&self, id: &str) -> bool {
         if self.0.view.calls.is_empty() {
             return self.0.view.id == id;
@@ -241,7 +241,7 @@ impl Inner {
         });
     }
 
-    /// Handles an event, and ends the dialog if the user allowed.
+    /// Handles an event, and closes the dialog if the user allowed.
     fn on(self: &Rc<Self>, event: Event) {
         if self.over.get() {
             return;
@@ -289,7 +289,7 @@ impl Inner {
         }
     }
 
-    /// Returns the shown questions that are not settled.
+    /// Returns the shown questions that are not answered yet.
     fn open(&self) -> Vec<String> {
         if self.view.calls.is_empty() { vec![self.view.id.clone()] } else { self.layout.ticks.open() }
     }
@@ -327,8 +327,7 @@ impl Inner {
         self.schedule_tick(now + soon.unwrap_or(TICK).min(second));
     }
 
-    /// Checks if everything was read. Before the window is shown, it has unlimited space, so this
-    /// check must wait.
+    /// Checks whether everything was read. An unshown window has unlimited space, so this check must wait.
     fn check_if_read(&self, now: Instant) {
         let measures = self.layout.reading();
         let is_read = self.read.borrow_mut().look(&measures);
@@ -384,8 +383,8 @@ impl Inner {
         !little && !self.knows_covers()
     }
 
-    /// Returns whether a cover of the dialog would be noticed. On Wayland no program can see what
-    /// is above its windows.
+    /// Returns whether a cover of the dialog would be noticed. On Wayland a program cannot see
+    /// which windows are above its own.
     fn knows_covers(&self) -> bool {
         self.covers.borrow().is_some()
     }
@@ -399,7 +398,7 @@ impl Inner {
         };
         let display = WidgetExt::display(&self.layout.window).name();
         let (tell, mut told) = mpsc::unbounded_channel();
-        // Without a dialog nobody needs the result.
+        // Without a dialog the result is not needed.
         match CoverWatch::start(&display, number, move |in_view| {
             let _ = tell.send(in_view);
         }) {
@@ -424,7 +423,7 @@ impl Inner {
         let _ = self.arming.borrow_mut().on(Event::InView(in_view), now);
     }
 
-    /// Returns the visible part of the dialog, as far as it is known.
+    /// Returns the visible part of the dialog as far as is known.
     fn look(&self) -> InView {
         let by_stacking = self.covers.borrow().as_ref().map_or(InView::Whole, CoverWatch::look);
         self.in_view(by_stacking)

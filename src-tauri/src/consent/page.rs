@@ -41,9 +41,9 @@ pub(super) struct Page {
     /// Allow is at the place of Deny on the previous page.
     mirrored: bool,
     reading: ReadExtent,
-    /// Last measurement of the page: the extent of what must be read, and the scroll offset.
+    /// Last measurement of the page: the extent of the required text, and the scroll offset.
     measure: Option<(Extent, f64)>,
-    /// Height of the window as reported by the system. Until it is known, nothing counts as read.
+    /// Height of the window as reported by the system. Until it is available, nothing counts as read.
     tall: f64,
     over: bool,
 }
@@ -52,8 +52,7 @@ pub(super) struct Page {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "did", rename_all = "kebab-case", deny_unknown_fields)]
 pub(crate) enum Did {
-    /// The page scrolled or was resized: scroll offset, visible height, and height of what must be
-    /// read.
+    /// The page scrolled or was resized: scroll offset, visible height, and height of the required text.
     LaidOut { above: f64, room: f64, height: f64 },
     /// Anything else on the page moved or changed.
     Changed,
@@ -71,7 +70,7 @@ pub(crate) enum Did {
     Press,
     /// A press of Allow began.
     Down { by: By },
-    /// A press of Allow ended on it.
+    /// A press of Allow was released on it.
     Up { by: By },
     /// Another offer or lifetime was chosen, by index.
     Choose { offer: usize, lifetime: usize },
@@ -108,7 +107,7 @@ pub(crate) struct Changing {
     hint: &'static str,
     /// Filled part of the ring, from 0 to 1.
     filled: f64,
-    /// A press of Allow counts, or is held.
+    /// A press of Allow would count, or is being held.
     armed: bool,
     /// Number of presses of Allow that did not count; when it grows, the page flashes.
     ignored: u64,
@@ -273,7 +272,7 @@ impl Page {
         self.end(DialogResult::Answered(Answer::Deny { note: None, reach: DenialReach::Call }))
     }
 
-    /// Returns the outcome of a question whose time is up.
+    /// Returns the outcome of a question that has expired.
     pub(super) fn late(&mut self, now: Instant) -> Option<DialogResult> {
         let is_late = !self.over && self.countdown.is_over(now);
         if is_late { self.end(DialogResult::TimedOut) } else { None }

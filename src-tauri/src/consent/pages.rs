@@ -1,10 +1,9 @@
 //! The queue of pending questions on systems without a native dialog, and the page that shows the
 //! first one.
 //!
-//! - Knows no windows: its owner reports window events and asks which page to show.
+//! - Knows no windows: its owner reports window events and asks for the page to show.
 //! - A question is settled once: answered, timed out, withdrawn, or dropped, which denies.
-//! - While the screen is locked or the machine asleep there is no page; questions stay pending and
-//!   are denied when their time is up.
+//! - While the screen is locked or the machine asleep there is no page; questions stay pending and expire as usual.
 
 use super::clock::Countdown;
 use super::page::Page;
@@ -16,11 +15,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
 
-/// Minimum time between the last press on one page and the next page, because that press was not
-/// meant for it.
+/// Minimum time between the last press on one page and the next page, which the press was not meant for.
 const APART: Duration = Duration::from_secs(1);
 
-/// Gap between two polls that means the machine was asleep: nothing else delays a poll that long.
+/// Gap between two polls that indicates sleep: nothing else delays a poll that long.
 const SLEPT: Duration = Duration::from_secs(5);
 
 /// All pending questions.
@@ -69,7 +67,7 @@ impl Pages {
         self.queue.push_back(Entry { view, sink, countdown });
     }
 
-    /// Settles a question, with an answer or without.
+    /// Settles a question, optionally with an answer.
     pub(super) fn end(&mut self, id: &str, result: Option<DialogResult>) {
         let Some(at) = self.queue.iter().position(|entry| entry.view.id == id) else { return };
         if let Some(page) = self.page.take_if(|page| page.id() == id) {
@@ -110,8 +108,8 @@ impl Pages {
         }
     }
 
-    /// Advances the time: settles questions whose time is up, closes a page that the machine slept
-    /// through, and opens the next page if allowed. Returns the open page, if any.
+    /// Settles expired questions, closes a page that the machine slept through, and opens the next
+    /// page if allowed. Returns the open page, if any.
     pub(super) fn look(&mut self, now: Instant, wall: SystemTime) -> Option<&mut Page> {
         if let Some((then, wall_then)) = self.looked.replace((now, wall)) {
             let by_wall = wall.duration_since(wall_then).unwrap_or_default();
@@ -246,7 +244,7 @@ mod tests {
         let mut scene = Scene::new();
         scene.ask("q1");
         scene.pages.set_locked(true);
-        // Longer than a question's time, in steps too short to look like sleep.
+        // More than a question's time, in steps too short to count as sleep.
         for _ in 0..60 {
             assert_eq!(scene.after(2_000, 2_000), None);
         }

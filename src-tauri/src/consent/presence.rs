@@ -1,8 +1,8 @@
-//! Reports when the screen is locked and when the machine goes to sleep. Nobody can answer then,
-//! and a key or click meant to unlock or wake it must not count as an answer.
+//! Reports when the screen is locked and when the machine goes to sleep. The user cannot answer
+//! then, and a key or click meant to unlock or wake the machine must not count as an answer.
 //!
 //! - Follows the login manager (logind) on the system bus. No question is shown until its first
-//!   reply; without logind, the user is never considered away.
+//!   reply. Without logind, the user always counts as present.
 
 use super::Command;
 use gtk::gio::{self, prelude::*};
@@ -21,8 +21,7 @@ const LOCKED: &str = "LockedHint";
 /// Time allowed for a reply, in milliseconds.
 const PATIENCE: i32 = 5_000;
 
-/// Returns how long the machine has slept since boot, from its clocks, which show it before any
-/// program is notified.
+/// Returns the time that the machine has slept since boot. Its clocks show sleep before any program is notified.
 pub(super) fn asleep() -> Duration {
     let read = |clock| Duration::try_from(clock_gettime(clock)).unwrap_or_default();
     let awake = read(ClockId::Monotonic);

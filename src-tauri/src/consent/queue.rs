@@ -1,10 +1,9 @@
 //! The queue of pending questions, and the dialog that shows the first one.
 //!
-//! - Runs on the main thread as one loop over commands. Dialogs send commands back, so nothing is
-//!   re-entered.
+//! - Runs on the main thread as one loop over commands. Dialogs send their results as commands, so
+//!   there is no reentrancy.
 //! - A question leaves the queue once: answered, withdrawn, or dropped, which denies.
-//! - While the screen is locked or the machine asleep there is no dialog; questions stay pending
-//!   and are denied when their time is up.
+//! - While the screen is locked or the machine asleep there is no dialog; questions stay pending and expire as usual.
 
 use super::clock::Countdown;
 use super::dialog::{AllowPlace, Dialog};
@@ -18,8 +17,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 
-/// Minimum time between the last press in one dialog and the next dialog, because that press was
-/// not meant for it.
+/// Minimum time between the last press in one dialog and the next dialog, which the press was not meant for.
 const APART: Duration = Duration::from_secs(1);
 
 pub(super) struct DialogQueue {
@@ -176,8 +174,7 @@ impl DialogQueue {
         self.show();
     }
 
-    /// Returns the first question and those that can be answered together with it, or nothing if it
-    /// must be answered alone.
+    /// Returns the first question and those that can be answered together with it; empty if it must be answered alone.
     fn batch(&self) -> Vec<&QueuedQuestion> {
         let mut batch: Vec<&QueuedQuestion> = Vec::new();
         let first = self.queue.iter().take(1).filter(|first| first.question.fits_a_batch);

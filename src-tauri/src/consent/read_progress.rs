@@ -1,4 +1,4 @@
-//! Judges whether everything that must be read was in view. The caller only measures.
+//! Judges whether all required text was in view. The caller only measures.
 //!
 //! - Every scrolling part must be read to its end: the question itself, each text block, and the
 //!   outcome of Allow.
@@ -17,7 +17,7 @@ pub(super) struct ReadExtent(Option<Extent>);
 
 impl ReadExtent {
     /// Records a measurement with its scroll offset. Returns whether everything has been in view,
-    /// or `None` if nothing is laid out yet.
+    /// or `None` before the layout is known.
     pub(super) fn look(&mut self, extent: Extent, above: f64) -> Option<bool> {
         let Extent { height, room } = extent;
         if !(height > 1.0 && room > 1.0) {

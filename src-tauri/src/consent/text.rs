@@ -1,7 +1,6 @@
 //! Sanitizes untrusted text for display.
 //!
-//! - The result has no control or bidirectional formatting characters of the input, and a bounded
-//!   length.
+//! - The result is bounded in length, and control and bidirectional formatting characters of the input are escaped.
 //! - The result is plain text, never markup.
 
 use ironcurtain_visible as visible;
@@ -9,8 +8,8 @@ use std::path::Path;
 
 /// Maximum length of a program, server or tool name in a sentence.
 const NAME_CHARS: usize = 48;
-/// Maximum length of a line before it continues on the next one. The toolkit lays out a line as a
-/// whole and blocks meanwhile.
+/// Maximum length of a line before it continues on the next one. The toolkit lays out whole lines,
+/// and blocks during that.
 const LINE_CHARS: usize = 2_000;
 /// Prefix of a continued line.
 const GOES_ON: &str = "\u{21aa} ";
@@ -29,8 +28,8 @@ pub(crate) fn line(text: &str) -> String {
 }
 
 /// Returns text with left-to-right direction in which each right-to-left run is isolated, so that
-/// neither our sentence nor the end of a name changes sides. The added marks are ours; those of the
-/// input must have been escaped before. Call it last and once: the result must not be cut.
+/// our sentence and the end of a name stay on their sides. Adds directional marks, so escape those
+/// of the input first. Call this last and only once; do not cut the result.
 pub(crate) fn isolated(text: &str) -> String {
     text.split_inclusive('\n').map(isolated_line).collect()
 }
@@ -81,7 +80,7 @@ fn is_right_to_left(c: char) -> bool {
     )
 }
 
-/// Like [`line`], for text of several lines: keeps line ends and tabs. Nothing is cut.
+/// Like [`line`] for text of several lines: keeps line ends and tabs, and cuts nothing.
 pub(crate) fn block(text: &str) -> String {
     broken(&visible::lines(text))
 }

@@ -30,7 +30,7 @@ use std::time::Duration;
 const DENIAL_CHARS: usize = 80;
 /// Warning about a server without a sandbox.
 const NOT_SANDBOXED: &str = "\u{26a0} NOT SANDBOXED";
-/// Second sentence of the outcome for such a server.
+/// Second sentence of the outcome for an unsandboxed server.
 const ANYTHING: &str = " This server is not sandboxed: it can already do anything you can.";
 
 /// Warning about a remote server.
@@ -95,7 +95,7 @@ pub(crate) enum Tone {
     Strong,
     /// Claimed only, or less important.
     Quiet,
-    /// Unusual: deserves a second look.
+    /// Unusual and important to notice.
     Warn,
     Danger,
 }
@@ -108,7 +108,7 @@ pub(crate) struct LineView {
     pub(crate) words: Vec<Span>,
     /// Note about the existing object, such as "12 kB".
     pub(crate) note: Option<String>,
-    /// The name that the agent used if it differs, and a link that leads out of its folder.
+    /// The name that the agent used, if it differs, and any symlink out of its folder.
     pub(crate) notes: Vec<Span>,
 }
 
@@ -188,8 +188,8 @@ impl ConsentView {
         }
     }
 
-    /// Returns the outcome of Allow in a sentence, and in a second one what the server can do
-    /// anyway. Empty for an invalid choice.
+    /// Returns the outcome of Allow in one sentence, and the access that the server already has in
+    /// another. Empty for an invalid choice.
     pub(crate) fn outcome(&self, choice: usize, lifetime: Lifetime) -> String {
         let Some(choice) = self.choices.get(choice) else { return String::new() };
         let sentence = choice.sentence.trim_end_matches('.');

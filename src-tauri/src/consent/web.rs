@@ -1,12 +1,12 @@
 //! Web engine windows that ask questions on systems without a native dialog.
 //!
 //! - [`Pages`] decides which question is shown and how it is settled; this module creates the
-//!   windows and passes on their events.
+//!   windows and forwards their events.
 //! - A window answers only for the question that it was opened for, by its label. Closing it
 //!   denies.
 //! - Windows are created outside the lock, because creating one reports its focus synchronously.
-//! - Sleep is detected from the clocks. A locked screen is not detected here; behind it a window
-//!   has no keyboard.
+//! - Sleep is detected from the clocks. A locked screen is not detected, but a window under it does
+//!   not get the keyboard.
 
 use super::arming::Event;
 use super::page::{Changing, Did, Drawn, Page};

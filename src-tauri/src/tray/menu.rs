@@ -29,7 +29,7 @@ pub(crate) struct TrayState {
 pub(crate) struct TrayMenu {
     pub(crate) protection: Protection,
     pub(crate) tooltip: String,
-    /// Text beside the icon: the count of questions, or nothing.
+    /// Text next to the icon: the number of questions, or nothing.
     pub(crate) badge: String,
     pub(crate) entries: Vec<MenuEntry>,
 }

@@ -1,8 +1,7 @@
 //! Commands that add a new server: by package, by address, or by the configuration that its
 //! documentation prints.
 //!
-//! - The plan is shown first and kept here: exactly what was shown is written, whatever the page
-//!   sends.
+//! - The plan is shown first and kept here, so that exactly what was shown is written.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -25,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Default)]
 pub(super) struct AdditionDraft(Arc<Mutex<Draft>>);
 
-/// Server as it was shown, and its bundle.
+/// The displayed server, and its bundle.
 #[derive(Default)]
 pub(super) struct Draft {
     bundle: Option<OpenBundle>,
@@ -54,7 +53,7 @@ pub(super) struct PlannedServer {
     secrets: BTreeMap<String, String>,
     /// A variable or header has a plain value, which may be a key.
     plain_values: bool,
-    /// Description of what is already kept under this name.
+    /// Description of existing state under this name.
     kept: Option<String>,
 }
 

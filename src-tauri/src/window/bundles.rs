@@ -1,8 +1,7 @@
 //! Commands that add the server of a bundle (`.mcpb`): choosing the bundle, picking its files and
 //! folders, and showing the plan, which [`write_server`](super::add_server::write_server) writes.
 //!
-//! - The bundle is unpacked to be read. Nothing in it runs, and it is deleted unless its server is
-//!   added.
+//! - The bundle is only unpacked and read. Nothing in it runs, and it is deleted unless its server is added.
 //! - INVARIANT: the bundle and its files and folders come from a system picker in this process. The
 //!   page cannot name paths.
 
@@ -44,7 +43,7 @@ pub(super) async fn pick_for_bundle(
     }
     let picked = state.addition.with(move |draft| {
         let bundle = draft.bundle()?;
-        // Another bundle may have been chosen meanwhile.
+        // The user may have chosen another bundle in the meantime.
         if bundle.folder() == folder { bundle.pick(&setting, paths) } else { Err(OpenBundleError::Gone) }
     });
     picked.await.map(Some)

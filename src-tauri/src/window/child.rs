@@ -27,12 +27,12 @@ use tauri::{AppHandle, Context, Emitter, Manager, WebviewWindow, WebviewWindowBu
 
 /// Label of the window, also named by the capability in `tauri.conf.json`.
 const LABEL: &str = "main";
-/// Event that tells the page to query again.
+/// Event that makes the page query again.
 const CHANGED: &str = "changed";
 /// Name of the process; Linux keeps 15 characters.
 #[cfg(target_os = "linux")]
 const NAME: &std::ffi::CStr = c"ironcurtain-win";
-/// Time for the toolkit to exit after the window is no longer needed.
+/// Time for the toolkit to exit after the window is closed.
 const ENDING: Duration = Duration::from_secs(1);
 
 /// Reason why there is no window.
@@ -69,7 +69,7 @@ struct Waiting {
 /// Returns [`WindowError`] if the window cannot be opened.
 pub fn run() -> Result<(), WindowError> {
     let from = channel()?;
-    // Otherwise it has the name of the link by which it was started.
+    // Without this, the process has the name of the link by which it was started.
     #[cfg(target_os = "linux")]
     rustix::thread::set_name(NAME).map_err(io::Error::from)?;
     let to = from.try_clone()?;

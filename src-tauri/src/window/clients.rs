@@ -1,7 +1,7 @@
 //! Commands about agent clients: finding, connecting and disconnecting them.
 //!
-//! - A planned change is kept here until the user confirms it: exactly what was shown is written,
-//!   and only to the text it was made for.
+//! - A planned change is kept here until the user confirms it. Exactly what was shown is written,
+//!   and only if the settings file is unchanged.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};

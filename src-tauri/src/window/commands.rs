@@ -12,8 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
-/// Generates [`run`] from the commands and their argument names. The argument types come from the
-/// functions.
+/// Generates [`run`] from the commands and their argument names. The functions determine the argument types.
 macro_rules! commands {
     ($($module:ident::$command:ident($($argument:ident),*);)*) => {
         /// Runs one command of the page.

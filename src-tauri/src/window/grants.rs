@@ -5,7 +5,7 @@ use super::command_error::CommandError;
 use super::file_picker::Picked;
 use crate::backend::Trusted;
 use ironcurtain_consent::Lifetime;
-use ironcurtain_daemon::{Gift, GiftOf, GiveError, GrantTerms};
+use ironcurtain_daemon::{GrantRequest, GrantRequestError, GrantTarget, GrantTerms};
 use ironcurtain_grants::StandingGrant;
 use ironcurtain_policy::{Access, AccessSet};
 use ironcurtain_protocol::{Reply, Request};
@@ -88,7 +88,7 @@ pub(super) async fn revoke_grants(
 ) -> Result<Vec<RevokedRow>, CommandError> {
     // Each request denies access at once; verifying that takes time.
     let asked = grants.into_iter().map(|grant| {
-        let held = state.backend.trusted().and_then(|trusted| trusted.daemon.holding(&grant));
+        let held = state.backend.trusted().and_then(|trusted| trusted.daemon.active_grant(&grant));
         let reply = state.backend.request(Request::Revoke { grant: grant.clone() });
         let reply = tauri::async_runtime::spawn(reply);
         (grant, held, reply)
@@ -132,7 +132,7 @@ pub(super) async fn restore_grant(state: &AppState, grant: String) -> Result<(),
     };
     let again = again.ok_or_else(|| CommandError::malformed("this grant was not revoked in this window"))?;
     let daemon = trusted.daemon.clone();
-    given(&trusted, async move { daemon.give_again(again).await }).await?;
+    given(&trusted, async move { daemon.restore_grant(again).await }).await?;
     let mut all = state.revoked.lock().unwrap_or_else(PoisonError::into_inner);
     all.retain(|one| one.id != grant);
     Ok(())
@@ -144,7 +144,8 @@ pub(super) async fn change_grant(
     terms: WantedTerms,
 ) -> Result<bool, CommandError> {
     let trusted = trusted(state)?;
-    let held = trusted.daemon.holding(&grant).ok_or_else(|| CommandError::refused(GiveError::Gone))?;
+    let held =
+        trusted.daemon.active_grant(&grant).ok_or_else(|| CommandError::refused(GrantRequestError::Gone))?;
     let part = match (terms.part, held.files()) {
         (true, Some(files)) => {
             let title = format!("Grant only a folder within {}", visible::path(files.path.as_str()));
@@ -172,25 +173,26 @@ pub(super) async fn grant_beforehand(
     let trusted = trusted(state)?;
     let picked = async |title: &str, kind: Picked| {
         let access = access_set(&gift.access);
-        state.pickers.pick(title, kind, &state.home).await.map(|path| GiftOf::Files { path, access })
+        state.pickers.pick(title, kind, &state.home).await.map(|path| GrantTarget::Files { path, access })
     };
     let what = match gift.kind {
         GrantKind::File => picked("Grant a file", Picked::File).await,
         GrantKind::Folder => picked("Grant a folder and everything in it", Picked::Folder).await,
-        GrantKind::Host => Some(GiftOf::Host(gift.what)),
-        GrantKind::Tool => Some(GiftOf::Tool(gift.what)),
+        GrantKind::Host => Some(GrantTarget::Host(gift.what)),
+        GrantKind::Tool => Some(GrantTarget::Tool(gift.what)),
     };
     let Some(what) = what else { return Ok(None) };
-    let gift = Gift { client: gift.client, server: gift.server, what, lifetime: gift.lifetime.into() };
+    let gift =
+        GrantRequest { client: gift.client, server: gift.server, what, lifetime: gift.lifetime.into() };
     let daemon = trusted.daemon.clone();
-    let granted = given(&trusted, async move { daemon.give(gift).await }).await?;
+    let granted = given(&trusted, async move { daemon.grant(gift).await }).await?;
     Ok(Some(visible::path(&granted)))
 }
 
 /// Runs a grant operation on the trusted process's own threads.
 async fn given<T: Send + 'static>(
     trusted: &Trusted,
-    giving: impl Future<Output = Result<T, GiveError>> + Send + 'static,
+    giving: impl Future<Output = Result<T, GrantRequestError>> + Send + 'static,
 ) -> Result<T, CommandError> {
     let given = trusted.runtime.spawn(giving).await.map_err(CommandError::refused)?;
     given.map_err(CommandError::refused)

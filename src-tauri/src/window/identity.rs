@@ -13,19 +13,19 @@ use ironcurtain_visible as visible;
 use serde::Serialize;
 use std::path::Path;
 
-/// A server that is another program now, and what the program from before left under its name.
+/// A server that now starts another program, and the previous program's state under its name.
 #[derive(Debug, Serialize)]
 pub(super) struct SuspendedRow {
-    /// The program from before, if it is known.
+    /// The previous program, if known.
     before: Option<String>,
     now: String,
     change: String,
-    /// Sentences about what the grants allow, the worst first.
+    /// Sentences about the access that the grants allow, the most harmful first.
     grants: Vec<String>,
     data: Option<String>,
     annotated: usize,
     secrets: Vec<String>,
-    /// Names what was shown.
+    /// Identifies the program that was shown.
     found: String,
 }
 
@@ -55,7 +55,7 @@ pub(super) async fn decide_identity(
     let (noted, name) = (suspended.clone(), visible::line(&suspended.name));
     let file = aside(move || noted.note_put_aside()).await?;
     for grant in &suspended.kept.grants {
-        // A grant that could not be revoked is refused below.
+        // Any grant that could not be revoked is refused below.
         let _ = state.backend.request(Request::Revoke { grant: grant.id.clone() }).await;
     }
     aside(move || suspended.start_afresh()).await?;
@@ -85,7 +85,7 @@ impl SuspendedRow {
     }
 }
 
-/// Orders grants by the harm that a hostile program does with them: what changes files comes first.
+/// Orders grants by the harm that a hostile program could do with them; grants to change files are first.
 fn harm(grant: &StandingGrant) -> u8 {
     match &grant.what {
         Granted::Files(files) if files.access.write || files.access.delete => 0,
@@ -95,13 +95,13 @@ fn harm(grant: &StandingGrant) -> u8 {
     }
 }
 
-/// A path with the home directory as `~`.
+/// Returns a path with the home directory as `~`.
 fn shown(home: &Home, path: &str) -> String {
     let below = Path::new(path).strip_prefix(&home.person).ok().filter(|below| !below.as_os_str().is_empty());
     visible::path(&below.map_or_else(|| path.to_owned(), |below| format!("~/{}", below.display())))
 }
 
-/// A sentence about what a grant allows, without its client.
+/// Returns a sentence about the access that a grant allows, without its client.
 fn allows(home: &Home, grant: &StandingGrant) -> String {
     let what = visible::path(&grant.what.to_string());
     match &grant.what {

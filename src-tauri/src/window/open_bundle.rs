@@ -3,7 +3,7 @@
 //!
 //! - INVARIANT: its files and folders come from a system picker in this process. The page cannot
 //!   name paths.
-//! - The bundle's own texts are shortened and escaped before they reach the page.
+//! - The bundle's texts are shortened and escaped before they reach the page.
 
 use super::file_picker::Picked;
 use ironcurtain_admin::catalog::{

@@ -1,8 +1,7 @@
 //! Commands of the first steps: a practice question without effect, and an attempt to read a
 //! private folder, which the sandbox refuses.
 //!
-//! - The real dialog shows the practice question, but no call is pending for it and nothing is
-//!   recorded.
+//! - The real dialog shows the practice question, but no call waits for the answer and nothing is recorded.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -25,8 +24,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// Time limit of the attempt.
 const ATTEMPT_LIMIT: Duration = Duration::from_secs(20);
 
-/// Private folders that agents do not need, relative to home. The first nonempty one is tried, else
-/// home itself.
+/// Private folders that agents do not need, relative to home. The attempt uses the first nonempty one, or home itself.
 const PRIVATE: [&str; 5] = [".ssh", ".gnupg", ".aws", ".config", ""];
 
 /// Answer to the practice question.
@@ -39,7 +37,7 @@ pub(super) enum PracticeAnswer {
     Unanswered,
 }
 
-/// Number of names that a program without any permission saw in a private folder.
+/// Numbers of names in a private folder, and of those visible to a program without permissions.
 #[derive(Debug, Serialize)]
 pub(super) struct PrivateFolderAttempt {
     folder: String,
@@ -69,7 +67,7 @@ pub(super) async fn try_private_folder(state: &AppState) -> Result<PrivateFolder
     Ok(PrivateFolderAttempt { folder, there, seen: listing.seen.len(), said: listing.complaint })
 }
 
-/// Records that the first steps are done or skipped, so that they do not open by themselves again.
+/// Records that the user finished or skipped the first steps, so that they do not open automatically again.
 pub(super) async fn finish_first_steps(state: &AppState) -> Result<(), CommandError> {
     let home = trusted(state)?.home;
     aside(move || Preferences { welcomed: true, ..Preferences::load(&home) }.store(&home)).await

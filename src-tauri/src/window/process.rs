@@ -1,4 +1,4 @@
-//! Starts and ends the window's process.
+//! Starts and stops the window's process.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 /// Argument that makes this program run as the window.
 pub(crate) const ARGUMENT: &str = "--window";
 
-/// Variables that let other programs drive the toolkit's page. Two of them make the engine listen
+/// Variables that let other programs drive the toolkit's page. With two of them the engine listens
 /// on a port, where any user of the machine could connect and press buttons for the user.
 const DRIVEN_BY: [&str; 3] =
     ["TAURI_WEBVIEW_AUTOMATION", "WEBKIT_INSPECTOR_SERVER", "WEBKIT_INSPECTOR_HTTP_SERVER"];

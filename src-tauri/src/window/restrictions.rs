@@ -1,7 +1,7 @@
 //! Commands that pause a session, lock down, and undo denials.
 //!
-//! - INVARIANT: none of them allows. A reopened question is answered only in its dialog, with all
-//!   its rules. After a restriction is lifted, the user is asked as before.
+//! - INVARIANT: none of them allows a call. A reopened question can be answered only in its dialog.
+//!   After a restriction is lifted, the user is asked as before.
 
 use super::AppState;
 use super::command_error::CommandError;

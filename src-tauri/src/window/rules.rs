@@ -1,4 +1,4 @@
-//! Commands about the rules: showing, explaining, trying and saving them.
+//! Commands about the rules: showing, explaining, testing and saving them.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
@@ -29,7 +29,7 @@ pub(super) struct RulesView {
     rules: Vec<RuleView>,
     text: String,
     file: String,
-    /// The user has rules of their own.
+    /// The user has a policy file.
     own: bool,
     /// Findings that concern no single rule.
     findings: Vec<String>,

@@ -1,8 +1,7 @@
 //! Commands that change existing servers: removing and restoring them, opening and closing hosts
 //! and folders, and limits.
 //!
-//! - The plan is kept here until the user confirms it: exactly what was shown is written, whatever
-//!   the page sends.
+//! - The plan is kept here until the user confirms it, so that exactly what was shown is written.
 //! - INVARIANT: a folder is opened only as a system picker passed it to this process. The page
 //!   cannot name paths.
 

@@ -15,7 +15,7 @@ const TAIL: u64 = 16 * 1024;
 const LINES: usize = 40;
 
 pub(super) async fn server_log(state: &AppState, session: String) -> Result<Vec<String>, CommandError> {
-    // The folder's name comes from the list of live sessions, never from the page.
+    // The folder's name is taken from the list of live sessions, never from the page.
     let reply = state.backend.request(Request::Sessions).await;
     let Reply::Sessions(sessions) = reply else { return Err(CommandError::of(reply)) };
     let live = sessions.into_iter().find(|live| live.id == session);

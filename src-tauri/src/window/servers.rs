@@ -1,8 +1,7 @@
 //! Commands about servers: listing, adding, installing and updating them, and reviewing their
 //! tools.
 //!
-//! - A proposal is kept here until the user confirms it: exactly what was shown is written,
-//!   whatever the page sends.
+//! - A proposal is kept here until the user confirms it, so that exactly what was shown is written.
 
 use super::AppState;
 use super::command_error::{CommandError, aside};

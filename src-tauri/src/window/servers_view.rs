@@ -249,7 +249,7 @@ fn means(tool: &ToolAnnotation) -> String {
     if names.is_empty() { "no files or hosts".to_owned() } else { names.join(", ") }
 }
 
-/// Describes what a server can reach.
+/// Describes the access of a server.
 pub(super) fn reaches(server: &Server) -> Vec<String> {
     if server.remote.is_some() {
         return vec!["Files: none directly; it sees everything that is sent to it".to_owned()];

@@ -1,8 +1,7 @@
 //! The trusted process's side of the window: at most one window, in its own process, whose page's
 //! commands run here.
 //!
-//! - If that process dies, nothing else is affected; commands in flight complete, and their results
-//!   are dropped.
+//! - If that process dies, nothing else is affected: commands in flight complete, and their results are dropped.
 //! - A request for a window opens a new one if the old one is just closing, because its process
 //!   must confirm that it is on the screen.
 

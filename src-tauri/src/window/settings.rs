@@ -29,7 +29,7 @@ pub(super) struct SettingsView {
     file: String,
 }
 
-/// Settings to change; absent ones stay as they are.
+/// Settings to change; absent ones keep their values.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SettingsChanges {

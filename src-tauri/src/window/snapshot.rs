@@ -5,7 +5,7 @@ use super::command_error::{CommandError, aside};
 use super::preferences::{Appearance, Preferences};
 use super::record::{Call, calls_of, newest_calls};
 use crate::consent::PendingQuestion;
-use ironcurtain_daemon::{ChangedServers, ProvedClient};
+use ironcurtain_daemon::{ChangedServers, VerifiedClient};
 use ironcurtain_protocol::{
     GrantView, QuestionsView, Reply, Request, SessionRecordView, SessionView, StatusView,
 };
@@ -27,7 +27,7 @@ pub(crate) struct Snapshot {
     /// Sessions with files in quarantine, reduced to those files.
     quarantine: Vec<SessionRecordView>,
     grants: Vec<GrantView>,
-    /// The servers that are another program now, which the person has to decide about.
+    /// Servers that now start another program, about which the user must decide.
     changed_servers: Vec<String>,
     waiting: Vec<PendingQuestion>,
     /// Questions that expired unanswered, and denials that last until a session closes.
@@ -49,12 +49,12 @@ struct ClientRow {
     name: String,
     servers: Vec<String>,
     live: Vec<String>,
-    /// Tools that can be granted as they are, by server.
+    /// Tools that can be granted without binding values, by server.
     tools: BTreeMap<String, Vec<String>>,
 }
 
-impl From<ProvedClient> for ClientRow {
-    fn from(ProvedClient { key, name, servers, live, tools }: ProvedClient) -> Self {
+impl From<VerifiedClient> for ClientRow {
+    fn from(VerifiedClient { key, name, servers, live, tools }: VerifiedClient) -> Self {
         Self { key, name, servers, live, tools }
     }
 }
@@ -73,7 +73,7 @@ pub(super) async fn snapshot(state: &AppState) -> Result<Snapshot, CommandError>
         Some(trusted) => trusted.daemon.changed_servers().await,
         None => ChangedServers::default(),
     };
-    // Those have a place of their own.
+    // The page shows these separately.
     status.troubles.retain(|trouble| changed.trouble.as_ref() != Some(trouble));
     let reply = state.backend.request(Request::Questions).await;
     let Reply::Questions(questions) = reply else { return Err(CommandError::of(reply)) };

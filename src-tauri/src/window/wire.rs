@@ -1,8 +1,6 @@
-//! The messages between the window's process and the trusted process: the page's commands one way,
-//! results the other.
+//! Messages between the window's process and the trusted process: commands from the page, and their results.
 //!
-//! - They use an unnamed socket pair. The window's process inherits one end, and nothing else can
-//!   reach the other.
+//! - They use an unnamed socket pair. The window's process inherits one end, and no other process can connect.
 
 use super::command_error::CommandError;
 use serde::{Deserialize, Serialize};

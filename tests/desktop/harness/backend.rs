@@ -140,7 +140,7 @@ impl Made {
             Request::Lockdown { on, end_servers } => {
                 self.done(&format!("lockdown {on} {end_servers}"), |state| state.lockdown = on)
             }
-            Request::LastLooks => Reply::LastLooks(vec![]),
+            Request::FinalChecks => Reply::FinalChecks(vec![]),
             Request::Grants => Reply::Grants(self.state().grants.clone()),
             Request::Revoke { grant } if grant == "g4" => {
                 println!("refused-to-take-back {grant}");

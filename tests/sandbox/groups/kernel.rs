@@ -11,8 +11,7 @@ use crate::{
     scene::Scene,
 };
 
-pub(crate) const GROUP: Group =
-    Group { name: "kernel", victim: true, listeners: false, persistence: false, proxied: false, rows: ROWS };
+pub(crate) const GROUP: Group = Group { victim: true, ..Group::new("kernel", ROWS) };
 
 const OPEN: &str = "cat $R/secret";
 
@@ -28,7 +27,7 @@ const ROWS: &[Row] = &[
     Row::new("named message queues", "$P shared queue $N", "$P pair $R/secret", Said),
     Row::new("lists of what is shared", "ipcs -a | grep -q \"$(id -u)\\|600\" && ipcs | grep -c 600 >$C; cat /dev/mqueue$N", "$P pair $R/secret", Said),
     call("a key of the session", "$P key session", Breaks),
-    call("keys at all", "$P call keyctl $C", Breaks),
+    call("any keyring call", "$P call keyctl $C", Breaks),
     call("leaving a key", "$P call add-key $C", Breaks),
     call("asking for a key", "$P call request-key $C", Breaks),
     call("the list of users with keys", "cat /proc/keys; grep carried /proc/keys && echo keys >$C", Breaks),
@@ -56,7 +55,7 @@ const ROWS: &[Row] = &[
     call("going first", "$P call nice $C", Holds),
     call("the host's name", "$P call sethostname $C; hostname escaped; [ \"$(cat /proc/sys/kernel/hostname)\" = escaped ] && echo named >$C", Holds).also(renamed),
     call("the host's domain", "$P call setdomainname $C", Holds),
-    call("where cores go", OPENS_CORE_PATTERN, Holds),
+    call("the core dump pattern", OPENS_CORE_PATTERN, Holds),
     call("settings of the kernel", "for f in /proc/sys/kernel/* /proc/sys/vm/* /proc/sys/fs/*; do case ${f##*/} in msg*|sem*|shm*|auto_msgmni|ns_last_pid|pid_max) continue;; esac; [ -f $f ] && (: >>$f) 2>/dev/null && echo $f >>$C; done", Holds),
     call("settings of the network", "for f in /proc/sys/net/ipv4/ip_forward /proc/sys/net/core/*; do (: >>$f) 2>/dev/null && echo $f >>$C; done", Holds),
     call("magic requests", "(: >>/proc/sysrq-trigger) && echo opened >$C", Holds),

@@ -1,4 +1,4 @@
-//! Processes that outlive the sandbox. The host searches for processes with the scene's name in their arguments.
+//! Processes that survive the sandbox. The host searches for processes with the scene's name in their arguments.
 
 use crate::row::{
     Bare::{Holds, Untried},
@@ -6,20 +6,13 @@ use crate::row::{
     Sign::{Said, Wrote},
 };
 
-pub(crate) const GROUP: Group = Group {
-    name: "lifetime",
-    victim: false,
-    listeners: false,
-    persistence: false,
-    proxied: false,
-    rows: ROWS,
-};
+pub(crate) const GROUP: Group = Group::new("lifetime", ROWS);
 
 const TOLD: crate::row::Sign = Wrote("work/told");
 
 const ROWS: &[Row] = &[
     Row::new("a child", "$P daemon child $S/escaped", "$P signal-child term $W/told $T", TOLD),
-    Row::new("a session of its own", "$P daemon session $S/escaped", "$P signal-child term $W/told $T", TOLD),
+    Row::new("a separate session", "$P daemon session $S/escaped", "$P signal-child term $W/told $T", TOLD),
     Row::new("deaf to signals", "$P daemon deaf $S/escaped", "$P signal-child term $W/told $T", TOLD),
     Row::new("stopped", "$P daemon stopped $S/escaped", "$P signal-child term $W/told $T", TOLD),
     Row::new(
@@ -35,7 +28,7 @@ const ROWS: &[Row] = &[
         Said,
     ),
     Row::new(
-        "twice forked",
+        "forked twice",
         "( ( $P sleeper $S/escaped >/dev/null 2>&1 & ) & )",
         "sh -c 'cat $0' $R/secret & wait",
         Said,
@@ -49,7 +42,7 @@ const ROWS: &[Row] = &[
     Row::new("holding the output", "$P sleeper $S/escaped & echo", "sh -c 'cat $0' $R/secret & wait", Said)
         .bare(Untried),
     Row::new(
-        "a job for later",
+        "a scheduled job",
         "echo \"$P sleeper $S/escaped\" | at now; echo \"* * * * * $P sleeper $S/escaped\" | crontab -",
         "cat $R/secret",
         Said,

@@ -6,8 +6,7 @@ use crate::{
     scene::Scene,
 };
 
-pub(crate) const GROUP: Group =
-    Group { name: "load", victim: true, listeners: false, persistence: false, proxied: false, rows: ROWS };
+pub(crate) const GROUP: Group = Group { victim: true, ..Group::new("load", ROWS) };
 
 const fn load(name: &'static str, attack: &'static str, twin: &'static str) -> Row {
     Row::new(name, attack, twin, Said).bare(Untried).only(Both)
@@ -16,7 +15,7 @@ const fn load(name: &'static str, attack: &'static str, twin: &'static str) -> R
 const ROWS: &[Row] = &[
     load("processes", "$P fork 3000 $W/count", "sh -c 'cat $0' $R/secret").also(too_many_processes),
     load("threads", "$P threads 3000 $W/count", "sh -c 'cat $0' $R/secret").also(too_many_processes),
-    load("processes that have ended", "$P zombies 3000; true", "sh -c 'cat $0' $R/secret"),
+    load("zombie processes", "$P zombies 3000; true", "sh -c 'cat $0' $R/secret"),
     load("open files", "$P open 3000 $W/count", "exec 9<$R/secret; cat <&9").also(too_many_files),
     load("a large file", "$P fill $W/large 64 $W/count", "cp $R/secret $W/s; cat $W/s").also(too_large),
     load(

@@ -6,14 +6,7 @@ use crate::row::{
     Sign::Said,
 };
 
-pub(crate) const GROUP: Group = Group {
-    name: "namespaces",
-    victim: true,
-    listeners: false,
-    persistence: false,
-    proxied: false,
-    rows: ROWS,
-};
+pub(crate) const GROUP: Group = Group { victim: true, ..Group::new("namespaces", ROWS) };
 
 const OPEN: &str = "cat $R/secret";
 const FILES: &str = "$P call unshare-files /dev/null && cat $R/secret";
@@ -45,13 +38,13 @@ const ROWS: &[Row] = &[
     call("binding", "$P call bind $C", Holds),
     call("binding over the read-only grant", "mount --bind $W $R && echo $M >$R/secret", Holds),
     call(
-        "mounting again for writing",
+        "remounting writable",
         "$P call remount $C; mount -o remount,rw,bind $R && echo $M >$R/secret",
         Holds,
     ),
     call("unmounting", "$P call umount $C", Holds),
     call(
-        "unmounting what hides",
+        "unmounting a mask",
         "umount -l $D; umount -l $S; umount -l /; cat $D/secret && echo uncovered >$C",
         Breaks,
     ),
@@ -62,28 +55,28 @@ const ROWS: &[Row] = &[
     call("a file system's own settings", "$P call fspick $C", Holds),
     call("the attributes of mounts", "$P call mount-setattr $C", Holds),
     call(
-        "a file system of one's own",
+        "mounting a new file system",
         "fusermount3 -V && echo fuse >$C; fusermount3 -o rw,fsname=x -- $W/sub && echo mounted >$C; rm -f $C",
         Holds,
     ),
     call("more capabilities", "$P call capset $C", Holds),
     call("other rules for capabilities", "$P call securebits $C", Holds),
-    call("being somebody else", "$P call setuid $C", Holds),
+    call("becoming another user", "$P call setuid $C", Holds),
     call("being in no group", "$P call setgroups $C", Holds),
     call(
-        "any capability there is",
+        "any capability",
         "grep '^Cap...:' /proc/self/status | grep -v 0000000000000000 | grep -v CapBnd >$C; [ -s $C ] || rm -f $C",
         Holds,
     ),
     call(
-        "capabilities that programs could give",
+        "capabilities from programs",
         "grep '^CapBnd:' /proc/self/status | grep -v 0000000000000000 >$C; [ -s $C ] || rm -f $C",
         Breaks,
     ),
-    call("new privileges at all", "grep '^NoNewPrivs:.1' /proc/self/status || echo none >$C", Breaks),
-    call("no filter at all", "grep '^Seccomp:.2' /proc/self/status || echo none >$C", Breaks),
+    call("gaining new privileges", "grep '^NoNewPrivs:.1' /proc/self/status || echo none >$C", Breaks),
+    call("running without a seccomp filter", "grep '^Seccomp:.2' /proc/self/status || echo none >$C", Breaks),
     call(
-        "a program that runs as root",
+        "a setuid-root program",
         "for p in /usr/bin/su /usr/bin/mount /usr/bin/passwd ${P%/*}/becomes-root; do echo; done; ${P%/*}/becomes-root call setuid $C",
         Differs,
     ),
@@ -93,7 +86,7 @@ const ROWS: &[Row] = &[
         Holds,
     ),
     Row::new(
-        "the loader of a program that runs as root",
+        "the loader of a setuid-root program",
         "LD_PRELOAD=$W/none.so mount; LD_AUDIT=$W/none.so su --version",
         OPEN,
         Said,

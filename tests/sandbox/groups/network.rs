@@ -9,8 +9,7 @@ use crate::{
     run::listening,
 };
 
-pub(crate) const GROUP: Group =
-    Group { name: "network", victim: false, listeners: true, persistence: false, proxied: false, rows: ROWS };
+pub(crate) const GROUP: Group = Group { listeners: true, ..Group::new("network", ROWS) };
 
 const TCP: &str = "$P loopback 127.0.0.1:0 $R/secret";
 const TCP6: &str = "$P loopback [::1]:0 $R/secret";

@@ -1,4 +1,4 @@
-//! Files that the user's own programs act on later: start-up files, hooks, settings of editors and agents.
+//! Files that the user's programs act on later: start-up files, hooks, settings of editors and agents.
 //!
 //! - The host checks after the sandbox has exited: protected files are unchanged and new ones were quarantined. In
 //!   the view with only granted paths, files that run only at the user's request stay and are reported.
@@ -6,14 +6,7 @@
 
 use crate::row::{Group, Row, Sign::Wrote};
 
-pub(crate) const GROUP: Group = Group {
-    name: "persistence",
-    victim: false,
-    listeners: false,
-    persistence: true,
-    proxied: false,
-    rows: ROWS,
-};
+pub(crate) const GROUP: Group = Group { persistence: true, ..Group::new("persistence", ROWS) };
 
 /// Minimum number of names not yet in the scene, in any folder or in the home.
 const ANY: usize = 30;
@@ -50,7 +43,7 @@ const ROWS: &[Row] = &[
     )
     .ways(ALL),
     Row::new(
-        "each name in a directory below",
+        "each name in a subdirectory",
         "for n in $K; do f=$W/sub/$n; mkdir -p ${f%/*}; echo $M >$f; done",
         A_NAME_LIKE_IT,
         BELOW,
@@ -85,7 +78,7 @@ const ROWS: &[Row] = &[
     )
     .ways(ANY),
     Row::new(
-        "each name by a nameless file",
+        "each name through an unnamed file",
         "for n in $L; do f=$W/$n; mkdir -p ${f%/*}; $P tmpfile $W $f $M; done",
         "$P tmpfile $W $W/new $T",
         NEW,
@@ -106,14 +99,14 @@ const ROWS: &[Row] = &[
     )
     .ways(ANY),
     Row::new(
-        "each name by way of a symlink",
+        "each name through a symlink",
         "ln -s . $W/way; for n in $L; do f=$W/way/$n; mkdir -p ${f%/*}; echo $M >$f; done",
         "ln -s . $W/road; echo $T >$W/road/new",
         NEW,
     )
     .ways(ALL),
     Row::new(
-        "each name by way of a descriptor",
+        "each name through a descriptor",
         "exec 9<$W; for n in $L; do f=/proc/self/fd/9/$n; mkdir -p ${f%/*}; echo $M >$f; done",
         "exec 9<$W; echo $T >/proc/self/fd/9/new",
         NEW,
@@ -125,7 +118,7 @@ const ROWS: &[Row] = &[
     Row::new("a hook by renaming", "echo $M >$W/f; $P rename $W/f $W/.git/hooks/pre-commit", AN_OBJECT, OBJECT),
     Row::new("a hook by exchanging", "echo $M >$W/f; $P exchange $W/f $W/.git/hooks/pre-commit", AN_OBJECT, OBJECT),
     Row::new(
-        "the hooks by exchanging",
+        "exchanging the hooks",
         "mkdir $W/h; echo $M >$W/h/pre-commit; $P exchange $W/h $W/.git/hooks",
         AN_OBJECT,
         OBJECT,
@@ -135,32 +128,32 @@ const ROWS: &[Row] = &[
     Row::new("settings by a mapping", "$P write-mapped $W/.git/config $M", AN_OBJECT, OBJECT),
     Row::new("settings by truncating", "$P truncate $W/.git/config", AN_OBJECT, OBJECT),
     Row::new(
-        "settings by the way git writes them",
+        "settings written as git writes them",
         "echo $M >$W/.git/config.lock; $P rename $W/.git/config.lock $W/.git/config",
         AN_OBJECT,
         OBJECT,
     ),
     Row::new(
-        "settings by a link in",
+        "settings through a link in",
         "ln $W/.git/config $W/c; echo $M >>$W/c",
         "ln $W/file $W/c2; echo $T >>$W/c2",
         Wrote("work/file"),
     ),
     Row::new("settings by a symlink", "ln -s .git/config $W/c; echo $M >>$W/c", AN_OBJECT, OBJECT),
     Row::new(
-        "another repository in its place",
+        "replacing the repository by another",
         "mv $W/.git $W/g; mkdir -p $W/.git/hooks; echo $M >$W/.git/config",
         AN_OBJECT,
         OBJECT,
     ),
     Row::new("removing a repository", "rm -rf $W/.git", A_FILE, NEW).ways(2),
-    Row::new("settings that lie elsewhere", "echo $W/sub >$W/.git/commondir", AN_OBJECT, OBJECT),
-    Row::new("a repository that lies elsewhere", "mkdir $W/n; echo gitdir: $W/sub >$W/n/.git", A_FILE, NEW),
-    Row::new("a repository by a symlink", "mkdir $W/n; ln -s ../sub $W/n/.git", A_FILE, NEW),
-    Row::new("settings of a repository below", "echo $M >>$G/sub/.git/config", "echo $T >$G/sub/.git/HEAD", Wrote("granted/sub/.git/HEAD")),
+    Row::new("settings in another place", "echo $W/sub >$W/.git/commondir", AN_OBJECT, OBJECT),
+    Row::new("a repository in another place", "mkdir $W/n; echo gitdir: $W/sub >$W/n/.git", A_FILE, NEW),
+    Row::new("a repository through a symlink", "mkdir $W/n; ln -s ../sub $W/n/.git", A_FILE, NEW),
+    Row::new("settings of a nested repository", "echo $M >>$G/sub/.git/config", "echo $T >$G/sub/.git/HEAD", Wrote("granted/sub/.git/HEAD")),
     Row::new("settings of a repository without a work tree", "echo $M >>$G/bare/config", "echo $T >$G/bare/HEAD", Wrote("granted/bare/HEAD")),
     Row::new(
-        "a repository that says its rest is elsewhere",
+        "a repository with a `commondir`",
         "mkdir -p $W/d/c/objects $W/d/c/refs; echo ref: refs/heads/m >$W/d/HEAD; echo c >$W/d/commondir; echo $M >$W/d/config.worktree",
         "mkdir $W/notes; echo c >$W/notes/commondir; echo $T >$W/new",
         NEW,
@@ -188,7 +181,7 @@ const ROWS: &[Row] = &[
     Row::new("another symlink", "ln -sf file $W/.zshrc", "ln -s file $W/.zsh && echo $T >$W/new", NEW),
     Row::new("its mode and times", "chmod 777 $W/.envrc; touch -d @1 $W/.envrc; $P setxattr $W/.envrc x", "chmod 700 $W/file; echo $T >$W/new", NEW),
     Row::new(
-        "many directories to hide it in",
+        "hiding it in many directories",
         "i=0; while [ $i -lt 200 ]; do mkdir -p $W/m/$i; i=$((i+1)); done; echo $M >$W/m/177/.envrc",
         A_FILE,
         NEW,
@@ -200,7 +193,7 @@ const ROWS: &[Row] = &[
         NEW,
     ),
     Row::new(
-        "a name that is not text",
+        "a name that is not UTF-8",
         "d=$W/$(printf 'x\\377'); mkdir $d; echo $M >$d/.envrc",
         A_FILE,
         NEW,

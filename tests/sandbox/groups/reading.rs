@@ -7,8 +7,7 @@ use crate::row::{
     Views::{HostRead, Roots},
 };
 
-pub(crate) const GROUP: Group =
-    Group { name: "reading", victim: true, listeners: false, persistence: false, proxied: false, rows: ROWS };
+pub(crate) const GROUP: Group = Group { victim: true, ..Group::new("reading", ROWS) };
 
 const ROWS: &[Row] = &[
     Row::new("a file by its path", "cat $D/secret", "cat $R/secret", Said),
@@ -21,21 +20,21 @@ const ROWS: &[Row] = &[
     )
     .only(HostRead),
     Row::new(
-        "moving such a directory away",
+        "moving the directory away",
         "mv $W/mixed $W/m2; cat $W/m2/private/* $W/mixed/private/*",
         "mkdir $W/x; cp $R/secret $W/x; mv $W/x $W/y; cat $W/y/secret",
         Said,
     )
     .only(HostRead),
     Row::new(
-        "renaming such a directory",
+        "renaming the directory itself",
         "mv $W/mixed/private $W/p; cat $W/p/*",
         "mkdir $W/x; cp $R/secret $W/x; mv $W/x $W/y; cat $W/y/secret",
         Said,
     )
     .only(HostRead),
     Row::new(
-        "a hard link out of such a directory",
+        "a hard link out of the directory",
         "ln $W/mixed/private/secret $W/h; cat $W/h",
         "cp $R/secret $W/s; ln $W/s $W/i; cat $W/i",
         Said,
@@ -43,12 +42,7 @@ const ROWS: &[Row] = &[
     .only(HostRead),
     Row::new("a nearby file", "cat $O/file $O/other; echo $M >$O/file", "cat $R/secret", Said).only(Roots),
     Row::new("listing the directory", "ls -la $D", "ls -la $R", Said),
-    Row::new(
-        "listing every directory there is",
-        "find $S/../${S##*/} -name 'name-*'; find $S",
-        "find $R",
-        Said,
-    ),
+    Row::new("listing every directory", "find $S/../${S##*/} -name 'name-*'; find $S", "find $R", Said),
     Row::new("matching names", "echo $D/*", "echo $R/*", Said),
     Row::new("the time of a file", "stat -c %Y $D/secret", "stat -c %n $R/*", Said),
     Row::new("the target of a symlink", "readlink $D/link", "readlink $R/link", Said),
@@ -59,12 +53,7 @@ const ROWS: &[Row] = &[
         "ln -s $R $W/m; cat $W/m/secret",
         Said,
     ),
-    Row::new(
-        "a symlink that was there before",
-        "cat $R/shortcut/secret $S/way-to-denied/secret",
-        "cat $R/secret",
-        Said,
-    ),
+    Row::new("an existing symlink", "cat $R/shortcut/secret $S/way-to-denied/secret", "cat $R/secret", Said),
     Row::new(
         "a chain of symlinks",
         "ln -s $D a; ln -s a b; cat b/secret",
@@ -169,7 +158,7 @@ const ROWS: &[Row] = &[
         Said,
     ),
     Row::new("a mapping", "$P read map $D/secret", "$P read map $R/secret", Said),
-    // These system calls return `EINVAL` for readable files as well, and programs then copy instead.
+    // These system calls return `EINVAL` for readable files too, and programs then copy instead.
     Row::new("splicing", "$P read splice $D/secret", "cat $R/secret", Said),
     Row::new("sending", "$P read sendfile $D/secret", "cat $R/secret", Said),
     Row::new(
@@ -178,7 +167,12 @@ const ROWS: &[Row] = &[
         "$P copy-range $R/secret $W/copy2; cat $W/copy2",
         Said,
     ),
-    Row::new("opening without access first", "$P read opened $D/secret", "$P read opened $R/secret", Said),
+    Row::new(
+        "reopening after opening without access",
+        "$P read opened $D/secret",
+        "$P read opened $R/secret",
+        Said,
+    ),
     Row::new("opening with resolution rules", "$P read openat2 $D/secret", "$P read opened $R/secret", Said),
     Row::new("opening by handle", "$P by-handle $D/secret $W", "$P read opened $R/secret", Said).bare(Holds),
     Row::new("the handle", "$P handle $D/secret && echo got >$C", "cat $R/secret", Said),
@@ -224,7 +218,7 @@ const ROWS: &[Row] = &[
     Row::new("an inherited key", "$P key session", "$P pair $R/secret", Said),
     Row::new("the list of keys", "cat /proc/keys | grep carried && echo keys >$C", "$P pair $R/secret", Said),
     Row::new(
-        "a leftover core",
+        "a leftover core dump",
         "ulimit -c unlimited; $P crash; cat core* 2>/dev/null; [ -e core ] && echo core >$C",
         "ulimit -c; $P pair $R/secret",
         Said,

@@ -6,8 +6,7 @@ use crate::row::{
     Sign::{Said, Wrote},
 };
 
-pub(crate) const GROUP: Group =
-    Group { name: "sockets", victim: false, listeners: true, persistence: false, proxied: false, rows: ROWS };
+pub(crate) const GROUP: Group = Group { listeners: true, ..Group::new("sockets", ROWS) };
 
 const PAIR: &str = "$P pair $R/secret";
 const PASS: &str = "$P pass $R/secret";
@@ -17,7 +16,7 @@ const ROWS: &[Row] = &[
     Row::new("a socket for datagrams", "$P unix datagram $UDGRAM $M", PASS, Said),
     Row::new("a socket for datagrams, from a pair", "$P from-pair sent $UDGRAM $M", PASS, Said),
     Row::new(
-        "a socket for datagrams, by a pair connected anew",
+        "a datagram socket, through a reconnected pair",
         "$P from-pair connected $UDGRAM $M",
         PASS,
         Said,
@@ -27,7 +26,7 @@ const ROWS: &[Row] = &[
     Row::new("a socket by a hard link", "ln $UWORK $W/l; $P unix stream $W/l $M", PAIR, Said),
     Row::new("a socket by a moved path", "mv $UWORK $W/l; $P unix stream $W/l $M", PAIR, Said),
     Row::new(
-        "a socket by the root of a process",
+        "a socket through the root of a process",
         "for r in /proc/[0-9]*/root; do $P unix stream $r$UWORK $M; done",
         PAIR,
         Said,
@@ -52,13 +51,13 @@ const ROWS: &[Row] = &[
     Row::new("the key agent", "$P unix stream $SSH_AUTH_SOCK $M; $P unix stream $UAGENT $M", PAIR, Said),
     Row::new("the container daemon", "$P unix stream $UDOCKER $M", PAIR, Said),
     Row::new(
-        "a bus by its client",
+        "a bus through its client",
         "DBUS_SESSION_BUS_ADDRESS=unix:path=$UBUS timeout 1 dbus-send --session / a.b.c; $P unix stream $UBUS $M",
         PAIR,
         Said,
     ),
     Row::new(
-        "a socket of one's own in a granted directory",
+        "a new socket in a granted directory",
         "$P bind-unix $W/mine; [ -S $W/mine ] && echo bound >$C",
         "mkfifo $W/pipe && echo $T >$W/told",
         Wrote("work/told"),
@@ -83,8 +82,8 @@ const ROWS: &[Row] = &[
     Row::new("a family: shared memory", "$P family 43 1 0 $C", PASS, Said).bare(Differs),
     Row::new("a family: express data path", "$P family 44 3 0 $C", PASS, Said).bare(Differs),
     Row::new("by the 32-bit door", "$P door32 unix $UWORK $M", PAIR, Said).bare(Differs),
-    Row::new("the 32-bit door at all", "$P door32 offered && echo open >$C", PAIR, Said).bare(Differs),
-    Row::new("the x32 door at all", "$P x32 $C", PAIR, Said).bare(Differs),
+    Row::new("the 32-bit entry point", "$P door32 offered && echo open >$C", PAIR, Said).bare(Differs),
+    Row::new("the x32 entry point", "$P x32 $C", PAIR, Said).bare(Differs),
     Row::new("by a ring", "$P uring unix $UWORK $M", PAIR, Said).bare(Differs),
-    Row::new("a ring at all", "$P call io-uring $C", PAIR, Said).bare(Differs),
+    Row::new("io_uring", "$P call io-uring $C", PAIR, Said).bare(Differs),
 ];

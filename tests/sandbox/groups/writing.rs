@@ -12,14 +12,7 @@ use crate::{
     scene::Scene,
 };
 
-pub(crate) const GROUP: Group = Group {
-    name: "writing",
-    victim: false,
-    listeners: false,
-    persistence: false,
-    proxied: false,
-    rows: ROWS,
-};
+pub(crate) const GROUP: Group = Group::new("writing", ROWS);
 
 const FILE: crate::row::Sign = Wrote("work/file");
 const NEW: crate::row::Sign = Wrote("work/new");
@@ -46,7 +39,7 @@ const ROWS: &[Row] = &[
     )
     .only(HostRead),
     Row::new(
-        "renaming such a directory away",
+        "renaming the directory away",
         "mv $W/sub/deep $W/moved && echo $M >$C",
         "mv $W/sub/file $W/moved2 && echo $T >$W/moved2",
         Wrote("work/moved2"),
@@ -72,7 +65,7 @@ const ROWS: &[Row] = &[
         NEW,
     ),
     Row::new(
-        "a symlink that was there before",
+        "an existing symlink",
         "echo $M >$W/shortcut/file",
         "ln -s $W/sub $W/m; echo $T >$W/m/file",
         Wrote("work/sub/file"),
@@ -120,7 +113,7 @@ const ROWS: &[Row] = &[
     Row::new("renaming out", "echo $M >f; $P rename $W/f $O/moved", "echo $T >g; $P rename $W/g $W/new", NEW),
     Row::new("renaming in", "$P rename $O/file $W/stolen", "echo $T >g; $P rename $W/g $W/new", NEW),
     Row::new(
-        "moving between writable roots by rename onto",
+        "renaming onto a file of another writable root",
         "$P rename $W/file $O/file",
         "echo $T >g; $P rename g file",
         FILE,
@@ -163,20 +156,20 @@ const ROWS: &[Row] = &[
     Row::new("punching a hole", "$P punch $O/file", "$P punch $W/file && echo $T >>file", FILE),
     Row::new("a nameless file that is named", "$P tmpfile $O $O/new $M", "$P tmpfile $W $W/new $T", NEW),
     Row::new(
-        "a nameless file that is named elsewhere",
+        "an unnamed file that is linked elsewhere",
         "$P tmpfile $W $O/new $M",
         "mkdir d; $P tmpfile $W $W/d/new $T",
         Wrote("work/d/new"),
     ),
     Row::new("a mapping", "$P write-mapped $O/file $M", "$P write-mapped $W/file $T", FILE),
     Row::new(
-        "a descriptor that is opened again",
+        "reopening a descriptor",
         "exec 9<$O/file; echo $M >/proc/self/fd/9",
         "exec 9<$W/file; echo $T >/proc/self/fd/9",
         FILE,
     ),
     Row::new(
-        "a descriptor by its other name",
+        "a descriptor through its other name",
         "exec 9<$O/file; echo $M >/dev/fd/9",
         "exec 9<$W/file; echo $T >/dev/fd/9",
         FILE,
@@ -246,7 +239,7 @@ const ROWS: &[Row] = &[
     ),
     Row::new("the mode of a directory", "chmod 777 $O", "chmod 755 $W/sub; echo $T >file", FILE),
     Row::new(
-        "the mode by another call",
+        "the mode through another call",
         "$P chmod fchmod $O/file 777; $P chmod fchmodat $O/file 777; $P chmod fchmodat2 $O/file 777",
         "$P chmod fchmod $W/file 700 && echo $T >file",
         FILE,

@@ -13,7 +13,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// Starts a model that calls `tool` with these arguments as soon as the tool is offered.
+    /// Starts a model that calls `tool` with these arguments once the tool is offered.
     pub fn start(tool: &str, arguments: &Value, log: &Path) -> Self {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/system/agents/model.js");
         let mut script = Command::new("node")

@@ -9,14 +9,13 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// One way in which git runs something from the tree.
+/// A way to make git run something from the tree.
 struct Way {
     /// The user's git configuration, with `REPO` for the repository.
     gitconfig: &'static str,
     /// The file in the repository that git refers to.
     target: &'static str,
-    /// Its content before the attack, and the content the server writes, with `EVIL` for the command that leaves a
-    /// trace.
+    /// Its original content, and the content that the server writes. `EVIL` is the command that leaves a trace.
     before: &'static str,
     after: &'static str,
 }
@@ -65,7 +64,7 @@ impl Way {
     fn attack(&self, world: &World) -> String {
         let after = self.after.replace("EVIL", evil(world).to_str().unwrap());
         let target = self.target;
-        // One atomic step, because the file may be quarantined as soon as it exists.
+        // Replace the file in one step, because it may be quarantined once it exists.
         let write = format!("printf '%s' '{after}' > new && chmod +x new");
         format!("mkdir -p \"$(dirname {target})\" && {write} && {{ mv new {target} || cat new > {target}; }}")
     }

@@ -1,5 +1,4 @@
-//! Files planted by a server never run, neither during the session nor later, while the user's own files keep
-//! running.
+//! Files planted by a server never run, during the session or later, while the user's files still run.
 
 use super::{end_session, entry_for, git, grant_folder_of, repository, world_with_guarded_git_config};
 use crate::client::{BOUND, Client};
@@ -29,7 +28,7 @@ fn planted_files_do_not_run_and_user_hooks_do() {
     grant_folder_of(&world, &mut client, &above.join("plan"));
 
     let bad = format!("touch {}", evil.display());
-    // Beside the existing hook, and in its place.
+    // Next to the existing hook, and in its place.
     for name in ["pre-commit", "post-commit"] {
         let plant =
             format!("printf '#!/bin/sh\\n{bad}\\n' > .git/hooks/{name} && chmod +x .git/hooks/{name}");

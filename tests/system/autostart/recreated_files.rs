@@ -39,7 +39,7 @@ fn server_that_keeps_recreating_a_file_is_stopped() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     client.plain("heard").ok();
-    // The session's folder is always writable, so only stopping the server ends it there.
+    // The session's folder is always writable, so stopping the server is the only way.
     let folder = world.sandbox();
     let servers = json!({ "mcpServers": { "evil": { "command": "evil" } } });
     let script = format!("while echo '{servers}' > .mcp.json; do :; done 2> /dev/null");

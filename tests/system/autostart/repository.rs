@@ -8,7 +8,7 @@ use std::path::Path;
 
 const STATUS: [&str; 3] = ["status", "--porcelain", "--ignored"];
 
-/// Returns every name below a folder, except those that git changes when it reads a repository.
+/// Returns the names of everything below a folder, except those that git changes when it reads a repository.
 fn names(dir: &Path) -> Vec<String> {
     let mut all = Vec::new();
     let mut folders = vec![dir.to_path_buf()];

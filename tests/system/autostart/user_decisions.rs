@@ -78,7 +78,7 @@ fn quarantined_file_is_restored_or_deleted_by_the_user_after_session() {
     decide(&world, &record.id, &mise, LeftChoice::Quarantine);
     assert_eq!(quarantine()[0].files.len(), 2);
 
-    // The user's own file stays in its place, or replaces the restored one.
+    // The user's file stays in its place, or replaces the restored one.
     fs::write(&agents, "{}").unwrap();
     assert!(entry_for(&quarantine()[0], &agents).occupied);
     refused(&decide(&world, &record.id, &agents, LeftChoice::PutBack), ErrorCode::Storage);
@@ -150,12 +150,12 @@ fn agent_and_server_cannot_decide_about_autostart_files() {
     grant_folder_of(&world, &mut client, &repo.join("text"));
     client.run(&repo, "echo all: > Makefile").ok();
     eventually("the file is counted", BOUND, || world.sessions()[0].left == 1);
-    // The server can reach neither the socket nor the record.
+    // The server cannot access the socket or the record.
     client.call("connect", serde_json::json!({ "where": world.home.socket })).refused("os error");
     let record = world.home.sessions().join(&world.sessions()[0].id).join("record.json");
     client.sneak(&record).refused("os error 2)");
     assert!(record.is_file());
-    // Any such request by the agent goes to the server and decides nothing.
+    // Such a request from the agent goes to the server and has no effect here.
     let path = repo.join("Makefile");
     for method in ["decide-left", "ironcurtain/decide-left"] {
         let params = serde_json::json!({ "session": world.sessions()[0].id, "path": path, "choice": "keep" });

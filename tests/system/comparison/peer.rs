@@ -36,7 +36,7 @@ impl Peer {
         Self { child, stdin, lines, steps: BTreeMap::new(), asked: vec![], told: vec![], next: 0 }
     }
 
-    /// Sends a request and records its response and the server's requests in between under the step's name.
+    /// Sends a request. Records its response and the server's requests until then under the step's name.
     pub fn step(&mut self, step: &str, method: &str, params: Value) -> Value {
         let answer = self.request(method, params);
         let asked = std::mem::take(&mut self.asked);

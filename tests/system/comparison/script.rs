@@ -3,7 +3,7 @@
 use super::peer::Peer;
 use serde_json::{Value, json};
 
-/// Runs all steps. `has_roots` states whether the server is told that the client supports roots.
+/// Runs all steps. `has_roots` is set if the client declares roots to the server.
 pub fn act(peer: &mut Peer, has_roots: bool) {
     greet(peer, has_roots);
     lists(peer);

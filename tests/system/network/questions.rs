@@ -177,7 +177,7 @@ fn expired_host_grant_closes_its_connections() {
         assert_eq!(client.call_free_tool("hold", "other.example.test:8443"), "HTTP/1.1 200 OK");
         let grant = &world.grants()[0];
         assert!(grant.expires_ms.is_some() && grant.session.is_none());
-        // Another session of the same client may use it, and loses it as well.
+        // Another session of the same client may use it too, and loses access with it.
         let mut other = world.connect("fetcher");
         assert_eq!(other.call_free_tool("hold", "other.example.test:8443"), "HTTP/1.1 200 OK");
         let revoked = world.request(Request::Revoke { grant: grant.id.clone() });
@@ -204,7 +204,7 @@ fn host_allowed_for_call_is_not_asked_again() {
             asked[0].offers.iter().map(|offer| offer.reach).collect::<Vec<_>>(),
             [Reach::Paths, Reach::Host]
         );
-        // That permission was for the call.
+        // That permission was only for the call.
         assert!(client.fetch_unjudged(OTHER).starts_with("403 said-no"));
         assert_eq!(world.user.asked().len(), 1);
 

@@ -33,7 +33,7 @@ fn killed_install_leaves_nothing_runnable_and_next_install_cleans_up() {
     eventually("every process has ended", BOUND, || below.iter().all(|process| !process.is_alive()));
     assert_eq!(folders(&place.home), ["staging"]);
     let listed = run(&place.home, &["list"]).unwrap();
-    assert!(listed.contains("NOT READY: its package `tiny` is to be installed first"), "{listed}");
+    assert!(listed.contains("NOT READY: its package `tiny` is not installed"), "{listed}");
     registry.release();
     install(&place.home, "tiny");
     assert_eq!(folders(&place.home), ["tiny/1.0.0"]);

@@ -22,7 +22,7 @@ fn world(id: &str) -> World {
 fn npm_server_works_offline_only_after_install() {
     let world = world("memory");
     let message = refusal(&world, "memory");
-    assert!(message.contains("is to be installed first: `ironcurtain servers install memory`"), "{message}");
+    assert!(message.contains("is not installed; run `ironcurtain servers install memory`"), "{message}");
     let listed = run(&world.home, &["list"]).unwrap();
     assert!(listed.contains("NOT READY: its package `@modelcontextprotocol/server-memory@"), "{listed}");
     let folder = install(&world.home, "memory");
@@ -47,7 +47,7 @@ fn npm_server_works_offline_only_after_install() {
 fn pypi_server_is_installed_into_its_own_environment() {
     let world = world("time");
     let message = refusal(&world, "time");
-    assert!(message.contains("is to be installed first: `ironcurtain servers install time`"), "{message}");
+    assert!(message.contains("is not installed; run `ironcurtain servers install time`"), "{message}");
     let folder = install(&world.home, "time");
     let integrity = json_of(&world.home, &["install", "time"])["integrity"].clone();
     assert!(integrity.as_str().unwrap().starts_with("sha256:"), "{integrity}");

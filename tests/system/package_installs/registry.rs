@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Content of a package beside its program.
+/// Content of a package in addition to its program.
 #[derive(Default)]
 pub struct Package<'a> {
     /// `scripts` of `package.json`.

@@ -4,7 +4,7 @@ use super::registry::{Package, Registry};
 use super::{folders, install, json_of, run, tell, world};
 use crate::scripted_user::Next;
 use ironcurtain_consent::{Lifetime, Reach};
-use ironcurtain_daemon::{Gift, GiftOf};
+use ironcurtain_daemon::{GrantRequest, GrantTarget};
 use ironcurtain_policy::{Access, AccessSet};
 use serde_json::{Value, json};
 
@@ -68,7 +68,7 @@ fn update_shows_tool_changes_and_applies_after_approval() {
     let mut updated = world.connect("tiny");
     assert_eq!(tell(&world, &mut updated, "version", json!({})), "1.1.0");
     updated.hang_up();
-    // In the wrapper command that makers print, the version is changed in place.
+    // The makers' instructions use a wrapper command; change its version in place.
     registry.npm("tiny", "1.2.0", &Package::default());
     let plain = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("{{ \"mcpServers\": {plain} }}")).unwrap();
@@ -86,12 +86,12 @@ fn permissions_are_carried_over_when_the_same_archive_is_installed_again_and_by_
     let plan = world.file("plans/next", "x");
     let client = world.connect("tiny");
     let key = std::env::current_exe().unwrap().canonicalize().unwrap().display().to_string();
-    let read = GiftOf::Files { path: plan, access: AccessSet::only(Access::Read) };
-    let gift = Gift { client: key, server: "tiny".into(), what: read, lifetime: Lifetime::Always };
-    world.wait(world.daemon.give(gift)).unwrap();
+    let read = GrantTarget::Files { path: plan, access: AccessSet::only(Access::Read) };
+    let gift = GrantRequest { client: key, server: "tiny".into(), what: read, lifetime: Lifetime::Always };
+    world.wait(world.daemon.grant(gift)).unwrap();
     client.hang_up();
     let applies = |version: &str| {
-        // Its tools ask, now that it reaches something.
+        // Its tools require approval now that it has network access.
         world.user.will(Next::AllowFirst(vec![Reach::Request, Reach::Tool]));
         let mut client = world.connect("tiny");
         assert_eq!(client.call("version", json!({})).ok(), version);
@@ -131,7 +131,7 @@ fn unversioned_entry_is_unchanged_and_version_can_be_given() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
     let package: Value = json_of(&world.home, &["list"])["servers"][0]["package"].clone();
     assert_eq!((&package["state"], &package["version"]), (&json!("installed"), &json!("1.0.0")));
-    // Versions that no entry names are removed by the next installation.
+    // The next installation removes versions that no entry names.
     world.restart();
     assert_eq!(folders(&world.home), ["tiny/1.0.0"]);
     assert_eq!(tell(&world, &mut world.connect("tiny"), "version", json!({})), "1.0.0");

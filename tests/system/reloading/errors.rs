@@ -41,7 +41,7 @@ fn deleted_file_leaves_last_policy_in_force() {
     let directory = world.home.policy();
     let away = world.home.config.join("away");
     let before = world.status().policy;
-    let gone = |path: &Path| format!("`{}` is gone; put it back", path.display());
+    let gone = |path: &Path| format!("`{}` was removed; restore it", path.display());
     std::fs::rename(world.config(POLICY), world.config("saved")).unwrap();
     eventually("the problem is reported", BOUND, || world.trouble().contains(&gone(&world.config(POLICY))));
     client.plain("heard").ok();
@@ -51,7 +51,7 @@ fn deleted_file_leaves_last_policy_in_force() {
     // Deletes the file with its directory, twice: a restored file is picked up.
     for quiet in [true, false] {
         std::fs::rename(&directory, &away).unwrap();
-        eventually("the problem is reported", BOUND, || world.trouble().contains(" is gone; put it back"));
+        eventually("the problem is reported", BOUND, || world.trouble().contains(" was removed; restore it"));
         client.plain("now").ok();
         std::fs::create_dir(&directory).unwrap();
         for file in ["compiled-policy.json", "tool-annotations.json"] {
@@ -81,7 +81,7 @@ fn fifo_instead_of_file_is_reported_and_does_not_block() {
     eventually("the problem is reported", BOUND, || {
         world.status().troubles.iter().any(|text| text.contains(&is))
     });
-    // The policy in force stays, also for new sessions.
+    // The policy in force stays, for new sessions too.
     client.plain("heard").ok();
     world.connect("hostile").plain("heard").ok();
     world.replaces(

@@ -54,7 +54,7 @@ impl Responder {
         self.answer("200 OK", &session, &body.to_string());
     }
 
-    /// Begins an event stream that ends with the connection.
+    /// Starts an event stream that closes with the connection.
     pub fn begin_events(&mut self) {
         self.raw(
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nConnection: close\r\n\r\n",

@@ -1,4 +1,4 @@
-//! Faults of a remote server: each is reported with advice, and the report disappears with the fault.
+//! Faults of a remote server: each is reported with advice until it is resolved.
 
 use super::fake_server::{FakeServer, ReceivedRequest, Responder, said};
 use super::{audit_entries, world};

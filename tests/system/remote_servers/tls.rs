@@ -100,7 +100,7 @@ fn remote_server_needs_valid_certificate_and_permitted_address() {
         };
         let posts = || far.asked().iter().filter(|asked| asked.verb == "POST").count();
         let before = posts();
-        // A name that resolves to this machine, as after DNS rebinding.
+        // A name that resolves to this machine, as in DNS rebinding.
         let hint = "resolves to 127.0.0.1, which is this machine itself; if this is intended, add the address to `allowedAddresses`";
         told(json!({ "url": url("mcp.example.test") }), hint);
         told(json!({ "url": url("mcp.example.test"), "allowedAddresses": ["127.0.0.2"] }), hint);
@@ -112,7 +112,7 @@ fn remote_server_needs_valid_certificate_and_permitted_address() {
             json!({ "url": "https://nowhere.example.test/mcp" }),
             "`nowhere.example.test` cannot be resolved",
         );
-        // The peer's certificate is for another name.
+        // The peer presents a certificate for another name.
         let sly = json!({ "url": url("sly.example.test"), "allowedAddresses": ["127.0.0.1"] });
         told(sly, "failed to prove its identity, so nothing was sent to it");
         assert_eq!(posts(), before, "nothing was sent");

@@ -39,7 +39,7 @@ pub enum AnnotateError {
         problem: String,
     },
     /// The file changed after it was read.
-    #[error("`{0}` was changed meanwhile; nothing was written; try again")]
+    #[error("`{0}` has changed since it was read; nothing was written; try again")]
     Changed(PathBuf),
     /// The file could not be written.
     #[error("failed to write `{file}`: {source}")]
@@ -51,7 +51,7 @@ pub enum AnnotateError {
     },
 }
 
-/// Annotations file as it was read, or the shipped annotations if there is no file.
+/// The annotations file as it was read. Without a file, the shipped annotations.
 #[derive(Debug)]
 pub struct AnnotationsFile {
     path: PathBuf,
@@ -63,7 +63,7 @@ impl AnnotationsFile {
     /// Reads the file.
     ///
     /// # Errors
-    /// [`AnnotateError`] if the file cannot be read or is invalid.
+    /// [`AnnotateError`] if the file is unreadable or invalid.
     pub fn open(home: &Home) -> Result<Self, AnnotateError> {
         let path = home.policy().join("tool-annotations.json");
         let found = read(&path)?;

@@ -1,6 +1,7 @@
 //! Catalog of known servers, embedded in the program: description, source, minimal `mcp-servers.json` entry and tool annotations of each.
 //!
-//! - Plain data and pure functions. Looks up and installs nothing; only `add` and [`Bundle::open`] write files.
+//! - Contains only data and pure functions. Makes no requests and installs nothing; only `add` and
+//!   [`Bundle::open`] write files.
 //! - An unknown key makes the whole catalog invalid, so that no setting of a template is ignored.
 //! - The generated entries are the ones tested against the real servers.
 
@@ -78,7 +79,7 @@ pub enum CatalogError {
         /// Unknown setting.
         name: String,
     },
-    /// A folder was given for a server that has no package.
+    /// A package folder was given for a server without a package.
     #[error("`{id}` is not installed from a package; leave out `--from`")]
     NoPackage {
         /// Id of the entry.
@@ -139,7 +140,8 @@ pub struct KnownServer {
     /// Required settings, with their descriptions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
-    /// Entry in `mcp-servers.json` without the command. `{data}` stands for its own data folder, `{NAME}` for a setting.
+    /// Entry in `mcp-servers.json` without the command. `{data}` is replaced with its data folder,
+    /// `{NAME}` with a setting.
     entry: Template,
     /// Reason for its sandbox settings.
     pub why: String,

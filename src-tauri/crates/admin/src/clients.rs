@@ -1,6 +1,7 @@
 //! Agent clients on this machine: lists them, connects them to IronCurtain and disconnects them.
 //!
-//! - A change is a value ([`ClientChange`]) that is shown before it is written. It is not written if the file has changed since.
+//! - A change is a value ([`ClientChange`]) that is displayed before it is written. It is not
+//!   written if the file has changed since.
 //! - Disconnecting restores the file exactly if it has not changed since connecting, and otherwise only the replaced entries.
 
 mod connect;
@@ -31,7 +32,7 @@ pub struct Clients {
     places: Places,
     /// Absolute path of the shim.
     shim: PathBuf,
-    /// Variables that the shim needs. Clients pass on few of their own variables, or none.
+    /// Variables that the shim needs. Clients pass on few or none of their variables.
     environment: BTreeMap<String, String>,
 }
 
@@ -41,7 +42,7 @@ pub enum ClientError {
     /// The client is not supported.
     #[error("unknown client `{0}`; run `ironcurtain clients list --all` to list the supported ones")]
     Unknown(String),
-    /// The client has no project settings.
+    /// The client does not have project settings.
     #[error("{0} does not support project settings")]
     NoProject(&'static str),
     /// The project settings are a symlink that leaves the project.
@@ -74,7 +75,7 @@ pub enum ClientError {
     #[error(transparent)]
     File(#[from] FileEditError),
     /// The file changed after it was read.
-    #[error("`{0}` was changed meanwhile; nothing was written; try again")]
+    #[error("`{0}` has changed since it was read; nothing was written; try again")]
     Changed(PathBuf),
     /// A file could not be read, or the servers would be invalid.
     #[error(transparent)]

@@ -39,7 +39,7 @@ pub struct Diagnosis {
 pub enum Condition {
     /// Works.
     Ok,
-    /// Works, but not as well as it should.
+    /// Works with restrictions.
     Warning,
     /// Does not work.
     Problem,

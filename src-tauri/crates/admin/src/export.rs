@@ -1,6 +1,6 @@
 //! Exports entries of the audit log for other programs.
 //!
-//! - Completes each entry with values that the log stores only once, so that every line stands alone.
+//! - Completes each entry with values that the log stores only once, so that every line is self-contained.
 //! - In a CSV table, no text from an agent starts like a spreadsheet formula.
 
 use ironcurtain_audit::{self as audit, Entry, Filter};

@@ -58,7 +58,7 @@ pub enum IdentityChangeError {
         /// Error of the parser.
         source: serde_json::Error,
     },
-    /// Nothing is suspended.
+    /// The server has no suspended state.
     #[error("nothing is suspended under the name `{0}`")]
     NothingSuspended(String),
     /// The decision was already made, or the program changed again.
@@ -115,7 +115,7 @@ pub fn kept(home: &Home, name: &str) -> Result<KeptUnderName, IdentityChangeErro
 /// Rejects a configured server that is another program than the owner of the state stored under its name.
 ///
 /// # Errors
-/// [`IdentityError::Suspended`] for such a server, or another [`IdentityError`] if its program cannot be identified.
+/// [`IdentityError::Suspended`] for such a server, or another [`IdentityError`] if its program is not identifiable.
 pub fn verify(home: &Home, ours: &Path, server: &Server) -> Result<(), IdentityChangeError> {
     let Some(binding) = Bindings::of(&home.database()).get(&server.name)? else { return Ok(()) };
     let found = now(home, ours, server)?;
@@ -177,7 +177,7 @@ impl SuspendedServer {
         &self.found
     }
 
-    /// Returns the program that had the name before, if it is known.
+    /// Returns the program that had the name before, if available.
     #[must_use]
     pub fn before(&self) -> Option<String> {
         Some(ServerIdentity::read(self.owner.as_deref()?)?.program.shown())
@@ -197,8 +197,8 @@ impl SuspendedServer {
         self.decide(IdentityDecision::Keep)
     }
 
-    /// Notes everything to set aside, and returns the path of the note. Next, the caller must revoke the grants and call
-    /// [`SuspendedServer::start_afresh`].
+    /// Notes everything to set aside, and returns the path of the note. The caller must then revoke
+    /// the grants and call [`SuspendedServer::start_afresh`].
     ///
     /// # Errors
     /// [`IdentityChangeError`].

@@ -5,7 +5,7 @@
 //! - Some servers do not start without the files that they work with. Such a server can read these files, but not change them, and
 //!   reaches no host.
 //! - Offers all client capabilities, and declines every request that uses them.
-//! - Limits time, message size, pages and tools, so that every inspection ends with a list or an error.
+//! - Limits time, message size, pages and tools, so that every inspection returns a list or an error.
 //! - Rejects tool names that cannot be displayed unambiguously.
 
 mod conversation;
@@ -125,7 +125,7 @@ pub struct InspectionResult {
     pub wants: Wants,
 }
 
-/// Starts a configured server with the secrets that its entry refers to, lists its tools and kills it.
+/// Starts a configured server with its secrets, lists its tools and kills it.
 ///
 /// # Errors
 /// [`InspectError`] if it cannot be started.
@@ -160,7 +160,7 @@ pub async fn inspect_without_secrets(
     inspection.home.prepare()?;
     let mut server = named_server(servers, name)?.without_secrets();
     if verified(inspection, &server).await?.is_err() {
-        // The data folder belongs to another program.
+        // The data folder is another program's, so hide it.
         server = server.without_folder(&inspection.home.server_data(name));
     }
     inspect_server(inspection, servers, &server).await
@@ -218,7 +218,7 @@ pub(crate) async fn inspect_server(
 ) -> Result<InspectionResult, InspectError> {
     let StartedAlone { lone, scratch, network } = start_alone(inspection, servers, server).await?;
     let LoneProcess { process, watch } = lone;
-    // A remote server must not learn about local folders.
+    // Do not reveal local folders to a remote server.
     let folder = server.remote.is_none().then_some(scratch.folder());
     let mut conversation = Conversation::new(process, folder);
     let listed = tokio::time::timeout(inspection.patience, tools::list(&mut conversation)).await;

@@ -2,8 +2,8 @@
 //!
 //! A server entry with a package runner (`npx`, `uvx`) is not changed. A record determines which installed package is started for it.
 //!
-//! - A package is installed in a sandbox that reaches only its registry and writes only to its own folder. None of the package's code
-//!   runs.
+//! - A package is installed in a sandbox that reaches only its registry and writes only to a
+//!   separate folder. No code of the package runs.
 //! - The installed folder is moved into place atomically, made read-only, and recorded with a hash of its content. Without a record,
 //!   the server cannot start.
 //! - A folder is not removed while a server that was started from it is running.
@@ -76,7 +76,7 @@ pub enum InstallError {
     /// The server does not exist.
     #[error(transparent)]
     Unknown(#[from] UnknownServer),
-    /// The server does not come from a package.
+    /// The server is not started from a package.
     #[error("the server `{0}` is not started by `npx` or `uvx`, so there is nothing to install")]
     NoPackage(String),
     /// The server's entry is invalid.
@@ -131,7 +131,7 @@ pub enum InstallError {
         source: io::Error,
     },
     /// The servers file changed after it was read.
-    #[error("`{0}` was changed meanwhile; try again")]
+    #[error("`{0}` has changed since it was read; try again")]
     ChangedMeanwhile(PathBuf),
     /// The old or new servers file is invalid.
     #[error(transparent)]

@@ -1,7 +1,7 @@
 //! Sentences that describe a server to the user, before it is tried and before it is added.
 //!
-//! - INVARIANT: every sentence is generated from the server's entry or from the policy's decision on a call. None is written by hand for a
-//!   kind of server.
+//! - INVARIANT: every sentence is generated from the server's entry or from the policy's decision
+//!   on a call, never written for a specific kind of server.
 
 use crate::trial::PolicyTrial;
 use ironcurtain_config::{FileView, NetworkSettings, SandboxSettings, Server};
@@ -29,7 +29,7 @@ pub struct TrialNotice {
 /// Policy's decision on calls of an unannotated tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UnannotatedCalls {
-    /// The user is asked at every call.
+    /// Each call requires approval.
     Asked,
     /// Calls are allowed, because the server can reach nothing.
     Free,
@@ -70,7 +70,7 @@ impl TrialNotice {
     }
 }
 
-/// Describes what a server can reach according to its entry.
+/// Describes the access that a server's entry allows.
 #[must_use]
 pub fn reach(server: &Server) -> Vec<String> {
     let mut lines = Vec::new();

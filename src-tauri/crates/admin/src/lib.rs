@@ -1,6 +1,6 @@
 //! Administrative tasks for the user: adds servers, installs their packages, inspects and annotates their tools, and evaluates policies.
 //!
-//! - Depends on the daemon, which does not know this crate. Nothing here is in the path of a call, and no session needs it.
+//! - Depends on the daemon, which does not use this crate. Calls and sessions work without it.
 //! - Writes to the user's configuration, and to packages and their records. Never writes to the audit log; writes to the grants
 //!   database only the user's decision about a server's identity.
 //! - Servers and package managers started here are sandboxed, have no grants, and have exited when the function returns.

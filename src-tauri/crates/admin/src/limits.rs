@@ -74,7 +74,7 @@ pub enum LimitsError {
     /// The entry could not be changed.
     #[error(transparent)]
     Server(#[from] ServerChangeError),
-    /// The value is out of range; no server could start with it.
+    /// The value is out of range: no server could start with it.
     #[error(
         "{} must be {} to {}, found {value}", .limit.name().to_lowercase(), .limit.range().start(),
         .limit.words(Some(*.limit.range().end()))
@@ -173,7 +173,7 @@ impl Limit {
     }
 }
 
-/// Returns the limits of a server; none if it has no sandbox here.
+/// Returns the limits of a server; empty for a server without a sandbox on this machine.
 #[must_use]
 pub fn limits(server: &Server) -> Vec<ServerLimit> {
     let Some(settings) = server.sandbox.settings().filter(|_| server.remote.is_none()) else {
@@ -188,7 +188,7 @@ pub fn limits(server: &Server) -> Vec<ServerLimit> {
 }
 
 impl LimitsChange {
-    /// Plans to change the given limits of a server. `None` stands for the default.
+    /// Plans to change the given limits of a server. `None` restores the default.
     ///
     /// # Errors
     /// [`LimitsError`].
@@ -362,7 +362,7 @@ mod tests {
         }
         let change = planned(&home, "b", &[(Limit::Memory, Some(64))]).unwrap();
         fs::write(home.config.join("mcp-servers.json"), TEXT.replace("mine", "theirs")).unwrap();
-        assert!(change.write().unwrap_err().to_string().contains("was changed meanwhile"));
+        assert!(change.write().unwrap_err().to_string().contains("has changed since it was read"));
         assert_eq!(own(&home, "b"), []);
     }
 }

@@ -1,4 +1,4 @@
-//! Looks up a server by name.
+//! Finds a server by name.
 
 use ironcurtain_config::{Server, Servers};
 use ironcurtain_visible as visible;

@@ -1,8 +1,9 @@
 //! Hosts and folders that a server is permanently allowed to reach.
 //!
-//! - A host must satisfy the proxy's rules, and a folder must be one that the user could grant.
+//! - The proxy must accept the host, and the user must be able to grant the folder.
 //! - Changes only the list that contains the host or folder.
-//! - This is for what the server's process needs, whichever agent uses it. Folders that an agent works in are granted instead.
+//! - Openings are for the server's process, regardless of the agent. Folders that an agent works in
+//!   are granted instead.
 
 use crate::servers_file::{ServerChangeError, ServersFile};
 use ironcurtain_config::home::Home;
@@ -40,7 +41,7 @@ pub struct OpeningChange {
 }
 
 impl Opening {
-    /// Describes what a server may do with it.
+    /// Describes the permitted access.
     #[must_use]
     pub fn words(&self, server: &str) -> String {
         let any = "at any time and without asking, for every agent that uses it";
@@ -85,7 +86,7 @@ pub fn openings(server: &Server) -> Vec<Opening> {
     let mut all: Vec<Opening> = files.allow_write.iter().cloned().map(Opening::Write).collect();
     all.extend(hosts.cloned().map(Opening::Host));
     all.extend(files.allow_read.iter().cloned().map(Opening::Read));
-    // Wildcards come first among the hosts, because `*` sorts before letters.
+    // Hosts with wildcards are first, because `*` sorts before letters.
     all.sort();
     all
 }

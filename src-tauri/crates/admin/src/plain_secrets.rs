@@ -61,7 +61,7 @@ pub enum PlainSecretError {
     File(#[from] FileEditError),
     /// The file changed after it was read.
     #[error(
-        "`{0}` was changed meanwhile; the secrets are in the keyring, but also still in the file; try again"
+        "`{0}` has changed since it was read; the secrets are in the keyring, but also still in the file; try again"
     )]
     Changed(PathBuf),
 }
@@ -170,7 +170,7 @@ fn plain(server: &str, holder: &str, key: &str, value: &str) -> Option<PlainSecr
     if is_reference || value.contains(|c: char| c.is_control()) {
         return None;
     }
-    // The authentication scheme comes before the token.
+    // The authentication scheme precedes the token.
     let (before, text) = match value.split_once(' ') {
         Some((kind, text)) if holder == "headers" => (format!("{kind} "), text),
         Some(_) | None => (String::new(), value),
@@ -232,7 +232,7 @@ mod tests {
         let places: Vec<_> =
             secrets.iter().map(|plain| (plain.server.as_str(), plain.place.as_str())).collect();
         assert_eq!(places, [("notes", "env.NOTES_TOKEN"), ("far", "headers.Authorization")]);
-        // Nothing more the second time.
+        // A second move has no effect.
         assert_eq!(moved(Path::new("f"), &text, |_| true).unwrap(), (text.clone(), vec![]));
         let (one, secrets) = moved(Path::new("f"), &plain_text(), |name| name == "far").unwrap();
         assert!(one.contains("t0ken") && secrets.len() == 1);

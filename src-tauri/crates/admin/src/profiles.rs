@@ -37,7 +37,7 @@ pub enum ProfileError {
     /// The name is invalid.
     #[error("invalid profile name `{0}`: use letters, digits, `-`, `_` and `.`")]
     Name(String),
-    /// The profile has no servers.
+    /// The profile would be empty.
     #[error("choose at least one server for the profile `{0}`")]
     Empty(String),
     /// The profile does not exist.
@@ -45,7 +45,7 @@ pub enum ProfileError {
     Missing(String),
 }
 
-/// Returns all profiles. `clients` come from [`crate::clients::Clients::survey`].
+/// Returns all profiles. Get `clients` from [`crate::clients::Clients::survey`].
 ///
 /// # Errors
 /// [`ProfileError`].

@@ -1,7 +1,7 @@
 //! Removes a server, and restores it: its entry is saved unchanged.
 //!
 //! - INVARIANT: an entry is saved before it is removed from `mcp-servers.json`.
-//! - Removes nothing else. Grants, client entries and data of the server are reported for the user to decide about.
+//! - Removes only the entry. Grants, client entries and data of the server are reported for the user to decide about.
 
 use crate::clients::{ClientReport, EntryUse};
 use crate::servers_file::{ServerChangeError, ServersFile};
@@ -22,7 +22,7 @@ pub struct Removal {
     pub clients: Vec<NamingEntry>,
     /// Profiles that contain it.
     pub profiles: Vec<String>,
-    /// Data folder of the server, which is kept.
+    /// Data folder of the server, which is not deleted.
     pub data: Option<PathBuf>,
     /// File in which the entry is saved.
     pub kept_in: PathBuf,
@@ -50,7 +50,7 @@ pub struct RemovedServer {
 }
 
 impl Removal {
-    /// Plans the removal of a server. `clients` come from [`crate::clients::Clients::survey`].
+    /// Plans the removal of a server. Get `clients` from [`crate::clients::Clients::survey`].
     ///
     /// # Errors
     /// [`ServerChangeError`].

@@ -37,7 +37,7 @@ pub enum ReplayError {
 /// Decides every call in the user's audit log since a point in time with a policy.
 ///
 /// # Errors
-/// [`ReplayError`] if the log cannot be read or parsed.
+/// [`ReplayError`] if the log is unreadable or invalid.
 pub fn replay(
     home: &Home,
     servers: &Servers,
@@ -71,7 +71,7 @@ struct Replaying<'a> {
 impl Replaying<'_> {
     fn judge(&self, call: &Recorded) -> Result<Ruling, Obstacle> {
         if self.servers.find(Some(&call.server)).is_none() {
-            return Err(Obstacle::ServerGone(call.server.clone()));
+            return Err(Obstacle::ServerRemoved(call.server.clone()));
         }
         if let Some(obstacle) = call.hidden(&self.snapshot.annotations) {
             return Err(obstacle);
@@ -127,5 +127,5 @@ fn has_changed(call: &Recorded, located: &LocatedCall, asks_git: bool) -> Option
         return Some(Obstacle::Moved { path: found.written.clone(), leads_to });
     }
     let mut gone = located.paths.iter().filter(|p| asks_git && p.target == PathKind::Missing);
-    gone.next().map(|found| Obstacle::RepositoryGone(found.path.to_string()))
+    gone.next().map(|found| Obstacle::RepositoryRemoved(found.path.to_string()))
 }

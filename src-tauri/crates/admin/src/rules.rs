@@ -20,7 +20,7 @@ pub enum RulesError {
     #[error("{0}")]
     Config(#[from] ConfigError),
     /// The rules were changed by another program.
-    #[error("`{0}` was changed meanwhile; nothing was written; review the rules again")]
+    #[error("`{0}` has changed since it was read; nothing was written; review the rules again")]
     Changed(PathBuf),
     /// A file could not be written.
     #[error("failed to write `{file}`: {source}")]

@@ -26,7 +26,7 @@ pub enum ServerChangeError {
     #[error(transparent)]
     Unknown(#[from] UnknownServer),
     /// The file changed after it was read.
-    #[error("`{0}` was changed meanwhile; nothing was written; try again")]
+    #[error("`{0}` has changed since it was read; nothing was written; try again")]
     Changed(PathBuf),
     /// A server with the name of the removed one exists.
     #[error("a server named `{0}` already exists; remove it first")]
@@ -37,7 +37,7 @@ pub enum ServerChangeError {
     /// The file of removed servers is invalid.
     #[error("failed to parse `{0}`: {1}; repair it, or move it away")]
     Kept(PathBuf, serde_json::Error),
-    /// The server has no sandbox, so it reaches everything.
+    /// The server is not sandboxed, so it reaches everything.
     #[error(
         "`{0}` is not sandboxed: it can reach everything that you can, so nothing can be allowed or limited"
     )]
@@ -75,7 +75,7 @@ pub enum ServerChangeError {
     NotOpen(String),
 }
 
-/// Servers file as it was read.
+/// The servers file as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServersFile {
     pub(crate) file: PathBuf,

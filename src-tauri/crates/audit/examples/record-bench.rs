@@ -1,10 +1,10 @@
 //! Benchmark of the audit log. Prints the rows of a Markdown table.
 //!
-//! - Bytes of an allowed call, decision and outcome, as a session writes them.
-//! - Entries per second by one task that waits for each, and by 64 tasks whose entries are written together.
-//! - Searches over 1,000,000 entries in files of the usual size, with an up-to-date index: the slowest of several filters,
-//!   each the quickest of five. The time to build the index is given next to it.
-//! - `record-bench --smoke` computes every row from few entries.
+//! - Bytes per allowed call (decision and outcome) as a session writes them.
+//! - Entries per second from one task that waits for each entry, and from 64 tasks whose entries are written together.
+//! - Searches over 1,000,000 entries in files of the default size, with an up-to-date index: the slowest of several
+//!   filters, each the fastest of five runs. Also shows the time to build the index.
+//! - `record-bench --smoke` computes every row from a few entries.
 #![expect(clippy::expect_used, reason = "a benchmark fails by panicking")]
 
 use ironcurtain_audit::{
@@ -53,7 +53,7 @@ fn audit(dir: &Path) -> Audit {
     Audit::keep(Keeping::new(dir), |_| ()).expect("a log")
 }
 
-/// The decision of a call.
+/// Creates the decision on a call.
 fn decision(n: u64) -> Entry {
     let path = format!("/home/person/projects/application/src/module{}/file{}.rs", n % 40, n % 5_000);
     let mut entry = Entry::new(Event::Decision, "");

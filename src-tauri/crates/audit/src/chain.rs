@@ -1,9 +1,10 @@
-//! Hash chain: each line ends in the SHA-256 of the previous hash and of everything in the line before that field. The
-//! check uses the bytes as stored, so any edit is detected.
+//! Hash chain: the last field of each line is the SHA-256 of the previous hash and of the line
+//! before that field. The check uses the stored bytes, so it detects any edit.
 //!
-//! - The first line of a file names the previous hash, so a file proves which file it follows.
-//! - Earlier versions named the previous hash in every line and hashed the line alone; such lines are accepted too.
-//! - The chain alone does not detect lines cut off at the end of the log. See [`crate::head`].
+//! - The first line of a file contains the previous hash, which proves which file precedes it.
+//! - In earlier versions every line contains the previous hash and only the line is hashed; such
+//!   lines are accepted too.
+//! - The chain alone does not detect lines that were cut off from the end of the log. See [`crate::head`].
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -77,14 +78,13 @@ pub(super) fn follow(line: &[u8], before: &Written) -> Result<String, &'static s
     Ok(hash.to_owned())
 }
 
-/// Returns the position before a line, as the line itself claims: for the first line of a file.
+/// Returns the position before a line as the line claims, for the first line of a file.
 pub(super) fn before(line: &[u8]) -> Option<Written> {
     let joint: Joint = serde_json::from_slice(line).ok()?;
     Some(Written { entries: joint.seq.checked_sub(1)?, head: joint.prev? })
 }
 
-/// Returns the position after a line, as the line itself claims.
-/// Returns the SHA-256 in hexadecimal digits.
+/// Returns the position after a line as the line claims.
 pub(super) fn after(line: &[u8]) -> Option<Written> {
     #[derive(Deserialize)]
     struct Last {
@@ -101,7 +101,7 @@ fn linked(prev: &str, open: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest)
 }
 
-/// SHA-256, in hexadecimal digits.
+/// Returns the SHA-256 in hexadecimal digits.
 #[must_use]
 pub fn hash_of(bytes: &[u8]) -> String {
     let mut hex = String::with_capacity(HASH.1);

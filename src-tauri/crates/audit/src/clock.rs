@@ -1,7 +1,7 @@
-//! The clocks, which judging never sees.
+//! Wall clock and boot clock.
 //!
-//! - The time that a permission lasts is counted by two clocks, and both must allow it: the wall clock, which people read
-//!   and set, and the one that has run since the machine was started, asleep or not, which nobody sets.
+//! - A grant expires by whichever of two clocks is first: the wall clock, which users can set, or the time since boot
+//!   (including sleep), which nobody can set.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -25,21 +25,21 @@ pub fn now_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A moment by both clocks.
+/// A moment on both clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
-    /// Milliseconds since the Unix epoch, as the wall clock has it.
+    /// Milliseconds since the Unix epoch, according to the wall clock.
     pub wall_ms: u64,
-    /// Milliseconds since the machine was started, asleep or not.
+    /// Milliseconds since boot, including sleep.
     pub boot_ms: u64,
 }
 
-/// Both clocks, and the start of the machine that the second one counts from.
+/// Both clocks, and the boot to which the second one refers.
 #[derive(Clone)]
 pub struct Clock {
     now: Arc<dyn Fn() -> Moment + Send + Sync>,
     boot: Arc<str>,
-    /// The kernel's timers go by it.
+    /// Set if kernel timers use this clock.
     is_machines: bool,
 }
 
@@ -50,41 +50,41 @@ impl fmt::Debug for Clock {
 }
 
 impl Clock {
-    /// The clocks of this machine.
+    /// Returns the clocks of this machine.
     ///
     /// # Errors
-    /// When the kernel does not tell which start of the machine this is.
+    /// Returns an error if the kernel does not report the boot id.
     pub fn of_machine() -> io::Result<Self> {
         let boot = system::boot_id()?;
         let now = || Moment { wall_ms: now_ms(), boot_ms: boot_ms() };
         Ok(Self { is_machines: true, ..Self::new(boot.trim(), now) })
     }
 
-    /// Clocks that somebody else moves, and by which no alarm goes off.
+    /// Creates clocks that a caller controls. Alarms do not use them.
     pub fn new(boot: &str, now: impl Fn() -> Moment + Send + Sync + 'static) -> Self {
         Self { now: Arc::new(now), boot: boot.into(), is_machines: false }
     }
 
-    /// The moment that it is.
+    /// Returns the current moment.
     #[must_use]
     pub fn now(&self) -> Moment {
         (self.now)()
     }
 
-    /// The start of the machine, by a name that no other has.
+    /// Returns the unique id of this boot.
     #[must_use]
     pub fn boot(&self) -> &str {
         &self.boot
     }
 }
 
-/// Milliseconds since the machine was started, asleep or not.
+/// Returns the milliseconds since boot, including sleep.
 #[must_use]
 pub fn boot_ms() -> u64 {
     system::boot_ms()
 }
 
-/// A wait for a moment, by whichever clock reaches it first, that also ends when the wall clock is set.
+/// A timer for a moment on either clock. It also fires when the wall clock is set.
 #[derive(Debug)]
 pub struct Alarm {
     goes_off: bool,
@@ -92,23 +92,23 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// An alarm that is not set.
+    /// Creates an alarm that is not set.
     ///
     /// # Errors
-    /// When the kernel has no timer to give.
+    /// Returns an error if the kernel provides no timer.
     pub fn by(clock: &Clock) -> io::Result<Self> {
         Ok(Self { goes_off: clock.is_machines, timers: system::Timers::new()? })
     }
 
-    /// Sets it. The wall clock is watched from here on.
+    /// Sets the alarm. From then on, setting the wall clock fires it too.
     ///
     /// # Errors
-    /// When the kernel does not take it.
+    /// Returns an error if the kernel refuses.
     pub fn set(&self, at: Moment) -> io::Result<()> {
         self.timers.set(at)
     }
 
-    /// Completes when the moment has come, or the wall clock was set since.
+    /// Completes at the moment, or after the wall clock was set.
     pub async fn rings(&self) {
         if !self.goes_off {
             return std::future::pending().await;
@@ -117,7 +117,7 @@ impl Alarm {
     }
 }
 
-/// A length in milliseconds.
+/// Returns a duration in milliseconds.
 #[must_use]
 pub fn millis(length: Duration) -> u64 {
     u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
@@ -129,7 +129,7 @@ mod tests {
     use std::time::Instant;
 
     #[tokio::test]
-    async fn an_alarm_goes_off_by_whichever_clock_is_first() {
+    async fn alarm_fires_by_the_first_clock() {
         const SOON: u64 = 30;
         let clock = Clock::of_machine().unwrap();
         let Moment { wall_ms, boot_ms } = clock.now();
@@ -137,7 +137,7 @@ mod tests {
         for at in [
             Moment { wall_ms: wall_ms + SOON, boot_ms: boot_ms + later },
             Moment { wall_ms: wall_ms + later, boot_ms: boot_ms + 2 * SOON },
-            // What is over rings at once.
+            // A past moment fires at once.
             Moment { wall_ms: 0, boot_ms: boot_ms + later },
         ] {
             let (alarm, began) = (Alarm::by(&clock).unwrap(), Instant::now());

@@ -1,7 +1,7 @@
 //! Recorded words for decisions and their outcomes.
 //!
-//! - INVARIANT: a word that this version does not know is kept verbatim, so that logs of other versions can be read and
-//!   their words are never mistaken for ours.
+//! - INVARIANT: words unknown to this version are kept verbatim, so that logs of other versions are
+//!   readable and their words are never confused with ours.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -122,15 +122,14 @@ words! {
         /// Another event made the question unnecessary.
         Settled => "settled",
         /// No prompt was available.
-        /// The user stopped it together with other activity.
         Unavailable => "unavailable",
-        /// The person stopped it, with more than this question.
+        /// The user cancelled it together with other activity.
         Stopped => "stopped",
     }
 }
 
 words! {
-    /// Outcome of what was allowed. For a failed connection it is the failure's code, as `Other`.
+    /// Outcome of an allowed call or connection. For a failed connection it is the failure's code, as `Other`.
     CallResult {
         /// The server responded.
         Ok => "ok",
@@ -186,8 +185,8 @@ impl PolicyDecision {
         Self { status, rule: rule.to_owned(), reason: reason.to_owned(), by: None }
     }
 
-    /// Returns the ground. If it was not recorded, it is derived only from names that no rule can have, never from the reason,
-    /// whose text the rule chooses.
+    /// Returns the ground. If it was not recorded, it is derived only from reserved rule names,
+    /// never from the reason, whose text the rule chooses.
     #[must_use]
     pub fn ground(&self) -> Option<DecidedBy> {
         let told = || match (&self.status, self.rule.as_str()) {

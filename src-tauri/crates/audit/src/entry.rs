@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 pub enum Event {
     /// The trusted process started or stopped.
     Daemon,
-    /// A session started or ended.
+    /// A session started or finished.
     Session,
     /// A server started, stopped or was restarted.
     Server,
@@ -52,7 +52,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Returns `true` if the user decided it, directly or by a setting, so that it must survive a power cut.
+    /// Returns `true` if the user decided it, directly or by a setting, so that it must survive a power failure.
     #[must_use]
     pub(crate) fn is_a_persons(self) -> bool {
         match self {
@@ -90,9 +90,9 @@ pub struct PolicyChange {
     pub added: Vec<String>,
     /// Names of removed rules.
     pub removed: Vec<String>,
-    /// Names of changed rules.
+    /// Folders to which a server loses its permanent access.
     pub changed: Vec<String>,
-    /// Folders that a server had permanent access to and loses.
+    /// Folders to which a server loses its permanent access.
     #[serde(default)]
     pub closed: Vec<String>,
 }
@@ -112,7 +112,7 @@ pub struct PolicyEffect {
     pub cut_short: usize,
 }
 
-/// One entry. Absent fields are left out of the line.
+/// One entry. Fields without a value are omitted from the line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
@@ -127,8 +127,8 @@ pub struct Entry {
     /// One sentence for people; empty if the other fields suffice.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub summary: String,
-    /// Position of the decision that this entry is the outcome of. Details of that decision are not repeated here; readers
-    /// fill them in.
+    /// Position of the decision that led to this outcome. Readers fill in the decision's details,
+    /// which are not repeated here.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub of: Option<u64>,
     /// Shared by the entries of one call.
@@ -137,7 +137,7 @@ pub struct Entry {
     /// Session id.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub session: Option<String>,
-    /// Client name, as proven by the kernel.
+    /// Client name, as verified by the kernel.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub client: Option<String>,
     /// Server name.
@@ -152,7 +152,7 @@ pub struct Entry {
     /// Arguments as judged, or the parameters of another request, with secrets redacted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub arguments: Option<Map<String, Value>>,
-    /// Names of the arguments whose values are exactly the affected paths. Readers turn them into [`Entry::paths`].
+    /// Names of the arguments whose values are the affected paths. Readers convert them to [`Entry::paths`].
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub at: Vec<String>,
     /// Affected paths, canonical.
@@ -189,7 +189,7 @@ pub struct Entry {
     /// Outcome of the question.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub escalation_result: Option<EscalationResult>,
-    /// Outcome of what was allowed.
+    /// Outcome of an allowed call or connection.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub result: Option<CallResult>,
     /// Duration in milliseconds.

@@ -9,7 +9,7 @@ pub enum AuditError {
     /// Writing the log failed.
     #[error("the audit log cannot be written: {0}")]
     Write(String),
-    /// The log cannot be read, or its chain is broken.
+    /// The log is unreadable, or its chain is broken.
     #[error("failed to continue the audit log: {problem}; move the folder `{dir}` away to start a new log")]
     Broken {
         /// Directory of the log.
@@ -17,7 +17,7 @@ pub enum AuditError {
         /// Reason.
         problem: String,
     },
-    /// The log on disk is not the one that was written.
+    /// The log on disk was removed or changed by another process.
     #[error(
         "the audit log `{path}` {what} while IronCurtain ran: put it back, or restart IronCurtain to start a new one"
     )]

@@ -30,7 +30,7 @@ pub enum FileFinding {
         when: String,
         /// Difference from the previous state.
         change: FileChange,
-        /// Always empty: file content is kept only in the record of its session.
+        /// Always empty, because file content is recorded only in the session's record.
         diff: Option<String>,
     },
     /// Some files could not be checked or handled.

@@ -1,10 +1,10 @@
 //! Head file: the newest entry, stored outside the log, so that a truncated log or an older copy is detected.
 //!
-//! - INVARIANT: written after the entry that it names is on the disk. It may be older than the log, never newer: a kill or a
-//!   power cut between the two causes no false alarm.
+//! - INVARIANT: the head is written after the entry that it names has reached the disk. It may be older than the log,
+//!   never newer, so a kill or power failure between the two causes no false alarm.
 //! - INVARIANT: a [`HeadFile`] never replaces a head with an older one, and never writes to a file that another writer has open.
-//! - A process that may write the user's files can change both the log and its head. A difference shows an accident, or a
-//!   process that knew about only one of them.
+//! - A process that may write the user's files can change both the log and its head. A difference
+//!   indicates an accident, or a process that changed only one of them.
 
 use crate::chain::Written;
 use ironcurtain_paths::bounded_read;
@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Number of names to try for a new file. A name is taken only if a killed process left a file.
+/// Number of names to try for a new file. A name is in use only if a killed process left the file.
 const NAMES: u32 = 1000;
 
 #[derive(Serialize, Deserialize)]
@@ -31,7 +31,7 @@ pub enum KnownHead {
     Entry(Written),
     /// The file does not exist.
     Missing,
-    /// The file cannot be read or parsed; the text is a verb phrase that follows its path.
+    /// The file is unreadable or invalid; the text is a verb phrase that follows its path.
     Damaged(String),
 }
 
@@ -61,7 +61,7 @@ impl KnownHead {
     }
 }
 
-/// The only writer of a head file.
+/// The sole writer of a head file.
 #[derive(Debug)]
 pub(super) struct HeadFile {
     path: PathBuf,
@@ -74,10 +74,10 @@ impl HeadFile {
         Self { path, newest: None }
     }
 
-    /// Replaces the head, unless the existing one is as new.
+    /// Replaces the head unless the existing one is at least as new.
     ///
     /// # Errors
-    /// When it cannot be written; the previous head then stays unchanged.
+    /// Returns an error if writing fails. The previous head then stays unchanged.
     pub(super) fn write(&mut self, written: &Written) -> io::Result<()> {
         if self.newest.is_some_and(|newest| newest >= written.entries) {
             return Ok(());

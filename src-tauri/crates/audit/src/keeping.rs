@@ -15,10 +15,10 @@ const KEEP: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 pub struct Keeping {
     /// Directory of the log files.
     pub dir: PathBuf,
-    /// Head file with the newest entry. It is stored elsewhere, so that an older copy of the directory is detected. Without it,
-    /// truncating the log while no process writes it goes undetected.
+    /// Head file with the newest entry. It is stored elsewhere, to detect an older copy of the
+    /// directory. Without it, truncation goes undetected if no process is writing the log.
     pub head: Option<PathBuf>,
-    /// Newest entry as known from elsewhere; used if the head file does not name one.
+    /// Newest entry as known from another source; used if the head file does not name one.
     pub elsewhere: Option<Written>,
     /// Size in bytes at which a new file is started.
     pub file_bytes: u64,

@@ -2,10 +2,10 @@
 //!
 //! - An entry is written (`write(2)`) before [`Audit::record`] returns, so a decision is recorded before it takes effect.
 //!   If it cannot be written, the caller gets an error and denies.
-//! - Never decides, never asks, and knows neither sessions nor servers: a log can be checked and searched without the
-//!   trusted process.
-//! - Never changes written entries. Only a line torn by a crash is cut off, and only the oldest files are removed by age.
-//!   Both are recorded.
+//! - Makes no decisions, asks no questions, and does not know sessions or servers, so a log can be
+//!   checked and searched without the trusted process.
+//! - Never changes written entries. Removes only a last line torn by a crash, and the oldest files
+//!   by age, and records both.
 
 mod chain;
 pub mod clock;

@@ -1,10 +1,10 @@
 //! Handle of a log that is open for writing.
 //!
-//! - A task that records an entry writes all pending entries, unless another task is already writing; then that task writes
-//!   them. A single entry is written by its own task without waking another; many pending entries become one write. Noted
-//!   entries are written with the next recorded one, or on their own once all runnable tasks have run.
+//! - A task that records an entry writes all pending entries, unless another task is already writing; then that task
+//!   writes them. A single entry therefore wakes no other task, and many pending entries become one write. Noted
+//!   entries are written with the next recorded entry, or separately once all runnable tasks have run.
 //! - The log file is checked before each write. A log that was removed, replaced or truncated is not continued.
-//! - The lock is held for the write alone and never across an await. Nothing that waits for the disk is done under it.
+//! - The lock is held only during the write, never across an await or while waiting for the disk.
 
 use crate::chain::Written;
 use crate::error::AuditError;
@@ -19,8 +19,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
-/// Delay after which an entry that the user did not decide is synced to disk. A power cut can lose that much, and calls
-/// never wait for the disk.
+/// Delay after which an entry not decided by the user is synced to disk. A power failure can lose
+/// that much, and calls never wait for the disk.
 const FLUSH: Duration = Duration::from_millis(200);
 
 /// Interval between checks for entries that are too old.
@@ -29,8 +29,8 @@ const AGE: Duration = Duration::from_secs(60 * 60);
 /// Minimum interval between updates of the search index.
 const INDEX: Duration = Duration::from_secs(5);
 
-/// Number of entries in that interval at which the index update is postponed: it takes longer than writing the log, and at
-/// that rate calls need the time.
+/// Number of entries per [`INDEX`] interval at which the index update is postponed. Updating takes
+/// longer than writing the log, and at that rate calls need the CPU time.
 const BUSY: u64 = 1000;
 
 /// A handle to the audit log.
@@ -40,12 +40,12 @@ pub struct Audit(Arc<Shared>);
 struct Shared {
     waiting: Mutex<Vec<(Pending, Done)>>,
     owned: Mutex<Owned>,
-    /// Writer of the head. Held from before the sync, so that heads are written one at a time and in order. Locked before
-    /// `owned`, never after it.
+    /// Writer of the head. Locked before the sync, so that heads are written one at a time and in
+    /// order. Always locked before `owned`.
     head: Mutex<Option<HeadFile>>,
     opened_at: Written,
     unknown_end: Option<String>,
-    /// Notified when an entry was noted that may still be unwritten.
+    /// Notified when an entry was noted and may still be unwritten.
     noted: Arc<Notify>,
     /// Notified when entries were written that may not be synced.
     unsynced: Arc<Notify>,
@@ -64,11 +64,11 @@ struct Owned {
 }
 
 impl Audit {
-    /// Opens the log in `dir` and cuts off a last line torn by a crash. `trouble` receives each problem with writing the log,
-    /// and `None` when it is resolved.
+    /// Opens the log in `dir` and removes a last line torn by a crash. `trouble` receives each
+    /// problem with writing the log, and `None` when it is resolved.
     ///
     /// # Errors
-    /// [`AuditError`], if the log cannot be read or written.
+    /// [`AuditError`], if the log is unreadable or not writable.
     pub fn open(
         dir: &Path,
         trouble: impl FnMut(Option<String>) + Send + 'static,
@@ -110,7 +110,7 @@ impl Audit {
     /// Records an entry and returns its sequence number once it is written.
     ///
     /// # Errors
-    /// [`AuditError`]; the entry is not recorded, and the caller must not proceed with its subject.
+    /// [`AuditError`]; the entry is then not recorded, and the caller must not carry out its decision.
     pub async fn record(&self, entry: Entry) -> Result<u64, AuditError> {
         self.record_all(vec![Pending::of(entry)?]).await
     }
@@ -126,8 +126,8 @@ impl Audit {
         written.await.map_err(|_| AuditError::Ended)?.map(|last| last - later)
     }
 
-    /// Records an entry about something that has already happened, soon and without waiting. A write failure is reported as
-    /// trouble with the log.
+    /// Records soon, without waiting, an entry about something that has already happened. A write
+    /// failure is reported as trouble with the log.
     ///
     /// # Errors
     /// [`AuditError`], if the entry cannot be serialized.
@@ -149,7 +149,7 @@ impl Audit {
         self.0.unknown_end.as_deref()
     }
 
-    /// Returns the current position, and whether the log file is still the one that was written.
+    /// Returns the current position, and an error if the log file was removed or changed by another process.
     pub fn standing(&self) -> (Written, Result<(), AuditError>) {
         self.0.with_owned(|owned| {
             let unchanged = owned.writer.check_unchanged();
@@ -175,7 +175,7 @@ impl Audit {
 }
 
 impl Shared {
-    /// Runs `with` on the writer after all pending entries are written, then writes entries that arrived during that time.
+    /// Runs `with` on the writer after writing all pending entries, then writes entries that arrived during that time.
     fn with_owned<T>(&self, with: impl FnOnce(&mut Owned) -> T) -> T {
         self.write_waiting();
         let done = with(&mut lock(&self.owned));
@@ -183,7 +183,7 @@ impl Shared {
         done
     }
 
-    /// Queues entries; the result of the last one is reported for all.
+    /// Queues entries; the result of the last one is reported for all of them.
     fn take(&self, mut entries: Vec<Pending>, done: oneshot::Sender<Result<u64, AuditError>>) {
         let persons = entries.iter().any(|entry| entry.persons);
         let Some(mut last) = entries.pop() else { return };
@@ -218,7 +218,7 @@ impl Shared {
         let first = match written {
             Ok(first) => first,
             Err(problem) => {
-                // The receiver is gone if the call was cancelled; the entry is recorded anyway.
+                // If the call was cancelled, nobody receives the result; the entry is recorded anyway.
                 done.into_iter().flatten().for_each(|done| drop(done.send(Err(problem.clone()))));
                 return;
             }
@@ -260,7 +260,7 @@ impl Shared {
         {
             self.with_owned(|owned| owned.writer.synced(&files));
             if let Some(head) = &mut *head {
-                // A full disk is reported with the next entry; the head stays older than the log.
+                // The next entry reports a full disk; the head stays older than the log.
                 let _ = head.write(&written);
             }
         }
@@ -275,7 +275,7 @@ impl Drop for Shared {
         if !lock(&self.owned).clean {
             self.sync();
         }
-        // Wakes the waiting task, which then sees the end.
+        // Wakes the waiting task, which then stops.
         self.noted.notify_one();
         self.unsynced.notify_one();
         self.grown.notify_one();
@@ -292,7 +292,7 @@ impl fmt::Debug for Shared {
 async fn write_noted(log: Weak<Shared>, noted: Arc<Notify>) {
     loop {
         noted.notified().await;
-        // Tasks that are about to note or record entries run first, and this write includes their entries.
+        // Let tasks that are about to note or record entries run first, so that this write includes their entries.
         tokio::task::yield_now().await;
         let Some(log) = log.upgrade() else { return };
         log.write_waiting();
@@ -325,7 +325,7 @@ async fn index(log: Weak<Shared>, grown: Arc<Notify>) {
                 break;
             }
         }
-        // A search updates it too, or does without; if the task cannot run, see above.
+        // A failure is harmless: a search updates the index too, or reads every line.
         let _ = tokio::task::spawn_blocking(move || search::catch_up(&dir)).await;
     }
 }
@@ -334,7 +334,7 @@ async fn index(log: Weak<Shared>, grown: Arc<Notify>) {
 async fn remove_old(log: Weak<Shared>) {
     while let Some(audit) = log.upgrade().map(Audit) {
         let keeping = audit.keeping();
-        // Files that cannot be read or removed are retried, and `audit verify` names them.
+        // Files that cannot be removed are retried, and `audit verify` names them.
         let _ = retention::remove_old(&keeping, |entry| audit.record(entry)).await;
         drop(audit);
         tokio::time::sleep(AGE).await;

@@ -3,7 +3,7 @@
 use crate::{AuditError, DecidedBy, Entry, Event};
 use std::fmt::Write as _;
 
-/// Initial capacity in bytes; enough for most entries.
+/// Initial capacity in bytes, enough for most entries.
 const USUAL: usize = 768;
 
 /// A serialized entry that is not in the log yet.
@@ -61,8 +61,8 @@ impl Pending {
 }
 
 impl Entry {
-    /// Removes redundant fields: paths that equal arguments, a ground that the rule's name implies, and a grant that the
-    /// reason names.
+    /// Removes redundant fields: paths that equal arguments, a ground implied by the rule's name,
+    /// and a grant named in the reason.
     fn fold(&mut self) {
         if let Some(decision) = &mut self.policy_decision
             && let Some(by) = decision.by.take()

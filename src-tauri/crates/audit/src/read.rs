@@ -1,7 +1,7 @@
 //! Reads the entries of a log across all its files.
 //!
-//! - Memory use is bounded, however long lines are.
-//! - Fields that an entry omits because its decision has them are filled in.
+//! - Memory use is bounded, even for long lines.
+//! - Fills in fields that an entry omits because its decision contains them.
 
 use crate::Entry;
 use crate::recall::Recall;
@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-/// Maximum length of a line that is read completely; this version writes no longer ones.
+/// Maximum length of a line that is read completely. This version writes no longer lines.
 const LONGEST_LINE: usize = 1024 * 1024;
 
 /// Number of bytes read from a longer line.
@@ -54,7 +54,7 @@ impl Found {
 /// Returns the newest entries, newest first. Lines that are not entries are skipped; verifying the log reports them.
 ///
 /// # Errors
-/// When the log cannot be read.
+/// Returns an error if reading the log fails.
 pub fn newest(dir: &Path, limit: usize) -> io::Result<impl Iterator<Item = Found>> {
     let wanted = limit.saturating_add(BEFORE);
     let (mut lines, mut kept) = (VecDeque::new(), 0);
@@ -70,17 +70,17 @@ pub fn newest(dir: &Path, limit: usize) -> io::Result<impl Iterator<Item = Found
     }
     let mut recall = Recall::default();
     let mut found: Vec<Found> = Vec::with_capacity(lines.len());
-    // Each line is freed as soon as it is parsed.
+    // Free each line as soon as it is parsed.
     while let Some(line) = lines.pop_front() {
         found.extend(Found::of(&line, &mut recall));
     }
     Ok(found.into_iter().rev().take(limit))
 }
 
-/// Iterates over the entries up to this number, in order. An invalid line yields an error and ends the iteration.
+/// Iterates over the entries up to this number, in order. An invalid line yields an error and is the last item.
 ///
 /// # Errors
-/// When the log cannot be opened.
+/// Returns an error if opening the log fails.
 pub fn all(dir: &Path, entries: u64) -> io::Result<impl Iterator<Item = io::Result<Entry>> + use<>> {
     let mut volumes = VecDeque::from(volumes::list(dir)?);
     let (mut open, mut recall, mut done) = (None::<Lines>, Recall::default(), false);
@@ -150,7 +150,7 @@ mod tests {
     use crate::testing::old_log;
 
     #[test]
-    fn the_newest_come_first_and_all_come_in_order() {
+    fn newest_entries_are_first_and_all_entries_in_order() {
         let seq = |found: Found| match found {
             Found::Entry(entry) => entry.seq,
             Found::TooLong { seq, .. } => seq,

@@ -1,4 +1,4 @@
-//! Decisions without an outcome so far: an outcome refers to its decision and repeats none of its fields.
+//! Decisions without an outcome yet. An outcome refers to its decision and omits the decision's fields.
 
 use crate::{Entry, Event};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ const MOST: usize = 10_000;
 pub(super) struct Recall(BTreeMap<u64, Entry>);
 
 impl Recall {
-    /// Fills in the omitted fields of an entry if its decision is known.
+    /// Fills in the omitted fields of an entry if its decision is available.
     pub(super) fn complete(&mut self, entry: &mut Entry) {
         entry.unfold();
         match (entry.event, entry.of) {

@@ -2,14 +2,14 @@
 //! long texts.
 //!
 //! - Only the secret itself is removed; the text around it stays.
-//! - A mark gives the length and the SHA-256 of the whole value, so that the record proves what was sent. A short value
-//!   with a secret's name gets no digest, because it could be guessed from it.
+//! - A mark contains the length and the SHA-256 of the whole value, so that the record proves what was sent. A short
+//!   value of a secret argument gets no digest, because it could be guessed from the digest.
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 
-/// Maximum length of a text, in bytes: a log shows what happened and does not store content.
+/// Maximum length of a text, in bytes: a log shows actions and does not store content.
 const LONGEST: usize = 2048;
 
 /// Parts of an argument's name that mark its value as a secret.
@@ -84,7 +84,7 @@ fn redact_text(text: &str) -> String {
     if shown == text { shown.into_owned() } else { format!("{shown} {}", whole(text)) }
 }
 
-/// Replaces secrets in a text with marks. Most texts contain no start of a secret.
+/// Replaces secrets in a text with marks. Most texts do not contain the start of a secret.
 fn shown(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
     if text.contains(KEY_BEGINS) {
@@ -96,7 +96,7 @@ fn shown(text: &str) -> Cow<'_, str> {
     text
 }
 
-/// Returns the mark that proves the whole value.
+/// Returns a mark for the whole value, with its length and digest.
 fn whole(text: &str) -> String {
     let digest: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
     format!("[whole: {} bytes, SHA-256 {digest}]", text.len())
@@ -121,13 +121,13 @@ fn without_keys(text: &str) -> String {
     kept
 }
 
-/// Returns `true` if the label that follows is that of a private key.
+/// Returns `true` if the label that follows is for a private key.
 fn is_key(begun: &str) -> bool {
     let label = begun.split(KEY_EDGE).next().unwrap_or_default();
     label.len() <= LONGEST_LABEL && label.contains(KEY_LABEL)
 }
 
-/// Returns the text after the end line of a key; empty if the key has no end line.
+/// Returns the text after the end line of a key; empty without an end line.
 fn after_key(begun: &str) -> &str {
     let end = begun.split_once(KEY_ENDS).map(|(_, end)| end);
     end.and_then(|end| end.split_once(KEY_EDGE)).map_or("", |(_, after)| after)

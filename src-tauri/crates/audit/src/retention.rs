@@ -1,7 +1,7 @@
 //! Removes the oldest files of a log after the retention time.
 //!
-//! - INVARIANT: the removal of a file is recorded and synced before the file is removed. After a kill between the two, the
-//!   file still exists and is removed again.
+//! - INVARIANT: the removal of a file is recorded and synced before the file is removed. After a
+//!   kill between the two steps, the file still exists and is removed the next time.
 
 use crate::error::AuditError;
 use crate::tail;
@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Removes closed files whose last entry is too old, oldest first.
 ///
 /// # Errors
-/// When a file cannot be read or removed, or its removal cannot be recorded.
+/// Returns an error if a file cannot be accessed or removed, or its removal cannot be recorded.
 pub(super) async fn remove_old<F>(keeping: &Keeping, record: impl Fn(Entry) -> F) -> io::Result<()>
 where
     F: Future<Output = Result<u64, AuditError>>,
@@ -26,7 +26,7 @@ where
         let mut entry = Entry::new(
             Event::Retention,
             format!(
-                "the entries up to {} were removed, because they are older than the log is kept",
+                "the entries up to {} were removed, because they are older than the retention time",
                 removed.entries
             ),
         );
@@ -38,7 +38,7 @@ where
     Ok(())
 }
 
-/// Returns the oldest closed file if it is too old, with the entries that its removal removes.
+/// Returns the oldest closed file if it is too old, with the number of its entries.
 fn too_old(keeping: &Keeping, oldest: Duration) -> io::Result<Option<(u64, PathBuf, Removed)>> {
     #[derive(Deserialize)]
     struct Time {

@@ -1,8 +1,8 @@
 //! Searches the entries of a log, newest first.
 //!
-//! - An index next to each log file lists the lines that may match; the line itself decides. The index is rebuilt when it is
-//!   missing, outdated or damaged. It is used for nothing else, and never for verifying the log.
-//! - If the index cannot be built or read, every line is read.
+//! - An index next to each log file lists the lines that may match; the lines themselves decide. A
+//!   missing, outdated or damaged index is rebuilt. The index is never used for verifying the log.
+//! - Without a usable index, every line is read.
 
 mod filter;
 mod index;
@@ -20,7 +20,7 @@ use std::path::Path;
 /// Returns the newest matching entries, newest first.
 ///
 /// # Errors
-/// When the log cannot be read.
+/// Returns an error if reading the log fails.
 pub fn search(dir: &Path, filter: &Filter, limit: usize) -> io::Result<Vec<Entry>> {
     let (narrow, mut found) = (Narrow::by(filter), Vec::new());
     for volume in volumes::list(dir)?.iter().rev() {
@@ -49,7 +49,7 @@ pub fn search(dir: &Path, filter: &Filter, limit: usize) -> io::Result<Vec<Entry
 /// Updates the index of the newest files.
 ///
 /// # Errors
-/// When an index cannot be written; the next search retries or does without.
+/// Returns an error if writing an index fails; the next search retries or does without.
 pub(super) fn catch_up(dir: &Path) -> io::Result<()> {
     let volumes = volumes::list(dir)?;
     volumes.iter().rev().take(2).try_for_each(|volume| indexed(dir, &volume.open()?).map(drop))

@@ -1,4 +1,4 @@
-//! Keeps log lines short: cuts the long parts of what a client sends, and marks how much was removed.
+//! Keeps log lines short: cuts long parts of client input, and marks how much was removed.
 //!
 //! - INVARIANT: a cut argument is marked like a redacted one, so it is never mistaken for the judged value.
 
@@ -75,7 +75,7 @@ fn cut_list(list: &mut Vec<String>, most: usize, what: &str) {
     }
 }
 
-/// Keeps the arguments that fit. Of the others it keeps the names, or only their number if the names do not fit.
+/// Keeps the arguments that fit. Keeps only the names of the others, or their number if the names do not fit.
 fn cut_arguments(arguments: &mut Map<String, Value>) {
     if length(&*arguments) <= LONGEST_ARGUMENTS {
         return;

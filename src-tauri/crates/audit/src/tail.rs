@@ -32,8 +32,8 @@ pub(super) fn last_line(file: &File) -> io::Result<Option<Vec<u8>>> {
     Ok(last_lines(file, 1)?.pop())
 }
 
-/// Returns the last lines that have a line feed, in order. Returns every line that was read: at least `count`, unless the
-/// last [`MOST`] bytes have fewer.
+/// Returns the last lines that have a line feed, in order: at least `count`, unless the last
+/// [`MOST`] bytes have fewer. May return more.
 pub(super) fn last_lines(file: &File, count: usize) -> io::Result<Vec<Vec<u8>>> {
     let length = file.metadata()?.len();
     let mut read = STEP.min(length);

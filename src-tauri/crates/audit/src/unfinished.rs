@@ -1,4 +1,4 @@
-//! Sessions whose start is recorded but not their end, as a killed trusted process leaves them.
+//! Sessions with a recorded start but no recorded end, because the trusted process was killed.
 
 use crate::volumes;
 use serde::Deserialize;
@@ -15,8 +15,8 @@ const STARTED: [&str; 2] = ["\"event\":\"daemon\"", "\"summary\":\"the trusted p
 /// Prefix of the summary of a session's end.
 const END: &str = "the session of ";
 
-/// Number of starts to look back. Each start records the ends that its predecessor did not; one that is killed before that
-/// leaves them to the next.
+/// Number of daemon starts to search backwards. Each start records the sessions left unfinished by
+/// the previous process. A process that is killed before that leaves them to the next one.
 const STARTS: usize = 3;
 
 /// A session without a recorded end.
@@ -38,7 +38,7 @@ pub struct Unfinished {
 /// Returns all unfinished sessions, by id. The first entry of a session is its start, the second its end.
 ///
 /// # Errors
-/// When the log cannot be read.
+/// Returns an error if reading the log fails.
 pub fn unfinished(dir: &Path) -> io::Result<Vec<Unfinished>> {
     let (mut files, mut starts) = (Vec::new(), 0);
     for volume in volumes::list(dir)?.iter().rev() {
@@ -48,7 +48,7 @@ pub fn unfinished(dir: &Path) -> io::Result<Vec<Unfinished>> {
         while lines.read_until(b'\n', &mut line)? > 0 {
             let text = String::from_utf8_lossy(&line);
             starts += usize::from(STARTED.iter().all(|sign| text.contains(sign)));
-            // A refused session never existed.
+            // Refused sessions never existed.
             told.extend(
                 text.contains(SIGN).then(|| serde_json::from_str::<Unfinished>(&text).ok()).flatten(),
             );

@@ -1,4 +1,4 @@
-//! Verifies a log from its beginning: all its files, in order. Needs no trusted process.
+//! Verifies a log from its beginning: all its files, in order. Works without the trusted process.
 //!
 //! - If the log does not begin with entry 1, one of its entries must record that the older ones were removed.
 
@@ -42,7 +42,7 @@ impl Checked {
 /// Verifies a log like [`check`]. It must contain the entry `written`, and may continue after it.
 ///
 /// # Errors
-/// When a file cannot be read.
+/// Returns an error if reading a file fails.
 pub fn check_written(dir: &Path, written: &Written) -> io::Result<Checked> {
     let mut found = (written.entries == 0).then(|| Written::nothing().head);
     let mut checked = walk(dir, |at| {
@@ -57,7 +57,7 @@ pub fn check_written(dir: &Path, written: &Written) -> io::Result<Checked> {
     Ok(checked)
 }
 
-/// Describes a known entry that is not in the log.
+/// Describes a known entry that is missing from the log.
 pub(super) fn missing(known: &Written, entries: u64, is_there: bool) -> String {
     if is_there {
         format!("line {}: it is not the entry that was written", known.entries)
@@ -69,7 +69,7 @@ pub(super) fn missing(known: &Written, entries: u64, is_there: bool) -> String {
 /// Verifies a log from its beginning. A log that does not exist is empty and intact.
 ///
 /// # Errors
-/// When a file cannot be read.
+/// Returns an error if reading a file fails.
 pub fn check(dir: &Path) -> io::Result<Checked> {
     walk(dir, |_| ())
 }
@@ -83,7 +83,7 @@ fn walk(dir: &Path, mut see: impl FnMut(&Written)) -> io::Result<Checked> {
         None => None,
     };
     let mut at = begin.clone().unwrap_or_else(Written::nothing);
-    // The removal of the older entries is recorded in a later entry.
+    // A later entry records the removal of the older entries.
     let mut said = begin.is_none();
     let mut removed = |entry: Entry| {
         let told = entry.removed.map(|gone| Written { entries: gone.entries, head: gone.link });

@@ -1,4 +1,4 @@
-//! Files of a log: the active one and the closed ones, whose names have the number of their first entry.
+//! Files of a log: the active one, and closed ones named after the number of their first entry.
 
 use crate::chain::{self, Written};
 use crate::tail;
@@ -33,7 +33,7 @@ impl Volume {
         self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    /// Returns the position before the first entry, as the entry claims; `None` for an empty file.
+    /// Returns the position before the first entry as the entry claims; `None` for an empty file.
     pub(super) fn begins_after(&self) -> io::Result<Option<Written>> {
         Ok(tail::first_line(&self.file)?.and_then(|line| chain::before(&line)))
     }
@@ -43,16 +43,16 @@ impl Volume {
         Ok(tail::first_line(&self.file)?.is_some_and(|line| chain::contains(&line, text)))
     }
 
-    /// Returns the position after the last complete line, as the line claims.
+    /// Returns the position after the last complete line as the line claims.
     pub(super) fn ends_at(&self) -> io::Result<Option<Written>> {
         Ok(tail::last_line(&self.file)?.and_then(|line| chain::after(&line)))
     }
 }
 
-/// Returns the closed files in a directory, oldest first. A missing directory has none.
+/// Returns the closed files in a directory, oldest first; empty if the directory does not exist.
 ///
 /// # Errors
-/// When the directory cannot be read.
+/// Returns an error if reading the directory fails.
 pub(super) fn closed(dir: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let listed = match std::fs::read_dir(dir) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -68,8 +68,8 @@ pub(super) fn closed(dir: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(closed)
 }
 
-/// A listed file, opened when needed. The active file is opened at once, so that it stays the same file if it is closed in
-/// the meantime.
+/// A listed file, opened when needed. The active file is opened immediately, because it may be
+/// closed and renamed in the meantime.
 #[derive(Debug)]
 pub(super) struct Listed {
     path: PathBuf,
@@ -91,7 +91,7 @@ impl Listed {
 /// Lists all files in a directory, oldest first.
 ///
 /// # Errors
-/// When the directory or the newest file cannot be read.
+/// Returns an error if reading the directory or the newest file fails.
 pub(super) fn list(dir: &Path) -> io::Result<Vec<Listed>> {
     for _ in 0..TRIES {
         let before = closed(dir)?;
@@ -110,7 +110,7 @@ pub(super) fn list(dir: &Path) -> io::Result<Vec<Listed>> {
     Err(io::Error::other("its files keep changing"))
 }
 
-/// Opens a file of a log; an error names the file, because a log has many.
+/// Opens a file of a log. Errors include the path, because a log has several files.
 fn open(path: &Path) -> io::Result<File> {
     bounded_read::open(path)
         .map_err(|e| io::Error::new(e.kind(), format!("failed to open `{}`: {e}", path.display())))

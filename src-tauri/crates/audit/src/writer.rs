@@ -1,7 +1,7 @@
 //! Appends to the log.
 //!
-//! - A full file is closed under the number of its first entry, and a new one is created. After a kill between the two, the
-//!   next start creates it.
+//! - A full file is renamed after the number of its first entry, and a new one is created. After a
+//!   kill between the two steps, the next start creates it.
 
 use crate::chain::{self, Written};
 use crate::clock::now_ms;
@@ -18,10 +18,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Capacity of the write buffer that is kept between writes, in bytes.
+/// Maximum capacity of the write buffer that is kept between writes, in bytes.
 const KEPT_ROOM: usize = 64 * 1024;
 
-/// The only writer of a log.
+/// The sole writer of a log.
 #[derive(Debug)]
 pub(super) struct Writer {
     keeping: Keeping,
@@ -29,7 +29,7 @@ pub(super) struct Writer {
     file: File,
     /// Set if the log is a regular file, whose identity can be checked.
     regular: bool,
-    /// Device and inode number of the file; no other file has them while it is open.
+    /// Device and inode number of the file, unique while it is open.
     identity: (u64, u64),
     length: u64,
     /// Position before the first entry of this file.
@@ -50,11 +50,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Opens the log and continues its chain. A line torn by a crash is cut off, and this is recorded.
+    /// Opens the log and continues its chain. Removes a line torn by a crash, and records this.
     ///
     /// # Errors
-    /// [`AuditError::Broken`], if the chain in the newest file is invalid or does not contain the known entry. An edited log is
-    /// never continued.
+    /// [`AuditError::Broken`], if the chain in the newest file is invalid or does not contain the
+    /// known entry. An edited log is never continued.
     pub(super) fn open(keeping: Keeping) -> Result<Self, AuditError> {
         let path = keeping.dir.join(LOG_NAME);
         let dir = keeping.dir.clone();
@@ -100,7 +100,7 @@ impl Writer {
         }
         match known.clone().filter(|known| found.is_none() && known.entries >= writer.begin.entries) {
             Some(known) if is_new => writer.start_new(&known)?,
-            // A kill prevented the head from being written.
+            // A kill occurred before the head was written.
             Some(known) if current.begins_with(&known.head).map_err(unread)? => {}
             Some(known) => {
                 let is_there = known.entries <= writer.at.entries;
@@ -114,14 +114,15 @@ impl Writer {
         }
         match head_problem {
             Some(problem) => writer.note_head(&problem, known.as_ref())?,
-            // From now on, a missing head file means that it was removed.
+            // From now on, a missing head file means that somebody removed it.
             None if is_new => writer.write_head(),
             None => {}
         }
         Ok(writer)
     }
 
-    /// Writes entries in one go, all or none, and returns the number of the first. After an error the log has none of them.
+    /// Writes entries with one system call, all or none, and returns the number of the first. After
+    /// an error the log contains none of them.
     ///
     /// # Errors
     /// [`AuditError::Write`], [`AuditError::Lost`].
@@ -174,7 +175,7 @@ impl Writer {
         if identity(&named) != self.identity {
             return lost("was replaced");
         }
-        // Our own incomplete line may be at its end.
+        // Our incomplete line may follow.
         if named.len() < self.length || (named.len() > self.length && !self.torn) {
             return lost("was changed by another program");
         }
@@ -196,7 +197,7 @@ impl Writer {
         self.unknown_end.as_deref()
     }
 
-    /// Hands the head's writer over to the caller.
+    /// Moves the head's writer to the caller.
     pub(super) fn take_head(&mut self) -> Option<HeadFile> {
         self.head.take()
     }
@@ -212,7 +213,7 @@ impl Writer {
         Ok(self.closed.iter().cloned().chain([file]).collect())
     }
 
-    /// Forgets the closed ones of these files, which are now synced.
+    /// Removes those of these files that are closed from the unsynced ones.
     pub(super) fn synced(&mut self, files: &[Arc<File>]) {
         self.closed.retain(|closed| !files.iter().any(|file| Arc::ptr_eq(closed, file)));
     }
@@ -226,7 +227,7 @@ impl Writer {
         std::fs::rename(&self.path, &closed)?;
         let new = bounded_read::open_own(&self.path).and_then(|new| Ok((identity(&new.metadata()?), new)));
         let (identity, new) = new.inspect_err(|_| {
-            // Undo the rename; if that fails too, the log is found to be removed.
+            // Undo the rename. If that fails too, the log is later reported as removed.
             let _ = std::fs::rename(&closed, &self.path);
         })?;
         self.identity = identity;
@@ -237,7 +238,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Starts a new log after the old one was moved away, and records that.
+    /// Starts a new log after the old one was moved away, and records this.
     fn start_new(&mut self, known: &Written) -> Result<(), AuditError> {
         self.note(&format!(
             "a new log was started: the previous one, with {} entries up to {}, is missing",
@@ -271,7 +272,7 @@ impl Writer {
     /// Writes the head once the log is on the disk.
     fn write_head(&mut self) {
         let Some(head) = &mut self.head else { return };
-        // A failure does not prevent the start: the head stays older, or is reported again.
+        // A failure does not prevent the start: the head stays older, or the problem is reported again.
         let _ = self.file.sync_data().and_then(|()| head.write(&self.at));
     }
 
@@ -280,7 +281,7 @@ impl Writer {
     }
 }
 
-/// Returns the newest entry known outside the log, and the problem with the head file.
+/// Returns the newest entry known from outside the log, and the problem with the head file.
 fn newest_known(keeping: &Keeping, is_new: bool) -> (Option<Written>, Option<String>) {
     let Some(head) = keeping.head.as_deref().map(KnownHead::read) else { return (None, None) };
     let problem = head.problem().map(str::to_owned);

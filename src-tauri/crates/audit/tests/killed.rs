@@ -1,4 +1,5 @@
-//! A log whose writer is killed at any instant, also during a rotation: entries reported as written are in it.
+//! A log whose writer is killed at any instant, also during a rotation. Every entry that was
+//! reported as written must be in it.
 
 use ironcurtain_audit::{Audit, Entry, Event, Keeping, KnownHead, check_written};
 use std::io::{BufRead, BufReader, Write};
@@ -6,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Variable that makes this program act as the writer to be killed.
+/// Environment variable that makes this program act as the writer that is killed.
 const DIR: &str = "IRONCURTAIN_KILLED_LOG";
 
 fn keeping(all: &Path) -> Keeping {
@@ -56,7 +57,7 @@ fn nothing_is_lost_by_a_kill_at_any_instant() {
         let checked = check_written(&keeping(all.path()).dir, &known).unwrap();
         assert!(checked.intact() || checked.torn, "round {round}: {checked:?}");
         assert!(checked.entries >= last, "round {round}: {last} was written, {checked:?}");
-        // Entries that were written but not reported are kept.
+        // Entries that were written but not reported stay in the log.
         last = checked.entries;
     }
     assert!(std::fs::read_dir(all.path().join("audit")).unwrap().count() > 50);

@@ -1,6 +1,6 @@
-//! A watch over one sandbox that belongs to no session, with a watcher and thread of its own.
+//! A watch over one sandbox without a session, with its own watcher and thread.
 //!
-//! - Findings prompt nobody and are not recorded; the caller gets them as sentences.
+//! - Findings are neither recorded nor shown to the user; the caller gets them as sentences.
 
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::autostart::{AutostartRules, Finding, Watcher};
@@ -67,10 +67,10 @@ impl LoneWatch {
 fn in_words(finding: &Finding) -> String {
     match finding {
         Finding::Quarantined { path, moved_to, .. } => {
-            format!("it made `{path}`, which other programs run; that is at `{moved_to}` now")
+            format!("it created `{path}`, which other programs run; the file was moved to `{moved_to}`")
         }
-        Finding::Restored { path, .. } => format!("it changed `{path}`, which was put back"),
+        Finding::Restored { path, .. } => format!("it changed `{path}`; the change was reverted"),
         Finding::Left { path, .. } => format!("it left `{path}`, which other programs may run"),
-        Finding::Unfinished { reason } => format!("not all of it could be looked at: {reason}"),
+        Finding::Unfinished { reason } => format!("the check for autostart files is incomplete: {reason}"),
     }
 }

@@ -1,4 +1,4 @@
-//! Final checks of what sandboxes could write to; shutdown waits for them.
+//! Final checks of the folders that sandboxes could write; shutdown waits for them.
 
 use std::collections::BTreeMap;
 use tokio::sync::watch;
@@ -8,12 +8,12 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 /// Final checks in progress, each with a description of its sandbox.
 #[derive(Debug, Clone)]
 pub struct LastLooks {
-    under_way: watch::Sender<BTreeMap<u64, LookLabel>>,
+    in_progress: watch::Sender<BTreeMap<u64, CheckLabel>>,
     sandboxes: TaskTracker,
 }
 
 #[derive(Debug, Clone)]
-struct LookLabel {
+struct CheckLabel {
     session: String,
     words: String,
 }
@@ -22,30 +22,30 @@ struct LookLabel {
 #[derive(Debug)]
 pub(crate) struct LastLook {
     looks: LastLooks,
-    sandbox: LookLabel,
+    sandbox: CheckLabel,
     number: Option<u64>,
     _waited_for: TaskTrackerToken,
 }
 
 impl LastLooks {
     pub(super) fn new(sandboxes: &TaskTracker) -> Self {
-        Self { under_way: watch::Sender::default(), sandboxes: sandboxes.clone() }
+        Self { in_progress: watch::Sender::default(), sandboxes: sandboxes.clone() }
     }
 
     /// Creates a check that has not started yet.
     pub(super) fn of(&self, session: &str, words: String) -> LastLook {
-        let sandbox = LookLabel { session: session.to_owned(), words };
+        let sandbox = CheckLabel { session: session.to_owned(), words };
         LastLook { looks: self.clone(), sandbox, number: None, _waited_for: self.sandboxes.token() }
     }
 
     /// Returns the descriptions of the checks in progress.
     pub fn words(&self) -> Vec<String> {
-        self.under_way.borrow().values().map(|sandbox| sandbox.words.clone()).collect()
+        self.in_progress.borrow().values().map(|sandbox| sandbox.words.clone()).collect()
     }
 
     /// Returns whether a final check of this session is in progress.
     pub(crate) fn is_of(&self, session: &str) -> bool {
-        self.under_way.borrow().values().any(|sandbox| sandbox.session == session)
+        self.in_progress.borrow().values().any(|sandbox| sandbox.session == session)
     }
 }
 
@@ -56,7 +56,7 @@ impl LastLook {
             return;
         }
         let (number, sandbox) = (&mut self.number, &self.sandbox);
-        self.looks.under_way.send_modify(|all| {
+        self.looks.in_progress.send_modify(|all| {
             let next = all.last_key_value().map_or(0, |(last, _)| last + 1);
             all.insert(*number.insert(next), sandbox.clone());
         });
@@ -66,7 +66,7 @@ impl LastLook {
 impl Drop for LastLook {
     fn drop(&mut self) {
         if let Some(number) = self.number {
-            self.looks.under_way.send_modify(|all| drop(all.remove(&number)));
+            self.looks.in_progress.send_modify(|all| drop(all.remove(&number)));
         }
     }
 }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_last_look_is_named_while_it_is_under_way_and_waited_for_from_the_start() {
+    async fn a_final_check_is_listed_while_in_progress_and_delays_shutdown_from_the_start() {
         let sandboxes = TaskTracker::new();
         let looks = LastLooks::new(&sandboxes);
         let (mut one, other) = (looks.of("a", "session a".into()), looks.of("b", "session b".into()));

@@ -95,7 +95,7 @@ impl Autostart {
         let watching = watching.map_err(|problem| WatchError::NoWatcher(problem.to_string()));
         let last_looks = LastLooks::new(sandboxes);
         let all = Self { watching, found, undecided, last_looks, sessions: sessions.clone() };
-        all.clone().look_after_predecessor(state.clone());
+        all.clone().finish_predecessors_checks(state.clone());
         tokio::spawn(Recorder { sessions, state, audit, undecided: counts, changes }.run(inbox));
         all
     }
@@ -213,9 +213,9 @@ impl Autostart {
     }
 
     /// Runs the final checks that an earlier process missed, in the background.
-    fn look_after_predecessor(self, state: PathBuf) {
+    fn finish_predecessors_checks(self, state: PathBuf) {
         let looks: Vec<LastLook> =
-            self.sessions_before(&state).iter().map(|session| self.last_look_of(session)).collect();
+            self.predecessors_sessions(&state).iter().map(|session| self.final_check_of(session)).collect();
         tokio::task::spawn_blocking(move || {
             match Watcher::new(&state) {
                 Ok(mut watcher) => {
@@ -225,7 +225,7 @@ impl Autostart {
                     }
                 }
                 Err(problem) => {
-                    tracing::error!(%problem, "what was there before IronCurtain was killed is not looked at")
+                    tracing::error!(%problem, "failed to check for autostart files from before IronCurtain was killed")
                 }
             }
             looks
@@ -235,14 +235,14 @@ impl Autostart {
     }
 
     /// Returns the sessions whose sandboxes still have a journal.
-    fn sessions_before(&self, state: &Path) -> BTreeSet<String> {
+    fn predecessors_sessions(&self, state: &Path) -> BTreeSet<String> {
         let journals = std::fs::read_dir(state.join("autostart")).into_iter().flatten().flatten();
         let names = journals.filter_map(|journal| journal.file_name().into_string().ok());
         let sessions = names.filter_map(|name| Some(name.split(['-', '.', '~']).next()?.to_owned()));
         sessions.filter(|session| checked(session).is_ok() && self.sessions.join(session).is_dir()).collect()
     }
 
-    fn last_look_of(&self, session: &str) -> LastLook {
+    fn final_check_of(&self, session: &str) -> LastLook {
         let words = format!("session {session}, which was open when IronCurtain was killed");
         let mut look = self.last_looks.of(session, words);
         look.begins();
@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sessions_of_a_killed_predecessor_are_named_and_waited_for_until_they_were_looked_at() {
+    fn shutdown_waits_for_the_checks_of_a_killed_predecessors_sessions() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::under(&dir.path().join("ic"), &dir.path().join("person"));
         home.prepare().unwrap();
@@ -305,7 +305,7 @@ mod tests {
         for dir in [&journals, &home.sessions().join("abc2")] {
             std::fs::create_dir_all(dir).unwrap();
         }
-        // Only the journal of the other one is left.
+        // Only the journal of the other session remains.
         for name in ["abc2.0", "gone3.0"] {
             std::fs::write(journals.join(name), "").unwrap();
         }
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sandbox_is_named_by_its_session_and_no_path_is_an_id() {
+    fn a_sandbox_is_named_by_its_session_and_a_path_is_not_an_id() {
         assert_eq!(session_of(&name_of("abc2", 3)), "abc2");
         assert_eq!(checked("abc2"), Ok(()));
         for bad in ["", "..", "a/b", "A", "a.0", "\u{202e}a"] {

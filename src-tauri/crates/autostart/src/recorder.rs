@@ -19,10 +19,10 @@ use tokio::sync::{mpsc, oneshot, watch};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecideError {
     /// Unknown session.
-    #[error("there is no record of a session `{0}`")]
+    #[error("unknown session `{0}`")]
     NoSession(String),
     /// The session left no such file, or it was removed or already decided.
-    #[error("session `{session}` has no file `{path}` that waits for your word")]
+    #[error("session `{session}` has no undecided file `{path}`")]
     NoFile {
         /// Session id.
         session: String,
@@ -30,7 +30,7 @@ pub enum DecideError {
         path: String,
     },
     /// The operating system refused the move.
-    #[error("`{path}` could not be moved to quarantine: {problem}")]
+    #[error("failed to move `{path}` to quarantine: {problem}")]
     NotMoved {
         /// The path.
         path: String,
@@ -46,10 +46,12 @@ pub enum DecideError {
         path: String,
     },
     /// The session is still open: its server could change the file again.
-    #[error("session `{0}` is not over: its server could change the file again; end the session first")]
+    #[error(
+        "session `{0}` is still open, so its server could change the file again; close the session first"
+    )]
     NotOver(String),
     /// The file could not be restored.
-    #[error("`{path}` is in quarantine as before: {problem}")]
+    #[error("`{path}` remains in quarantine: {problem}")]
     NotPutBack {
         /// The path.
         path: String,
@@ -57,7 +59,7 @@ pub enum DecideError {
         problem: String,
     },
     /// The record cannot be read or written.
-    #[error("the record of session `{session}` cannot be used: {problem}")]
+    #[error("failed to access the record of session `{session}`: {problem}")]
     Record {
         /// Session id.
         session: String,
@@ -65,7 +67,7 @@ pub enum DecideError {
         problem: String,
     },
     /// The audit log cannot be written.
-    #[error("it is done, but {0}")]
+    #[error("the decision took effect, but was not recorded: {0}")]
     NotOnRecord(String),
 }
 
@@ -158,7 +160,7 @@ impl Recorder {
         });
         match counted.await {
             Ok(counts) => drop(self.undecided.send_replace(counts)),
-            Err(problem) => tracing::error!(%problem, "the records of sessions cannot be read"),
+            Err(problem) => tracing::error!(%problem, "failed to read the records of sessions"),
         }
     }
 
@@ -176,7 +178,7 @@ impl Recorder {
             entry.session = Some(session.to_owned());
             tracing::warn!("{}", entry.summary);
             if let Err(problem) = self.audit.record(entry).await {
-                tracing::error!(%problem, "what a session has left is not on record");
+                tracing::error!(%problem, "failed to record a file that a session left");
                 is_recorded = false;
             }
         }
@@ -187,7 +189,7 @@ impl Recorder {
             Ok(())
         });
         if let Err(problem) = added.await {
-            tracing::error!(%problem, "what was found is not in the record of its session");
+            tracing::error!(%problem, "failed to add findings to the record of their session");
         }
         is_recorded
     }
@@ -208,7 +210,7 @@ impl Recorder {
             }
             Ok(None) => (None, findings),
             Err(problem) => {
-                tracing::error!(%problem, session, "the record of a session cannot be read");
+                tracing::error!(%problem, session, "failed to read the record of a session");
                 (None, findings)
             }
         }
@@ -230,17 +232,17 @@ impl Recorder {
         });
         let (facts, decided) = decided.await?;
         let summary = match &decided {
-            FileDecision::Kept => format!("you keep `{path}`, which the server {} left", facts.server),
+            FileDecision::Kept => format!("you kept `{path}`, which the server {} left", facts.server),
             FileDecision::Quarantined { moved_to } => {
                 format!("you moved `{path}`, which the server {} left, to `{moved_to}`", facts.server)
             }
             FileDecision::Returned => {
-                format!("you put `{path}`, which the server {} left, back from quarantine", facts.server)
+                format!("you restored `{path}`, which the server {} left, from quarantine", facts.server)
             }
             FileDecision::Exchanged { moved_to } => {
                 let server = &facts.server;
                 format!(
-                    "you put `{path}`, which the server {server} left, back from quarantine, and what stood there to `{moved_to}`"
+                    "you restored `{path}`, which the server {server} left, from quarantine; the file it replaced was moved to `{moved_to}`"
                 )
             }
             FileDecision::Deleted => {
@@ -330,26 +332,28 @@ fn nothing(choice: LeftChoice, session: String, path: String) -> DecideError {
 /// Returns the audit entry of a finding. File contents stay in the session's own record.
 fn entry(finding: &Finding, facts: Option<&SessionFacts>) -> Entry {
     let whose = facts.map_or_else(
-        || "a server whose session has no record".to_owned(),
+        || "a server of an unknown session".to_owned(),
         |facts| format!("the server {}", facts.server),
     );
     let (event, path, summary) = match finding {
         Finding::Quarantined { path, moved_to, when } => {
-            let summary =
-                format!("{whose} left `{path}`, which runs {when}, unasked: it was moved to `{moved_to}`");
+            let summary = format!(
+                "{whose} left `{path}`, which runs {when}, without approval: it was moved to `{moved_to}`"
+            );
             (Event::FileQuarantined, Some(path), summary)
         }
         Finding::Restored { path, keys } => {
             let keys = keys.join("`, `");
-            let summary =
-                format!("{whose} changed `{keys}` in `{path}`, which has git run something: put back");
+            let summary = format!(
+                "{whose} changed `{keys}` in `{path}`, which makes git run programs: the change was reverted"
+            );
             (Event::FilePutBack, Some(path), summary)
         }
         Finding::Left { path, when, .. } => {
             (Event::FileLeft, Some(path), format!("{whose} left `{path}`, which runs {when}"))
         }
         Finding::Unfinished { reason } => {
-            let summary = format!("not all that {whose} could write to was looked at: {reason}");
+            let summary = format!("the check of what {whose} could write to is incomplete: {reason}");
             (Event::LookUnfinished, None, summary)
         }
     };
@@ -379,7 +383,7 @@ fn on_record(finding: &Finding) -> FileFinding {
 
 fn said(session: &str, written: io::Result<()>) {
     if let Err(problem) = written {
-        tracing::error!(%problem, session, "the record of a session cannot be written");
+        tracing::error!(%problem, session, "failed to write the record of a session");
     }
 }
 

@@ -1,6 +1,6 @@
 //! The record of a session: its facts and the autostart files it left. It outlives the trusted process.
 //!
-//! - INVARIANT: a decided file stays decided until it is left again with different content.
+//! - INVARIANT: a decision about a file holds until a server leaves the file again with different content.
 //! - The number of files is bounded; further files are only counted.
 
 use ironcurtain_audit::FileDecision;
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_read_as_it_was_written_and_a_damaged_one_is_an_error() {
+    fn a_record_round_trips_and_a_damaged_one_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(SessionRecord::read(dir.path()).unwrap(), None);
         let mut all = record();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_person_said_holds_until_the_file_is_left_with_another_content() {
+    fn a_decision_holds_until_the_file_is_left_with_other_content() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("Makefile");
         std::fs::write(&file, "all:\n").unwrap();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_quarantine_stays_listed_until_it_is_put_back_or_gone() {
+    fn a_quarantined_file_stays_listed_until_it_is_restored_or_deleted() {
         let dir = tempfile::tempdir().unwrap();
         let (path, kept) = (dir.path().join("Makefile"), [dir.path().join("0"), dir.path().join("1")]);
         kept.iter().for_each(|kept| std::fs::write(kept, "all:").unwrap());
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn files_beyond_the_bound_are_counted() {
+    fn files_over_the_limit_are_counted() {
         let mut all = record();
         for n in 0..MOST_FILES + 3 {
             assert!(all.add(left(Path::new(&format!("/p/{n}/Makefile")), "+x"), 1));

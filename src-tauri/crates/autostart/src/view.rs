@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_several_files_of_one_path_the_last_is_kept_in_its_place() {
+    fn only_the_last_file_of_a_path_is_listed() {
         let named = |path: &str, time_ms: u64| {
             let finding = Finding::Left {
                 path: path.to_owned(),

@@ -23,10 +23,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WatchError {
     /// The watcher is not running.
-    #[error("nothing watches for files that run later ({0}); start IronCurtain again")]
+    #[error("the watcher for autostart files is not running ({0}); restart IronCurtain")]
     NoWatcher(String),
     /// The watcher rejected this root.
-    #[error("`{path}` cannot be watched for files that run later: {problem}")]
+    #[error("failed to watch `{path}` for autostart files: {problem}")]
     Refused {
         /// Root, or name of the sandbox.
         path: String,
@@ -34,7 +34,7 @@ pub enum WatchError {
         problem: String,
     },
     /// The request timed out.
-    #[error("`{path}` was not looked through within {n} s", n = PATIENCE.as_secs())]
+    #[error("checking `{path}` for autostart files timed out after {n} s", n = PATIENCE.as_secs())]
     Slow {
         /// Root, or name of the sandbox.
         path: String,
@@ -174,7 +174,7 @@ async fn answer<T>(path: &str, answer: oneshot::Receiver<io::Result<T>>) -> Resu
         Ok(Ok(Err(problem))) => {
             Err(WatchError::Refused { path: path.to_owned(), problem: problem.to_string() })
         }
-        Ok(Err(_)) => Err(WatchError::NoWatcher("it has ended".to_owned())),
+        Ok(Err(_)) => Err(WatchError::NoWatcher("it has exited".to_owned())),
         Err(_) => Err(WatchError::Slow { path: path.to_owned() }),
     }
 }
@@ -196,7 +196,7 @@ impl WatcherThread {
             let patience = self.watcher.patience().and_then(|patience| Timespec::try_from(patience).ok());
             match poll(fds, patience.as_ref()) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(problem) => return tracing::error!(%problem, "the watch for files that run later ended"),
+                Err(problem) => return tracing::error!(%problem, "the watcher for autostart files failed"),
             }
             // Exits after the last handle's last request.
             let is_over = matches!((&self.woken).read(&mut [0; 256]), Ok(0));
@@ -225,7 +225,7 @@ impl WatcherThread {
 
     fn carry_out(&mut self, order: WatchOrder) {
         match order {
-            // A caller that stopped waiting has given up the sandbox.
+            // A caller that stopped waiting no longer needs the sandbox.
             WatchOrder::Begin { name, rules, news, done } => {
                 self.news.insert(name.clone(), news);
                 let _ = done.send(self.watcher.begin(&name, rules));

@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Reason why the app could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum NoApp {
-    #[error("found no desktop session of yours")]
+    #[error("found no desktop session of this user")]
     NoDesktop,
     #[error(transparent)]
     NoSocket(#[from] SocketPathError),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Default number of log entries that `audit` shows.
 pub const DEFAULT_TAIL: usize = 20;
 
-/// Default maximum number of entries that `audit search` returns.
+/// Default maximum number of entries that `audit search` prints.
 const DEFAULT_FOUND: usize = 50;
 
 /// Agents ask, you decide, the kernel enforces, and you can revoke it.
@@ -188,7 +188,7 @@ pub enum Switch {
     Off,
 }
 
-// Nothing here allows anything: only the app and the terminal of `daemon --ask terminal` do.
+// Nothing here allows a call: only the app and the terminal of `daemon --ask terminal` do.
 #[derive(Debug, Subcommand)]
 pub enum QuestionsAction {
     /// List the questions.
@@ -205,9 +205,9 @@ pub enum QuestionsAction {
         #[arg(long)]
         note: Option<String>,
     },
-    /// Forget an unanswered question, or a no for the rest of a session, so that you are asked again.
+    /// Forget an unanswered question, or a denial for the rest of a session, so that you are asked again.
     Forget {
-        /// Id of the question or the no, as listed.
+        /// Id of the question or denial, as listed.
         id: String,
     },
 }

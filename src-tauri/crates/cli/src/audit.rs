@@ -15,8 +15,8 @@ use ironcurtain_secrets::{SecretError, in_time};
 
 /// Verifies the log.
 ///
-/// Asks the trusted process if it is running, because it knows the newest entry. Otherwise compares the log with the newest entry
-/// noted in `audit-head.json` and in the keyring.
+/// Queries the trusted process if it is running, because it knows the newest entry. Otherwise
+/// compares the log with the newest entry noted in `audit-head.json` and in the keyring.
 pub fn verify() -> anyhow::Result<Reply> {
     if let Some(mut connection) = Connection::open_if_running()? {
         return connection.ask(Request::VerifyAudit);
@@ -61,7 +61,7 @@ fn entry_of(head: &KnownHead) -> Option<&Written> {
     }
 }
 
-/// Returns the newest entry recorded in the keyring, unless the keyring is locked or has none.
+/// Returns the newest entry recorded in the keyring, if the keyring is unlocked and has it.
 fn kept_in_keyring(home: &Home) -> Result<Option<Written>, SecretError> {
     let home = home.clone();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

@@ -39,7 +39,7 @@ pub enum ClientsAction {
         /// Only this server.
         #[arg(long, value_name = "NAME")]
         server: Option<String>,
-        /// Change the settings of this project instead of your own.
+        /// Change this project's settings instead of your user settings.
         #[arg(long, value_name = "DIR")]
         project: Option<PathBuf>,
         /// Write without asking.
@@ -79,7 +79,7 @@ pub struct EntryOptions {
     /// Pass a stored secret to the moved server as this variable. Requires `--only` with one name.
     #[arg(long = "secret", value_name = "KEY=NAME", value_parser = crate::servers::given_secret, requires = "only")]
     secrets: Vec<(String, SecretName)>,
-    /// Change the settings of this project instead of your own.
+    /// Change this project's settings instead of your user settings.
     #[arg(long, value_name = "DIR")]
     project: Option<PathBuf>,
 }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// Timeout for the trusted process to exit; slightly longer than its own shutdown timeout.
 const LONGEST_END: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(3));
 
-/// Interval at which a stopping process is asked what it is still waiting for.
+/// Interval at which to query a stopping process for its remaining work.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Timeout for a reply. At worst, revoking restarts a server, which has its own timeouts.
@@ -160,8 +160,8 @@ impl Connection {
                     if matches!(problem.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
                 {
                     self.stream.get_ref().set_read_timeout(Some(LONGEST_END))?;
-                    match self.ask(Request::LastLooks) {
-                        Ok(Reply::LastLooks(words)) if words != told => {
+                    match self.ask(Request::FinalChecks) {
+                        Ok(Reply::FinalChecks(words)) if words != told => {
                             tell(&words);
                             told = words;
                         }

@@ -1,12 +1,12 @@
 //! Text for a terminal, built line by line.
 //!
-//! - Escapes line breaks and control characters within a line, so that text from an agent, a server or a file name can
-//!   neither start a line nor control the terminal.
+//! - Escapes line breaks and control characters within a line, so that text from an agent, a server
+//!   or a file name cannot start a line or control the terminal.
 
 use ironcurtain_visible as visible;
 use std::fmt;
 
-/// TextLines to print on a terminal.
+/// Lines to print on a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TextLines(String);
 
@@ -30,7 +30,7 @@ impl TextLines {
         self.0.push_str(&below.0);
     }
 
-    /// Returns all lines, each ending with a line feed.
+    /// Returns all lines, each with a line feed.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -51,7 +51,7 @@ pub fn text(reply: &Reply) -> TextLines {
                 format!("THE AUDIT LOG WAS CHANGED after {} entries: {problem}", check.entries)
             }
         }),
-        Reply::Session(_) | Reply::LeftBehind(_) | Reply::Quarantine(_) | Reply::LastLooks(_) => {}
+        Reply::Session(_) | Reply::LeftBehind(_) | Reply::Quarantine(_) | Reply::FinalChecks(_) => {}
         Reply::Failed { message, .. } => out.line(message),
     }
     out

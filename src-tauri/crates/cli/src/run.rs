@@ -20,7 +20,7 @@ const LAST_WORK: Duration = Duration::from_secs(2);
 /// Runs the daemon until a signal or a request stops it.
 pub fn daemon(options: &DaemonArguments) -> anyhow::Result<()> {
     if options.detach {
-        // Fails if this process already leads a process group, which then has no terminal to leave.
+        // Ignore the error: it means that this process leads a process group and has no terminal to leave.
         let _ = rustix::process::setsid();
     }
     let filter =

@@ -58,7 +58,7 @@ impl Screen {
         io::stdin().is_terminal()
     }
 
-    /// Asks a yes/no question on the terminal, and returns whether the answer is yes.
+    /// Asks a yes/no question on the terminal, and returns `true` for yes.
     pub fn confirmed(self, question: &str) -> anyhow::Result<bool> {
         if !io::stdin().is_terminal() {
             bail!("nothing was written: no terminal to confirm on; pass `--yes` to apply what is shown");
@@ -78,7 +78,7 @@ fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Serializes a value as it is printed.
+/// Serializes a value for printing.
 fn json(value: &Value) -> anyhow::Result<String> {
     let mut text = Vec::new();
     value.serialize(&mut Serializer::with_formatter(&mut text, Visible(PrettyFormatter::new())))?;

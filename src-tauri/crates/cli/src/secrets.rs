@@ -1,5 +1,5 @@
-//! `secrets`: stores secrets for servers in the desktop's keyring, or in an encrypted file if the user chose that. Only locking and
-//! unlocking the file for servers needs the trusted process.
+//! `secrets`: stores secrets for servers in the desktop's keyring, or in an encrypted file if the
+//! user chose that. Only locking and unlocking the file for servers requires the trusted process.
 //!
 //! - Reads secrets and passphrases from the terminal without echo, or from standard input. Never from an argument, which every program
 //!   can read.
@@ -119,7 +119,7 @@ fn set(name: &str, make_file: bool, screen: Screen) -> anyhow::Result<ExitCode> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// A typed secret, and the open store to keep it in.
+/// A typed secret, and the open store for it.
 pub struct TypedSecret {
     store: SecretStore,
     secret: Secret,

@@ -30,13 +30,13 @@ use std::time::Duration;
 pub enum ServersAction {
     /// List the configured servers and the number of their annotated tools.
     List,
-    /// List the servers that IronCurtain knows and has a fitting sandbox for.
+    /// List the known servers, which come with a sandbox configuration.
     Catalog,
     /// Add a server: try it in its sandbox, show its tools and what it wants to reach, then ask whether to add it.
     Add(add::AddOptions),
-    /// Remove a server. Its entry is kept, so that you can restore it.
+    /// Remove a server. IronCurtain saves its entry, so that you can restore it.
     Remove(change::RemoveOptions),
-    /// Restore a removed server as it was.
+    /// Restore a removed server with its old entry.
     Restore {
         /// Name of the server.
         name: String,
@@ -47,25 +47,25 @@ pub enum ServersAction {
     Close(change::OpeningOptions),
     /// Show or change the resource limits of a server.
     Limits(limits::LimitsOptions),
-    /// Show what is suspended because a server is now another program; keep it, or start afresh.
+    /// Show what is suspended because a server name now starts another program; keep it, or start afresh.
     Identity(identity::IdentityOptions),
     /// Install the package of a server that is started by `npx` or `uvx`, so that it starts without network.
     Install(install::InstallOptions),
     /// Check for another version of an installed package, show how its tools differ, and ask whether to install it.
     Update(install::UpdateOptions),
-    /// Start a server in its sandbox, propose what the arguments of its tools mean, and ask whether to save that.
+    /// Start a server in its sandbox, propose annotations for its tools' arguments, and ask whether to save them.
     Annotate {
         /// Name of the server.
         name: String,
         /// Write without asking.
         #[arg(long)]
         yes: bool,
-        /// With `--yes`, annotate arguments of unknown meaning as plain text that no rule checks. Without this option,
-        /// tools with such arguments are left out.
+        /// With `--yes`, annotate arguments of unknown meaning as plain text that no rule checks.
+        /// Without this option, tools with such arguments are omitted.
         #[arg(long, requires = "yes")]
         unknown_as_text: bool,
-        /// Drop the annotations of tools that the server no longer lists. Without this option, they are kept unless you
-        /// confirm on the terminal that they should be dropped.
+        /// Drop the annotations of tools that the server does not list anymore. Without this
+        /// option, they are kept unless you confirm dropping them on the terminal.
         #[arg(long)]
         drop_unseen: bool,
         /// Seconds that the server may take to start and list its tools.
@@ -114,7 +114,7 @@ pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCod
 /// Changes that are written without confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unconfirmed {
-    /// None: the user is asked.
+    /// No changes: the user is asked.
     Nothing,
     /// Tools whose arguments have a known or guessed meaning.
     Known,
@@ -137,7 +137,7 @@ fn annotate(
     if !drop_unseen {
         file.keep_unseen(&mut draft);
     }
-    // Compared before anything is asked, so that the user never confirms a change that cannot be written.
+    // Compare before asking, so that the user never confirms a change that cannot be written.
     let mut changes = file.compare(&draft)?;
     if unconfirmed == Unconfirmed::Known {
         draft.leave_out_unknown(&changes);
@@ -167,7 +167,7 @@ fn annotate(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints which hosts and files the server tried to reach and was refused.
+/// Prints the hosts and files that the server was refused.
 fn print_wants(wants: &Wants, home: &Home, screen: Screen) -> anyhow::Result<()> {
     wants
         .in_words(&home.person)

@@ -10,7 +10,7 @@ use ironcurtain_protocol::{LeftChoice, LeftState, Reply, Request, SessionRecordV
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Shows active sessions, and ended ones with files that the user has not decided about.
+/// Shows active sessions, and closed ones with files that the user has not decided about.
 pub fn all(screen: Screen) -> anyhow::Result<ExitCode> {
     let mut connection = Connection::open()?;
     let live = connection.ask(Request::Sessions)?;

@@ -1,8 +1,9 @@
 //! Environment of the user's own login session, for a trusted process that an agent client's shim starts.
 //!
-//! - The caller's environment is not trusted: a repository's client settings can set any variable of a shim. Only the variables that
-//!   choose the home directory, the language and the end of the search path are kept.
-//! - Displays, the bus and `XDG_*` come from the systemd user manager, from logind, and from sockets in the user's runtime directory.
+//! - The caller's environment is untrusted, because a repository's client settings can set any variable of a shim.
+//!   Keeps only the variables for the home directory, the language and the end of the search path.
+//! - Takes displays, the bus and `XDG_*` from the systemd user manager, logind, and sockets in the
+//!   user's runtime directory.
 
 mod desktop;
 
@@ -13,11 +14,11 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Variables that choose which settings apply. They always come from the caller, so that the shim and the trusted process use the same
-/// files. The user is shown a different home ([`ironcurtain_config::home::OtherHome`]).
+/// Variables that choose the settings. They always have the caller's values, so that the shim and the trusted process
+/// use the same files. If this changes the home, the user sees that ([`ironcurtain_config::home::OtherHome`]).
 const HOMES: [&str; 2] = ["HOME", HOME_VARIABLE];
 
-/// Variables for which the caller's value takes precedence over the session's.
+/// Variables for which the caller's value takes precedence.
 const LANGUAGE: [&str; 2] = ["LANG", "LC_ALL"];
 
 /// Variables that name a display.
@@ -27,7 +28,7 @@ const DISPLAYS: [&str; 2] = ["WAYLAND_DISPLAY", "DISPLAY"];
 const BUS: &str = "DBUS_SESSION_BUS_ADDRESS";
 const RUNTIME: &str = "XDG_RUNTIME_DIR";
 
-/// Search path if the user manager has none (`login.defs(5)`).
+/// Search path if the user manager has no `PATH` (`login.defs(5)`).
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Names and values of environment variables.
@@ -125,10 +126,10 @@ fn names_display(variables: &Variables) -> bool {
     DISPLAYS.iter().any(|name| value(variables, name).is_some())
 }
 
-/// Returns the session's search path, followed by the absolute directories of the caller's path that it lacks.
+/// Returns the session's search path, followed by the absolute directories that only the caller's path has.
 ///
-/// The caller's directories come last, so that they only add programs that the session does not have, such as a Node.js installed by
-/// `nvm`. Server programs and `srt` are searched for on this path; bubblewrap and git are not.
+/// The caller's directories are last, so that they only add programs that the session lacks, such as a Node.js
+/// installed by `nvm`. Server programs and `srt` are searched for on this path; bubblewrap and git are not.
 fn search_path(session: Option<&OsStr>, caller: Option<&OsStr>) -> OsString {
     let mut all: Vec<PathBuf> = std::env::split_paths(session.unwrap_or(OsStr::new(USUAL_PATH))).collect();
     for directory in caller.map(std::env::split_paths).into_iter().flatten() {
@@ -136,7 +137,7 @@ fn search_path(session: Option<&OsStr>, caller: Option<&OsStr>) -> OsString {
             all.push(directory);
         }
     }
-    // Cannot fail: the entries come from splitting at the separator.
+    // Cannot fail: the entries were split at the separator.
     std::env::join_paths(all).unwrap_or_else(|_| USUAL_PATH.into())
 }
 

@@ -17,13 +17,11 @@ pub(super) enum EntryError {
     CommandList,
     /// The transport is no longer supported.
     #[error(
-        "`type`: `sse` is the transport of old servers, which IronCurtain does not speak; write the address of the server's streamable HTTP, which often ends in `/mcp`, as `url`, with `\"type\": \"http\"`"
+        "`type`: the old `sse` transport is not supported; write the server's streamable HTTP address, which often ends in `/mcp`, as `url`, with `\"type\": \"http\"`"
     )]
     Sse,
     /// A remote server has a key for local servers.
-    #[error(
-        "`{0}` is for a server that runs here; a remote one has `url` and `headers`: take one of them out"
-    )]
+    #[error("`{0}` is for local servers; a remote server has `url` and `headers`: remove one of them")]
     HereAndThere(&'static str),
     /// A remote server has a `sandbox` key.
     #[error("`sandbox`: a remote server cannot be sandboxed, because it runs elsewhere; remove it")]
@@ -32,11 +30,11 @@ pub(super) enum EntryError {
     #[error(transparent)]
     Remote(#[from] RemoteEntryError),
     /// Two entries have the same name.
-    #[error("it is defined both in `mcpServers` and beside it; remove one")]
+    #[error("it is defined both inside and outside `mcpServers`; remove one")]
     Twice,
     /// An unsandboxed server would be asked about unannotated tools, whose calls nothing limits.
     #[error(
-        "`unannotated` is `ask` and `sandbox` is `false`: nobody knows what a tool does that nobody has annotated, and nothing would hold it back; give it a sandbox, or annotate its tools"
+        "`unannotated` is `ask` and `sandbox` is `false`: the effects of unannotated tools are unknown, and no sandbox would limit them; sandbox the server, or annotate its tools"
     )]
     AsksUncontained,
     /// A variable names a secret with an invalid name.
@@ -44,7 +42,7 @@ pub(super) enum EntryError {
     Secret {
         /// The variable.
         variable: String,
-        /// Why not.
+        /// Reason.
         source: SecretNameError,
     },
     /// The path of the program is invalid.
@@ -58,7 +56,7 @@ pub(super) enum EntryError {
     Path {
         /// The list.
         list: &'static str,
-        /// Why not.
+        /// Reason.
         source: EntryPathError,
     },
     /// A host in a list is invalid.
@@ -66,7 +64,7 @@ pub(super) enum EntryError {
     Host {
         /// The list.
         list: &'static str,
-        /// Why not.
+        /// Reason.
         source: RuleError,
     },
 }
@@ -74,13 +72,13 @@ pub(super) enum EntryError {
 /// Reason that a path in an entry is invalid.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EntryPathError {
-    /// It is not a path.
+    /// The text is not a path.
     #[error("`{path}` is not a path", path = .0.escape_default())]
     NotAPath(String),
-    /// It begins with `~name`.
+    /// The path starts with `~name`.
     #[error("`{0}`: `~name` is not expanded; write the whole path")]
     NamedHome(String),
-    /// It is relative.
+    /// The path is relative.
     #[error("`{0}` is a relative path; write the whole path")]
     Relative(String),
     /// The home directory is not UTF-8.
@@ -92,7 +90,7 @@ pub(super) enum EntryPathError {
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteEntryError {
     /// The URL is invalid.
-    #[error("`url`: `{0}` is not the address of a server; write it as `https://host/path`")]
+    #[error("`url`: `{0}` is not a server address; write it as `https://host/path`")]
     NoUrl(String),
     /// The URL contains a login, which can disguise the host.
     #[error(
@@ -100,29 +98,29 @@ pub enum RemoteEntryError {
     )]
     Login(String),
     /// The connection is not encrypted.
-    #[error("`url`: what is sent to `{0}` by `http` can be read on the way; write it with `https://`")]
+    #[error("`url`: data sent to `{0}` over `http` is not encrypted; use `https://`")]
     Unencrypted(String),
     /// The host is invalid.
     #[error("`url`: {0}")]
     Host(#[from] RuleError),
     /// An entry of `allowedAddresses` is not an IP address.
-    #[error("`allowedAddresses`: `{0}` is not an address; write one as in `10.1.2.3` or `[fd00::1]`")]
+    #[error("`allowedAddresses`: `{0}` is not an IP address; write it like `10.1.2.3` or `[fd00::1]`")]
     Address(String),
     /// The name of a header is invalid.
-    #[error("`headers`: `{}` cannot be the name of a header", .0.escape_default())]
+    #[error("`headers`: `{}` is not a valid header name", .0.escape_default())]
     HeaderName(String),
     /// The header is reserved for IronCurtain.
     #[error("`headers.{0}` is set by IronCurtain; remove it")]
     OurHeader(String),
     /// The value of a header has an invalid character.
-    #[error("`headers.{0}` has a character that no header has")]
+    #[error("`headers.{0}` has a character that is not allowed in a header")]
     HeaderValue(String),
     /// A header names a secret with an invalid name.
     #[error("`headers.{header}`: {source}")]
     Secret {
         /// The header.
         header: String,
-        /// Why not.
+        /// Reason.
         source: SecretNameError,
     },
 }

@@ -18,19 +18,19 @@ use std::path::{Path, PathBuf};
 /// IronCurtain's directories, and the user's home directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
-    /// The user's home directory, which `~` stands for.
+    /// The user's home directory, written `~`.
     pub person: PathBuf,
     /// `config.json`, `mcp-servers.json`, `policy/`.
     pub config: PathBuf,
     /// `audit/`, `state.db`, `sessions/`, `sandboxes/`.
     pub state: PathBuf,
-    /// Files that servers keep between sessions; these belong to the user.
+    /// The user's files that servers keep between sessions.
     pub data: PathBuf,
     /// Socket of the trusted process.
     pub socket: PathBuf,
     /// IronCurtain's programs, if known. No agent may change them.
     pub programs: Option<PathBuf>,
-    /// True if the state of the audit log may be kept in the keyring, which belongs to the usual home only.
+    /// True if the audit log's state may be kept in the keyring: only for the account's usual directories.
     pub has_keyring: bool,
     /// Set if the environment chose a directory other than the account's.
     pub other: Option<OtherHome>,
@@ -50,7 +50,7 @@ pub enum HomeError {
     Io {
         /// The directory.
         path: PathBuf,
-        /// The operating system's answer.
+        /// Error from the operating system.
         source: io::Error,
     },
     /// Another user owns the directory.
@@ -219,7 +219,7 @@ fn own_programs() -> Option<PathBuf> {
 pub struct UnresolvedPath {
     /// The path.
     pub path: String,
-    /// Why not.
+    /// Reason.
     pub problem: String,
 }
 
@@ -285,7 +285,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_home_that_others_can_write_is_refused_by_name_and_one_that_they_can_read_is_closed() {
+    fn a_home_writable_by_others_is_refused_and_a_readable_one_is_made_private() {
         let all = tempfile::tempdir().unwrap();
         let home = Home::under(&all.path().join("ic"), Path::new("/home/u"));
         home.prepare().unwrap();
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_are_made_private_and_stay_so() {
+    fn directories_are_private_and_stay_private() {
         let all = tempfile::tempdir().unwrap();
         let home = Home::under(all.path(), Path::new("/home/u"));
         home.prepare().unwrap();
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_in_the_place_of_a_directory_is_refused() {
+    fn a_link_in_place_of_a_directory_is_refused() {
         let all = tempfile::tempdir().unwrap();
         std::fs::create_dir(all.path().join("elsewhere")).unwrap();
         std::os::unix::fs::symlink(all.path().join("elsewhere"), all.path().join("config")).unwrap();

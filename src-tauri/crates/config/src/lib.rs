@@ -54,7 +54,7 @@ pub enum ConfigError {
     Io {
         /// The file.
         path: PathBuf,
-        /// The operating system's answer.
+        /// Error from the operating system.
         source: io::Error,
     },
     /// The file is invalid.
@@ -62,7 +62,7 @@ pub enum ConfigError {
     Invalid {
         /// The file and the line.
         place: SourceLocation,
-        /// The problem, for people.
+        /// Description of the problem.
         problem: String,
     },
 }
@@ -92,53 +92,53 @@ pub struct Config {
     /// Version of the format; 1.
     #[cfg_attr(test, schemars(extend("const" = 1)))]
     pub schema_version: u32,
-    /// The time that a question waits, in seconds. Clients give up on a call after 60.
+    /// Time until an unanswered question is denied, in seconds. Clients time out calls after 60 s.
     #[cfg_attr(test, schemars(range(min = 1, max = 3600)))]
     pub question_deadline_seconds: u64,
-    /// The number of questions that one client may put within a minute; more is denied.
+    /// Maximum number of questions per client and minute. Further ones are denied.
     #[cfg_attr(test, schemars(range(min = 1, max = 1000)))]
     pub questions_per_minute: usize,
-    /// The time for which the first no to a call holds without asking again, in seconds; each further one holds for twice as
-    /// long. 0 asks every time.
+    /// Time for which a denied call is denied again without asking, in seconds. Each further denial doubles it; 0 asks
+    /// every time.
     #[cfg_attr(test, schemars(range(min = 0, max = 3600)))]
     pub denial_holds_seconds: u64,
-    /// The number of sessions that may be open at once.
+    /// Maximum number of open sessions.
     #[cfg_attr(test, schemars(range(min = 1, max = 100_000)))]
     pub max_sessions: usize,
-    /// The memory for messages on their way, of all sessions together, in MiB. It takes effect with the next start.
+    /// Memory for messages in flight of all sessions together, in MiB. Takes effect at the next start.
     #[cfg_attr(test, schemars(range(min = 64, max = 65_536)))]
     pub memory_mib: u32,
-    /// The same, of one session in one direction. A message that is longer is refused.
+    /// Memory for messages in flight per session and direction, in MiB. Longer messages are refused.
     #[cfg_attr(test, schemars(range(min = 1, max = 64)))]
     pub session_memory_mib: u32,
-    /// The fate of a server that is to be sandboxed on a machine that cannot.
+    /// Treatment of servers that require a sandbox on a machine that cannot create one.
     pub sandbox_policy: SandboxPolicy,
-    /// The program that makes the sandboxes.
+    /// Program that creates the sandboxes.
     pub sandbox_backend: SandboxBackend,
-    /// The size at which a file of the audit log is closed and another one is begun, in MiB. From the next start on.
+    /// Size at which the audit log starts a new file, in MiB. Takes effect at the next start.
     #[cfg_attr(test, schemars(range(min = 1, max = 4096)))]
     pub record_file_mib: u64,
-    /// The number of days for which the audit log is kept. From the next start on.
+    /// Number of days for which audit entries are kept. Takes effect at the next start.
     #[cfg_attr(test, schemars(range(min = 1, max = 36500)))]
     pub record_keep_days: u64,
-    /// Sets of servers by name, of which an agent client is given one by `--profile NAME`. Each is a list of names of
+    /// Named sets of servers; an agent client selects one with `--profile NAME`. Each is a list of server names from
     /// `mcp-servers.json`.
     pub profiles: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// The fate of a server that is to be sandboxed where no sandbox can be made.
+/// Treatment of servers that require a sandbox on a machine that cannot create one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxPolicy {
-    /// It is not started.
+    /// Refuses to start the server.
     #[default]
     Enforce,
-    /// It is started without, and that is shown.
+    /// Starts the server unsandboxed and shows a warning.
     Warn,
 }
 
-/// The program that makes the sandboxes.
+/// Program that creates the sandboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -146,7 +146,7 @@ pub enum SandboxBackend {
     /// `ironcurtain-sandbox`.
     #[default]
     Native,
-    /// `srt`, the npm package `@anthropic-ai/sandbox-runtime`: without live grants.
+    /// `srt`, from the npm package `@anthropic-ai/sandbox-runtime`. Supports no live grants.
     Srt,
 }
 
@@ -204,7 +204,10 @@ impl Config {
             Err(ConfigError::invalid(&text.path, line, format!("`{field}` {problem}")))
         };
         if config.schema_version != 1 {
-            return invalid("schemaVersion", format!("is {}; this program knows 1", config.schema_version));
+            return invalid(
+                "schemaVersion",
+                format!("is {}, which is not supported; expected 1", config.schema_version),
+            );
         }
         let (sessions, memory) = (config.max_sessions as u64, u64::from(config.memory_mib));
         for (field, value, range) in [
@@ -223,7 +226,7 @@ impl Config {
             }
         }
         if let Some((name, _)) = config.profiles.iter().find(|(_, servers)| servers.is_empty()) {
-            return invalid("profiles", format!("has `{name}` without a server; write the names of some"));
+            return invalid("profiles", format!("has no server in `{name}`; add the names of some"));
         }
         Ok(config)
     }
@@ -276,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_named() {
+    fn unknown_keys_and_invalid_values_are_named() {
         assert_eq!(loaded("{}"), Ok(Config::default()));
         assert_eq!(
             loaded(r#"{"questionDeadlineSeconds":5}"#).unwrap().question_deadline(),
@@ -297,10 +300,7 @@ mod tests {
         let profiles = loaded(r#"{"profiles":{"work":["git","memory"]}}"#).unwrap().profiles;
         assert!(profiles["work"].iter().eq(["git", "memory"]));
         let empty = loaded(r#"{"profiles":{"none":[]}}"#).unwrap_err();
-        assert!(
-            empty.ends_with("`profiles` has `none` without a server; write the names of some"),
-            "{empty}"
-        );
+        assert!(empty.ends_with("`profiles` has no server in `none`; add the names of some"), "{empty}");
         let chosen = loaded(r#"{"sandboxPolicy":"warn","sandboxBackend":"srt"}"#).unwrap();
         assert_eq!(
             (chosen.sandbox_policy, chosen.sandbox_backend),

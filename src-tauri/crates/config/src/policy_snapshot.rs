@@ -1,7 +1,7 @@
-//! The policy, the annotations and the protected paths that calls are judged by.
+//! Snapshot of the policy, the annotations and the protected paths that judge calls.
 //!
-//! - A file of the person's replaces the default of the same name; one that is not understood is an error.
-//! - A policy never changes: another one takes its place, with a higher version (`reload`).
+//! - A user's file replaces the default of the same name; an invalid file is an error.
+//! - A snapshot is immutable: a reload replaces it by one with a higher version (`reload`).
 
 mod texts;
 
@@ -19,85 +19,84 @@ use ironcurtain_policy::{
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Everything judging needs that is the same for all sessions.
+/// Input for judging that all sessions share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PolicySnapshot {
-    /// Which one it is, of those that were in force since the trusted process started; from 1.
+    /// Version, counted from 1 since the trusted process started.
     pub version: u64,
-    /// SHA-256 of what it is made of: the three files as they are written (what ships, where there is none), and the
-    /// hosts of each server.
+    /// SHA-256 of the text of the three files (or their defaults) and the hosts of each server.
     pub hash: String,
-    /// The rules.
+    /// Rules.
     pub policy: Policy,
-    /// The meaning of tools and their arguments.
+    /// Meaning of tools and their arguments.
     pub annotations: Annotations,
-    /// Paths no call touches.
+    /// Paths that no call may access.
     pub protected: ProtectedPaths,
-    /// Hosts each server may reach without a question.
+    /// Hosts that each server may reach without approval.
     pub gates: AllowedHosts,
-    /// The home directory, `~`.
+    /// Home directory, `~`.
     pub home: CanonicalPath,
     text: PolicyTexts,
     hosts: Hosts,
 }
 
-/// The patterns of the hosts each server may reach without a question. A server that is not in it may reach all.
+/// Patterns of the hosts that each server may reach without approval. A server without an entry may reach all hosts.
 pub type Hosts = BTreeMap<String, Vec<String>>;
 
-/// Files that a person names in place of those in force.
+/// Files to load in place of the configured ones.
 #[derive(Debug, Clone, Default)]
 pub struct PolicyFiles {
-    /// The compiled policy.
+    /// Compiled policy.
     pub policy: Option<PathBuf>,
-    /// The tool annotations.
+    /// Tool annotations.
     pub annotations: Option<PathBuf>,
-    /// The dynamic lists.
+    /// Dynamic lists.
     pub lists: Option<PathBuf>,
 }
 
-/// Why there is no policy to judge by.
+/// Error from loading the policy.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// A file cannot be read.
+    /// A file is unreadable.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// A file is not understood.
+    /// A file is invalid.
     #[error("{0}")]
     Load(#[from] LoadError),
-    /// A file lies where a server may write.
+    /// A server may write a file.
     #[error(transparent)]
     Exposed(#[from] ExposedFile),
-    /// A path of ours or the home directory cannot be resolved.
+    /// Resolving one of our paths or the home directory failed.
     #[error(transparent)]
     Path(#[from] UnresolvedPath),
 }
 
-/// A file that says what is in force, where a server may write.
+/// Error for a policy or configuration file that a server may write.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{}` is at `{}`, where {} may write; put the file itself in its place, or take that from the server",
+    "`{}` is at `{}`, where {} may write; replace the link by the file itself, or remove the server's access",
     .0.file.display(), .0.place, .0.by
 )]
 pub struct ExposedFile(pub Exposure);
 
 impl PolicySnapshot {
-    /// Loads the files, and takes the hosts of each server from its configuration.
+    /// Loads the configured files, and the hosts of each server from its entry.
     ///
     /// # Errors
-    /// [`SnapshotError`], naming file and place.
+    /// [`SnapshotError`], which names the file and the position.
     pub fn load(home: &Home, servers: &Servers) -> Result<Self, SnapshotError> {
         Self::from_files(home, servers, &PolicyFiles::default())
     }
 
-    /// As [`PolicySnapshot::load`], with other files in the places of the person's.
+    /// Loads these files instead of the configured ones.
     ///
     /// # Errors
-    /// [`SnapshotError`], naming file and place.
+    /// [`SnapshotError`], which names the file and the position.
     pub fn from_files(home: &Home, servers: &Servers, files: &PolicyFiles) -> Result<Self, SnapshotError> {
         Self::of(home, hosts(servers), PolicyTexts::read(home, files)?)
     }
 
-    /// The policy that these files make.
+    /// Parses a snapshot from the text of the files.
     pub fn of(home: &Home, hosts: Hosts, text: PolicyTexts) -> Result<Self, SnapshotError> {
         let person = canonical_home(home)?;
         let resolver = Resolver::new(person.clone(), person.clone());
@@ -115,48 +114,48 @@ impl PolicySnapshot {
         Ok(Self { version: 1, hash, policy, annotations, protected, gates, home: person, text, hosts })
     }
 
-    /// The same with other hosts.
+    /// Returns a copy with other hosts.
     pub fn with_hosts(&self, hosts: Hosts) -> Self {
         let (hash, gates) = (self.text.hash(&hosts), AllowedHosts::new(&hosts));
         Self { hash, gates, hosts, ..self.clone() }
     }
 
-    /// The same with what is protected now.
+    /// Returns a copy with other protected paths.
     pub fn with_protection(&self, protected: ProtectedPaths) -> Self {
         Self { protected, ..self.clone() }
     }
 
-    /// The hosts of servers, where those that are not configured any more keep theirs: a session may still have one.
+    /// Returns the hosts of all servers. A removed server keeps its hosts, because a session may still use it.
     pub fn hosts_with(&self, servers: &Servers) -> Hosts {
-        let gone = self.hosts.iter().filter(|(name, _)| servers.find(Some(name)).is_none());
-        gone.map(|(name, hosts)| (name.clone(), hosts.clone())).chain(hosts(servers)).collect()
+        let removed = self.hosts.iter().filter(|(name, _)| servers.find(Some(name)).is_none());
+        removed.map(|(name, hosts)| (name.clone(), hosts.clone())).chain(hosts(servers)).collect()
     }
 
-    /// The hosts of a server's list.
+    /// Returns the host patterns of a server.
     pub fn hosts_of(&self, server: &str) -> &[String] {
         self.hosts.get(server).map_or(&[], Vec::as_slice)
     }
 
-    /// The text of the file that the rules were read from.
+    /// Returns the source text of the rules.
     #[must_use]
     pub fn policy_text(&self) -> &str {
         self.text.policy().0
     }
 
-    /// The files it was read from.
+    /// Returns the files that the snapshot was parsed from.
     pub fn text(&self) -> &PolicyTexts {
         &self.text
     }
 }
 
 impl PolicySnapshot {
-    /// The limits of what may be granted, and opened.
+    /// Returns the limits for grants.
     #[must_use]
     pub fn limits(&self) -> GrantLimits<'_> {
         GrantLimits { home: &self.home, protected: self.protected.paths() }
     }
 
-    /// Folders that the rules open to a server for good, without those that cannot be opened as a whole.
+    /// Returns the folders that the rules open to a server permanently, except folders that cannot be opened as a whole.
     #[must_use]
     pub fn open_folders(&self, server: &str) -> Vec<OpenFolder> {
         let mut folders = open_folders(&self.policy, server);
@@ -165,8 +164,10 @@ impl PolicySnapshot {
     }
 }
 
-/// The hosts each server may reach without a question. One that opted out of the sandbox, or says nothing about the
-/// network, has no gate; one that allows no host is asked about for every one.
+/// Returns the hosts that each server may reach without approval.
+///
+/// A server that opted out of the sandbox, or has no `network` settings, has no entry. A server with an empty list requires
+/// approval for every host.
 fn hosts(servers: &Servers) -> Hosts {
     let hosts = |server: &Server| {
         let network = server.sandbox.settings()?.network.as_ref()?;
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_is_not_understood_is_named() {
+    fn an_error_names_the_invalid_policy_file() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::under(dir.path(), dir.path());
         home.prepare().unwrap();
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_a_link_to_nowhere_is_refused_and_not_taken_for_none() {
+    fn a_dangling_link_is_an_error_and_not_a_missing_file() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::under(dir.path(), dir.path());
         home.prepare().unwrap();

@@ -1,10 +1,11 @@
-//! The paths that are closed to every call, kept from change, or asked about: worked out here and nowhere else, from the lists
-//! of `paths` and our own folders. The judge and the sandboxes take it as a value.
+//! Computes the paths that are protected from every call, read-only, or require approval.
 //!
-//! - A link counts with what it leads to and with every link on the way there: exchanged, any of them would lead elsewhere.
-//! - Links in our folders and in folders of secrets are followed once, to a depth and a number that are bounded: shallow ones
-//!   first, in [`MOST_FOLDERS`] folders and among [`MOST_NAMES`] names of each.
-//! - A link closes neither the home, nor what is around it, nor installed software.
+//! - This is the only place that computes them, from the lists in `paths` and our own folders. The judge and the sandboxes take
+//!   the result as a value.
+//! - A link protects its target and every link in between, because replacing any of them would redirect it.
+//! - Links in our folders and in folders of secrets are followed breadth-first, in at most [`MOST_FOLDERS`] folders and among at
+//!   most [`MOST_NAMES`] names in each.
+//! - A link never protects the home, a parent of the home, or installed software.
 
 mod exposure;
 
@@ -19,53 +20,53 @@ use std::fs::read_dir;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// Of one protected folder, and what its links lead to, this many folders are looked into.
+/// Maximum number of folders to scan for one protected folder and the targets of its links.
 const MOST_FOLDERS: usize = 64;
 
-/// Of one folder this many names are looked at.
+/// Maximum number of names to scan in one folder.
 const MOST_NAMES: usize = 1024;
 
-/// The depth below a protected folder to which links are looked for.
+/// Maximum depth below a protected folder to scan for links.
 const DEPTH: usize = 3;
 
-/// The places of installed software, which everyone may read and nobody but root changes. What somebody else put there is not.
+/// Folders of installed software. A path in them counts as software only if root alone can write it.
 const SOFTWARE: [&str; 6] = ["/usr", "/bin", "/lib", "/opt", "/nix", "/snap"];
 
-/// Everything that is protected for this person at this moment. Blocking.
+/// Computes the paths that are protected at this moment. Blocking.
 ///
 /// # Errors
-/// When one of our own folders cannot be resolved.
+/// Fails if one of our own folders cannot be resolved.
 pub fn protection(home: &Home, person: &CanonicalPath) -> Result<ProtectedPaths, UnresolvedPath> {
     let mut following = Following::new(person);
-    // Packages are shown to the servers that are started from them, and to nobody else.
+    // A package is visible only to the server that runs from it.
     for own in home.own().into_iter().chain([home.installs()]) {
         following.close(&own_folder(&own, &following.resolver)?);
     }
-    following.look_through(&own_folder(&home.config, &following.resolver)?, DEPTH);
-    // Below that, sessions make what they like.
+    following.follow_links(&own_folder(&home.config, &following.resolver)?, DEPTH);
+    // Servers control what is in the session folders below, so do not follow links there.
     for flat in [home.state.clone(), home.audit()] {
-        following.look_through(&own_folder(&flat, &following.resolver)?, 0);
+        following.follow_links(&own_folder(&flat, &following.resolver)?, 0);
     }
     for secret in secrets(person) {
         following.close(&secret);
         if person.contains(&secret) {
-            following.look_through(&secret, DEPTH);
+            following.follow_links(&secret, DEPTH);
         }
     }
     let kept = kept(home, person, &following.resolver);
     Ok(following.closed.into_iter().collect::<ProtectedPaths>().with_read_only(kept).asking_about(IN_PROJECT))
 }
 
-/// The folders of secrets in which a new link counts at once: those in which names seldom change. Blocking.
+/// Returns the folders of secrets to watch for new links: those whose contents rarely change. Blocking.
 pub fn watched(person: &CanonicalPath) -> Vec<PathBuf> {
     let mut following = Following::new(person);
     for login in logins(person) {
-        following.look_through(&login, DEPTH);
+        following.follow_links(&login, DEPTH);
     }
     following.seen.into_iter().map(|folder| folder.as_path().to_path_buf()).collect()
 }
 
-/// The paths that nobody changes: our programs, and the configuration of clients.
+/// Returns the read-only paths: our programs and the configuration of clients.
 fn kept(home: &Home, person: &CanonicalPath, resolver: &Resolver) -> Vec<ReadOnlyPath> {
     let programs = home.programs.iter().filter_map(|dir| resolver.resolve(dir.to_str()?).ok());
     let programs = programs.map(|found| ReadOnlyPath { path: found.path, is: ReadOnlyReason::OurPrograms });
@@ -83,17 +84,17 @@ fn own_folder(path: &std::path::Path, resolver: &Resolver) -> Result<CanonicalPa
     Ok(found.path)
 }
 
-/// The real place of something, and the links on the way there.
+/// Returns the real path and the links that lead to it.
 pub fn places(found: Resolution) -> Vec<CanonicalPath> {
     found.links.into_iter().map(|link| link.at).chain([found.path]).collect()
 }
 
-/// Collects what is closed.
+/// Collects protected paths by following links.
 struct Following<'a> {
     person: &'a CanonicalPath,
     resolver: Resolver,
     closed: Vec<CanonicalPath>,
-    /// The folders that were looked into.
+    /// Folders that were scanned.
     seen: BTreeSet<CanonicalPath>,
 }
 
@@ -103,7 +104,7 @@ impl<'a> Following<'a> {
         Self { person, resolver, closed: Vec::new(), seen: BTreeSet::new() }
     }
 
-    /// Closes a path as it is spelled, and what it leads to. What cannot be resolved is still closed as it is spelled.
+    /// Protects a path as spelled and, if it can be resolved, its target and the links in between.
     fn close(&mut self, path: &CanonicalPath) {
         self.closed.push(path.clone());
         if let Ok(found) = self.resolver.resolve(path.as_str()) {
@@ -120,8 +121,8 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Closes what links in a folder lead to, and what links lead to in the folders that those lead to.
-    fn look_through(&mut self, folder: &CanonicalPath, depth: usize) {
+    /// Protects the targets of links in a folder and, recursively, of links in the folders that they lead to.
+    fn follow_links(&mut self, folder: &CanonicalPath, depth: usize) {
         let Ok(found) = self.resolver.resolve(folder.as_str()) else { return };
         let mut waiting = VecDeque::from([(found, depth)]);
         let mut left = MOST_FOLDERS;
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn links_in_protected_folders_close_what_they_lead_to_and_every_link_on_the_way() {
+    fn links_in_protected_folders_protect_their_targets_and_every_link_in_between() {
         let scene = Scene::new();
         scene.put("person/work/keys/id");
         scene.put("person/work/cluster");
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn links_in_our_folders_close_what_they_lead_to_but_what_a_session_makes_closes_nothing() {
+    fn links_in_our_folders_protect_their_targets_but_links_of_sessions_do_not() {
         let scene = Scene::new();
         scene.put("person/dotfiles/policy.json");
         scene.link("person/dotfiles/policy.json", "ic/config/policy/compiled-policy.json");
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_closes_neither_the_home_nor_software_and_loops_end() {
+    fn a_link_protects_neither_the_home_nor_software_and_loops_terminate() {
         let scene = Scene::new();
         scene.link("person", "person/.docker/home");
         scene.link("person/.docker", "person/.docker/self");
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_looked_for_to_a_depth_and_among_a_number_of_names() {
+    fn links_are_searched_to_a_maximum_depth_and_number_of_names() {
         let scene = Scene::new();
         for name in 0..MOST_NAMES * 2 {
             scene.put(&format!("person/.azure/many/{name}"));
@@ -275,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn our_programs_and_the_configuration_of_clients_are_kept_where_links_lead_to_too() {
+    fn our_programs_and_client_configuration_are_read_only_through_links_too() {
         let mut scene = Scene::new();
         scene.put("person/checkout/target/debug/ironcurtain-sandbox");
         scene.put("person/dotfiles/cursor.json");

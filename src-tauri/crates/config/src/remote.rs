@@ -23,7 +23,7 @@ const OURS: [HeaderName; 7] = [
 ];
 
 /// Prefix of the protocol's headers.
-const OF_THE_PROTOCOL: &str = "mcp-";
+const PROTOCOL_PREFIX: &str = "mcp-";
 
 /// A server reached by streamable HTTP.
 #[derive(Clone, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl RemoteServer {
         let host = Host::parse(host).map_err(|_| RemoteEntryError::NoUrl(shown(url)))?;
         match parsed.scheme() {
             "https" => {}
-            "http" if stays_here(&host) => {}
+            "http" if is_local(&host) => {}
             "http" => return Err(RemoteEntryError::Unencrypted(host.to_string())),
             _ => return Err(RemoteEntryError::NoUrl(shown(url))),
         }
@@ -122,7 +122,7 @@ impl fmt::Debug for RemoteServer {
 }
 
 /// Returns whether the address, as written, is on this machine or its network.
-fn stays_here(host: &Host) -> bool {
+fn is_local(host: &Host) -> bool {
     match host {
         Host::Address(address) => address::scope(*address).is_some(),
         Host::Name(name) => name == "localhost",
@@ -138,7 +138,7 @@ fn shown(url: &str) -> String {
 
 fn checked_header(name: &str, value: &str) -> Result<(), RemoteEntryError> {
     let parsed = HeaderName::try_from(name).map_err(|_| RemoteEntryError::HeaderName(name.to_owned()))?;
-    if OURS.contains(&parsed) || parsed.as_str().starts_with(OF_THE_PROTOCOL) {
+    if OURS.contains(&parsed) || parsed.as_str().starts_with(PROTOCOL_PREFIX) {
         return Err(RemoteEntryError::OurHeader(name.to_owned()));
     }
     HeaderValue::from_str(value).map_err(|_| RemoteEntryError::HeaderValue(name.to_owned()))?;
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_encrypted_stays_on_this_machine_or_its_network() {
+    fn unencrypted_addresses_must_be_local() {
         for taken in [
             "https://mcp.example.com/mcp",
             "http://localhost:3001/mcp",
@@ -166,10 +166,10 @@ mod tests {
             assert_eq!(remote(taken).unwrap().to_string(), taken);
         }
         for (refused, why) in [
-            ("http://mcp.example.com/mcp", "write it with `https://`"),
-            ("http://1.1.1.1/mcp", "write it with `https://`"),
-            ("ftp://mcp.example.com/", "is not the address of a server"),
-            ("mcp.example.com", "is not the address of a server"),
+            ("http://mcp.example.com/mcp", "use `https://`"),
+            ("http://1.1.1.1/mcp", "use `https://`"),
+            ("ftp://mcp.example.com/", "is not a server address"),
+            ("mcp.example.com", "is not a server address"),
             ("https://me:pw@mcp.example.com/", "that leads to `mcp.example.com`"),
             ("https://good.example@evil.example/mcp", "that leads to `evil.example`"),
             ("https://intranet/mcp", "has no dot"),
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_in_the_address_is_not_shown() {
+    fn a_key_in_the_address_is_not_displayed() {
         let server = remote("https://mcp.example.com/mcp?key=s3cret").unwrap();
         assert_eq!(server.to_string(), "https://mcp.example.com/mcp?...");
         assert!(!format!("{server:?}").contains("s3cret"));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_the_transport_are_not_written() {
+    fn transport_headers_cannot_be_set() {
         let with = |name: &str, value: &str| {
             let headers = BTreeMap::from([(name.to_owned(), value.to_owned())]);
             RemoteServer::new("https://a.example/", headers, Vec::new()).map_err(|e| e.to_string())
@@ -198,17 +198,17 @@ mod tests {
         for name in ["Host", "Mcp-Session-Id", "content-type", "MCP-Anything"] {
             assert!(with(name, "x").unwrap_err().contains("is set by IronCurtain"), "{name}");
         }
-        assert!(with("a b", "x").unwrap_err().contains("cannot be the name of a header"));
+        assert!(with("a b", "x").unwrap_err().contains("is not a valid header name"));
         let broken = with("X-Key", "s3\ncret").unwrap_err();
         assert!(
-            broken.contains("has a character that no header has") && !broken.contains("cret"),
+            broken.contains("has a character that is not allowed in a header") && !broken.contains("cret"),
             "{broken}"
         );
         assert!(with("X", "keyring:a b").unwrap_err().contains("`headers.X`: "));
     }
 
     #[test]
-    fn an_address_that_is_not_public_has_to_be_written_out() {
+    fn non_public_addresses_must_be_listed() {
         let with = |addresses: &[&str]| {
             let addresses = addresses.iter().map(|a| (*a).to_owned()).collect();
             RemoteServer::new("https://mcp.corp.example/", BTreeMap::new(), addresses)
@@ -220,6 +220,6 @@ mod tests {
         assert!(!opens(&[], "10.1.2.3"));
         assert!(opens(&["10.1.2.3"], "10.1.2.3") && !opens(&["10.1.2.3"], "10.1.2.4"));
         assert!(opens(&["[fd00::1]"], "fd00::1"));
-        assert!(with(&["corp.example"]).unwrap_err().to_string().contains("is not an address"));
+        assert!(with(&["corp.example"]).unwrap_err().to_string().contains("is not an IP address"));
     }
 }

@@ -26,50 +26,51 @@ impl Default for Sandbox {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SandboxSettings {
-    /// The part of the file system that there is to see. When absent, `roots`.
+    /// The part of the file system that the server sees. Default: `roots`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub view: Option<FileView>,
-    /// Which files it reaches.
+    /// Files that the server can access.
     pub filesystem: FilesystemSettings,
-    /// Which hosts it reaches: `false` or absent for none.
+    /// Hosts that the server can reach: `false` or absent for none.
     #[cfg_attr(test, schemars(with = "super::schemas::FalseOr<NetworkSettings>"))]
     #[serde(deserialize_with = "false_or", skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkSettings>,
-    /// It may use unix sockets, as browsers do among their own processes. Those of the machine stay out of its sight.
+    /// True to allow unix sockets, which browsers use between their own processes. Sockets of other programs stay
+    /// invisible.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unix_sockets: bool,
-    /// Which files that other programs of the person's run later it may leave behind.
+    /// Autostart files that the server may leave behind: files that the user's other programs run later.
     pub autostart: AutostartSettings,
-    /// Its rights to the `config` of git repositories that it may write to. When absent, `guarded` for servers whose
-    /// annotated tools change repositories, else `closed`.
+    /// Access to the `config` of git repositories that the server may write to. Default: `guarded` for servers whose
+    /// annotated tools change repositories, otherwise `closed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git_config: Option<GitConfigSettings>,
-    /// The limits of its resources.
+    /// Resource limits.
     pub limits: LimitSettings,
 }
 
-/// Which files that run later may stay where a server left them.
+/// Autostart files that may stay where a server left them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "Autostart"))]
 #[serde(rename_all = "kebab-case")]
 pub enum AutostartSettings {
-    /// Those that nothing runs unasked stay and are listed for the person; the others are moved to quarantine.
+    /// Files that run only on the user's request stay and are listed for the user; others are moved to quarantine.
     #[default]
     Listed,
-    /// None: each is moved to quarantine.
+    /// None: every autostart file is moved to quarantine.
     Strict,
 }
 
-/// The rights of a server to the `config` of a git repository.
+/// A server's access to the `config` of a git repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "GitConfig"))]
 #[serde(rename_all = "kebab-case")]
 pub enum GitConfigSettings {
-    /// Read it.
+    /// Read only.
     Closed,
-    /// Write it; a key that has git run something is put back to what it was.
+    /// Read and write; a changed key that makes git run a program is restored.
     Guarded,
 }
 
@@ -78,42 +79,42 @@ pub enum GitConfigSettings {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FileView {
-    /// The machine's files, read-only, without those that are denied.
+    /// The machine's files, read-only, except denied ones.
     HostRead,
-    /// Almost nothing: system programs, its own program, the session's directory and what is granted.
+    /// System programs, the server's own program, the session's directory and granted paths only.
     Roots,
 }
 
-/// Which files a server reaches beyond its view. `~` is the person's home.
+/// Files that a server can access beyond its view. `~` is the user's home directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct FilesystemSettings {
-    /// Folders it may write to besides the session's own; a relative path is below the session's own.
+    /// Writable folders, in addition to the session's own. Relative paths are below the session's folder.
     pub allow_write: Vec<String>,
-    /// Paths it may read in any view, such as its own program: absolute, or below `~`.
+    /// Paths that are readable in any view, such as the server's own program: absolute, or below `~`.
     pub allow_read: Vec<String>,
-    /// Paths it may not read, besides those that no server reads.
+    /// Unreadable paths, in addition to the protected ones that no server can read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deny_read: Option<Vec<String>>,
-    /// Paths it may not write to, even inside of `allowWrite`.
+    /// Paths that are not writable, even inside `allowWrite`.
     pub deny_write: Vec<String>,
-    /// Files it may write although other programs of the person's run what is in them: `.git` for a git server.
+    /// Writable autostart files, which the user's other programs run: `.git` for a git server.
     pub allow_persistence: Vec<String>,
 }
 
-/// Which hosts a server reaches: denied first, then allowed, and no other.
+/// Hosts that a server can reach. Denied hosts take precedence; unlisted hosts are refused.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NetworkSettings {
-    /// Hosts it may reach: a name, or `*.name` for all below it, each with `:port` where it is not 80 or 443. A host of
-    /// this machine or its network is reached only where its address is written out, too.
+    /// Allowed hosts: a name, or `*.name` for all its subdomains, with `:port` for ports other than 80 and 443. A host on
+    /// this machine or its network is reachable only if its IP address is listed too.
     pub allowed_domains: Vec<String>,
-    /// Hosts it may not reach even if they are allowed or granted; `*` for any.
+    /// Hosts that are refused even if allowed or granted; `*` for all.
     #[serde(default)]
     pub denied_domains: Vec<String>,
-    /// The person is asked about any other host.
+    /// True to ask the user about unlisted hosts.
     #[serde(default)]
     pub ask_unknown: bool,
 }
@@ -126,7 +127,7 @@ impl NetworkSettings {
     }
 }
 
-/// The limits of a server's resources; what is absent has the default.
+/// Resource limits of a server. Absent limits have their defaults.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
@@ -137,21 +138,21 @@ pub struct LimitSettings {
     /// Processor time, in percent of one processor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_percent: Option<u32>,
-    /// Processes and threads together.
+    /// Number of processes and threads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<u64>,
-    /// Open descriptors of each process.
+    /// Open file descriptors per process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_files: Option<u64>,
-    /// Largest file it may write, in MiB.
+    /// Maximum size of a written file, in MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_size_mib: Option<u64>,
-    /// Size of its private `/tmp`, in MiB.
+    /// Size of the private `/tmp`, in MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tmp_size_mib: Option<u64>,
 }
 
-/// Variables of IronCurtain's environment that a server gets.
+/// Variables of IronCurtain's environment that are passed to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PassEnv {
     /// These, if set.

@@ -1,4 +1,4 @@
-//! JSON Schemas of `config.json` and `mcp-servers.json`, generated from the types they are read into and shipped in
+//! JSON Schemas of `config.json` and `mcp-servers.json`, generated from the types that parse them and shipped in
 //! `docs/schemas`.
 
 use super::Config;
@@ -44,16 +44,16 @@ impl JsonSchema for NamesOrAll {
     }
 }
 
-/// A server that runs here, or elsewhere.
+/// A local or a remote server.
 #[derive(JsonSchema)]
 #[schemars(rename = "Entry", untagged)]
 #[expect(dead_code, reason = "only its shape is used")]
 enum EntryShape {
-    Here(Box<StoredServer>),
-    Elsewhere(Box<StoredRemote>),
+    Local(Box<StoredServer>),
+    Remote(Box<StoredRemote>),
 }
 
-/// The servers by their names, in `mcpServers` or not; what begins with `_comment` is passed over.
+/// The servers by name, inside `mcpServers` or at the top level. Keys that begin with `_comment` are ignored.
 #[derive(JsonSchema)]
 #[schemars(rename = "McpServers", extend("properties" = { "mcpServers": { "type": "object", "additionalProperties": { "$ref": "#/$defs/Entry" } } }, "patternProperties" = { "^_comment": true }, "propertyNames" = { "pattern": "^(_comment.*|[A-Za-z0-9._-]+)$" }))]
 #[expect(dead_code, reason = "only its shape is used")]
@@ -63,19 +63,19 @@ fn all() -> [(&'static str, Schema); 2] {
     [("config", schema_for!(Config)), ("mcp-servers", schema_for!(ServersShape))]
 }
 
-fn place(name: &str) -> PathBuf {
+fn schema_path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../../../docs/schemas/{name}.schema.json"))
 }
 
 #[test]
-fn the_shipped_schemas_are_those_of_the_types() {
+fn shipped_schemas_match_the_types() {
     let write = std::env::var_os("IRONCURTAIN_WRITE_SCHEMAS").is_some();
     for (name, schema) in all() {
         let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
         if write {
-            std::fs::write(place(name), &text).unwrap();
+            std::fs::write(schema_path(name), &text).unwrap();
         }
-        let shipped = std::fs::read_to_string(place(name)).unwrap_or_default();
+        let shipped = std::fs::read_to_string(schema_path(name)).unwrap_or_default();
         assert!(
             shipped == text,
             "docs/schemas/{name}.schema.json is out of date: run `IRONCURTAIN_WRITE_SCHEMAS=1 cargo test -p ironcurtain-config schemas`"

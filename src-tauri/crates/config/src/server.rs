@@ -16,9 +16,9 @@ pub struct Server {
     pub name: String,
     /// Description, in the user's words.
     pub description: Option<String>,
-    /// Address, if it is remote; then it has no program, variables or sandbox here.
+    /// Address of a remote server, which has no local program, variables or sandbox.
     pub remote: Option<RemoteServer>,
-    /// Program: a name found on the path, or an absolute path.
+    /// Program: a name found on `PATH`, or an absolute path.
     pub command: String,
     /// Arguments of the program.
     pub args: Vec<String>,
@@ -26,7 +26,7 @@ pub struct Server {
     pub env: BTreeMap<String, String>,
     /// Variables of IronCurtain's environment that it gets.
     pub pass_env: PassEnv,
-    /// Files and folders to work with; the user is asked about each, for each agent.
+    /// Files and folders to work with. Each requires approval, for each agent.
     pub works_with: Vec<String>,
     /// Containment of the server.
     pub sandbox: Sandbox,
@@ -38,17 +38,17 @@ pub struct Server {
     pub sampling: Sampling,
 }
 
-/// The fate of a server's requests for the client's model.
+/// Treatment of a server's requests for the client's model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Sampling {
-    /// They are passed on.
+    /// Forwards the requests.
     Allow,
-    /// The person is asked about each.
+    /// Asks the user about each request.
     #[default]
     Ask,
-    /// The server is not told that there is a model.
+    /// Hides the model from the server.
     Deny,
 }
 
@@ -80,7 +80,7 @@ impl Server {
         server
     }
 
-    /// Returns the server without this folder among those that its sandbox always opens.
+    /// Returns the server without this folder in its sandbox's `allowRead` and `allowWrite` lists.
     #[must_use]
     pub fn without_folder(&self, folder: &Path) -> Self {
         let mut server = self.clone();

@@ -30,7 +30,7 @@ impl Servers {
     /// Configuration used without a file: the embedded filesystem server.
     pub const DEFAULT: &str = r#"{ "filesystem": { "command": "ironcurtain-filesystem", "args": [] } }"#;
 
-    /// Reads the file, or returns the embedded filesystem server if there is none.
+    /// Reads the file, or returns the embedded filesystem server if it does not exist.
     ///
     /// # Errors
     /// Returns a [`ConfigError`] that names the file, the server and the key.
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_taken_as_their_makers_print_them() {
+    fn entries_in_agent_clients_format_are_accepted() {
         let printed = r#"{ "mcpServers": {
             "a": { "type": "stdio", "command": "npx", "args": ["-y", "x"], "alwaysAllow": ["t"], "autoApprove": [] },
             "off": { "command": "b", "disabled": true }, "far": { "url": "https://x", "disabled": true } },
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_remote_server_is_taken_as_its_makers_print_it() {
+    fn remote_entries_in_agent_clients_format_are_accepted() {
         let servers = parse(
             r#"{ "mcpServers": {
                 "a": { "type": "http", "url": "https://mcp.example.com/mcp", "headers": { "Authorization": "keyring:a" } },
@@ -177,28 +177,28 @@ mod tests {
                 "c": { "httpUrl": "http://localhost:3001/mcp" } } }"#,
         )
         .unwrap();
-        let told = |name| {
+        let summary = |name| {
             let server = servers.find(Some(name)).unwrap();
             let remote = server.remote.as_ref().unwrap();
             (server.command_line(), remote.target().to_string(), server.sandbox == Sandbox::OptedOut)
         };
         let owned = |at: &str, target: &str| (at.to_owned(), target.to_owned(), true);
-        assert_eq!(told("a"), owned("https://mcp.example.com/mcp", "mcp.example.com:443"));
-        assert_eq!(told("b"), owned("https://b.example:8443/", "b.example:8443"));
-        assert_eq!(told("c"), owned("http://localhost:3001/mcp", "localhost:3001"));
+        assert_eq!(summary("a"), owned("https://mcp.example.com/mcp", "mcp.example.com:443"));
+        assert_eq!(summary("b"), owned("https://b.example:8443/", "b.example:8443"));
+        assert_eq!(summary("c"), owned("http://localhost:3001/mcp", "localhost:3001"));
         assert_eq!(servers.ignored("b").collect::<Vec<_>>(), ["alwaysAllow"]);
     }
 
     #[test]
-    fn an_entry_that_is_not_taken_says_what_to_write() {
-        for (entry, told) in [
+    fn rejected_entries_say_what_to_write() {
+        for (entry, expected) in [
             (
                 r#"{ "url": "http://a.example/mcp" }"#,
-                "`url`: what is sent to `a.example` by `http` can be read",
+                "`url`: data sent to `a.example` over `http` is not encrypted",
             ),
             (
                 r#"{ "type": "sse", "serverUrl": "https://a.example/sse" }"#,
-                "`type`: `sse` is the transport of old servers, which IronCurtain does not speak; write the address",
+                "`type`: the old `sse` transport is not supported; write the server's streamable HTTP address",
             ),
             (
                 r#"{ "type": "ws", "url": "https://a.example/" }"#,
@@ -208,7 +208,7 @@ mod tests {
                 r#"{ "url": "https://a.example/", "sandbox": {} }"#,
                 "`sandbox`: a remote server cannot be sandboxed, because it runs elsewhere; remove it",
             ),
-            (r#"{ "url": "https://a.example/", "env": {} }"#, "`env` is for a server that runs here"),
+            (r#"{ "url": "https://a.example/", "env": {} }"#, "`env` is for local servers"),
             (
                 r#"{ "command": "x", "env": { "A": "keyring:" } }"#,
                 "`env.A`: `` cannot be the name of a secret",
@@ -224,24 +224,24 @@ mod tests {
             (r#"{ "command": "x", "disabled": 1 }"#, "`disabled`: invalid type"),
             (
                 r#"{ "command": "x", "sandbox": false, "unannotated": "ask" }"#,
-                "`unannotated` is `ask` and `sandbox` is `false`: nobody knows what a tool does",
+                "`unannotated` is `ask` and `sandbox` is `false`: the effects of unannotated tools are unknown",
             ),
             (r#"{ "command": "x", "unannotated": "allow" }"#, "`unannotated`: unknown variant `allow`"),
         ] {
             let problem = parse(&format!(r#"{{ "mcpServers": {{ "x": {entry} }} }}"#)).unwrap_err();
-            assert!(problem.contains(&format!("line 1: server `x`: {told}")), "{entry}: {problem}");
+            assert!(problem.contains(&format!("line 1: server `x`: {expected}")), "{entry}: {problem}");
         }
         let twice = parse(r#"{ "mcpServers": { "x": { "command": "c" } }, "x": { "command": "d" } }"#);
         assert!(
             twice
                 .unwrap_err()
-                .contains("server `x`: it is defined both in `mcpServers` and beside it; remove one")
+                .contains("server `x`: it is defined both inside and outside `mcpServers`; remove one")
         );
         assert!(parse(r#"{ "mcpServers": 7 }"#).unwrap_err().contains("server `mcpServers`: "));
     }
 
     #[test]
-    fn every_key_is_read() {
+    fn every_key_is_parsed() {
         let servers = parse(
             r#"{ "s": { "command": "c", "args": ["x"], "env": { "A": "1" }, "passEnv": ["B"], "worksWith": ["~/notes", "/srv/list.txt"], "description": "d", "sampling": "deny",
                  "sandbox": { "view": "host-read",
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_named() {
+    fn unknown_keys_and_invalid_values_are_named() {
         let problem = |entry: &str| {
             let text = parse(&format!("{{ \"x\": {entry} }}")).unwrap_err();
             text.strip_prefix("`/c/mcp-servers.json`, line 1: server `x`: ").unwrap_or(&text).to_owned()
@@ -348,14 +348,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_comes_twice_is_refused_with_its_line() {
+    fn a_duplicate_name_is_refused_with_its_line() {
         let good = "{ \"x\": { \"command\": \"c\" },\n  \"y\": { \"command\": \"c\", \"sandbox\": false, \"env\": { \"A\": \"1\", \"B\": \"2\" } } }";
         assert!(parse(good).is_ok());
         for (name, other) in [("x", "y"), ("command", "sandbox"), ("A", "B")] {
             let twice = good.replace(&format!("\"{other}\""), &format!("\"{name}\""));
-            let told = parse(&twice).unwrap_err();
+            let problem = parse(&twice).unwrap_err();
             let wanted = format!("`/c/mcp-servers.json`, line 2: `{name}` comes twice");
-            assert!(told.starts_with(&wanted), "{told}");
+            assert!(problem.starts_with(&wanted), "{problem}");
         }
     }
 }

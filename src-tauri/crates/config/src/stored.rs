@@ -22,7 +22,7 @@ pub(super) struct Entry {
     pub(super) value: Value,
 }
 
-/// Returns all entries of the file, inside the wrapper and beside it.
+/// Returns all entries of the file, inside and outside the wrapper.
 pub(super) fn entries(top: Map<String, Value>) -> Vec<Entry> {
     let mut all = Vec::new();
     for (name, value) in without_comments(top) {
@@ -77,54 +77,54 @@ pub(super) fn is_remote(entry: &Value) -> Result<bool, EntryError> {
 #[cfg_attr(test, schemars(rename = "Server"))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct StoredServer {
-    /// Its program: a name found on the path, or an absolute path.
+    /// Program: a name found on `PATH`, or an absolute path.
     #[cfg_attr(test, schemars(length(min = 1)))]
     command: String,
-    /// Its arguments.
+    /// Arguments of the program.
     #[serde(default)]
     args: Vec<String>,
-    /// The fate of its requests for the model of the agent client (`sampling/createMessage`).
+    /// Treatment of the server's requests for the agent client's model (`sampling/createMessage`).
     #[serde(default)]
     sampling: Sampling,
-    /// Variables it is given.
+    /// Environment variables for the server.
     #[serde(default)]
     env: BTreeMap<String, String>,
-    /// Variables of the person's that it is given: their names, or `"*"` for all.
+    /// Variables passed on from the user's environment: their names, or `"*"` for all.
     #[cfg_attr(test, schemars(with = "super::schemas::NamesOrAll"))]
     #[serde(default)]
     pass_env: PassEnv,
-    /// Its description, for people.
+    /// Description for the user.
     #[serde(default)]
     description: Option<String>,
-    /// Files and folders that it works with, absolute or below `~`: the person is asked about each, for each agent, before the
-    /// server starts for that.
+    /// Files and folders that the server works with, absolute or below `~`. Each requires approval, for each agent,
+    /// before the server starts.
     #[serde(default)]
     works_with: Vec<String>,
-    /// Its containment: absent for the defaults, `false` for no sandbox at all, or what is to be different.
+    /// Sandbox: absent for the defaults, `false` to run unsandboxed, or an object with the differences from the defaults.
     #[cfg_attr(test, schemars(with = "super::schemas::FalseOr<SandboxSettings>"))]
     #[serde(default)]
     sandbox: Sandbox,
     /// `in-place`, or `replace` for a server that writes a new file and renames it over the old one.
     #[serde(default)]
     file_writes: StoredFileWrites,
-    /// `deny` (default): a tool that nobody has annotated is refused; `ask`: the person is asked about each call of it.
+    /// Treatment of unannotated tools: `deny` (default) refuses their calls, `ask` asks the user about each call.
     #[serde(default)]
     unannotated: StoredUnannotated,
-    /// As agent clients write it: a program that runs here.
+    /// Transport, in the form that agent clients use: a local program.
     #[serde(default, rename = "type")]
     _kind: Option<StoredKind>,
-    /// The server is there and not to run.
+    /// True to keep the entry without starting the server.
     #[serde(default, rename = "disabled")]
     _disabled: bool,
-    /// Read by nobody: which calls pass is said by the policy and by the person.
+    /// Accepted and ignored: the policy and the user decide which calls are allowed.
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     #[serde(default)]
     always_allow: Option<Value>,
-    /// Read by nobody, as `alwaysAllow`.
+    /// Accepted and ignored, like `alwaysAllow`.
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     #[serde(default)]
     auto_approve: Option<Value>,
-    /// Read by nobody.
+    /// Comment, ignored.
     #[serde(default, rename = "_comment")]
     _comment: Option<Value>,
 }

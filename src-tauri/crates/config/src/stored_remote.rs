@@ -10,45 +10,45 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// One entry of the file, for a server that runs elsewhere.
+/// One entry of the file, for a remote server.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "RemoteServer"))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct StoredRemote {
-    /// Its address: `https://`, or `http://` on this machine and its network.
+    /// Address: `https://`, or `http://` on this machine and its network.
     #[serde(alias = "serverUrl", alias = "httpUrl")]
     url: String,
-    /// Headers that it is sent with every message. A value may name a secret: `keyring:NAME`, `Bearer keyring:NAME`.
+    /// Headers sent with every message. A value may name a secret: `keyring:NAME`, `Bearer keyring:NAME`.
     #[serde(default)]
     headers: BTreeMap<String, String>,
-    /// Addresses that its host may have although they are not public, such as `10.1.2.3`.
+    /// Non-public addresses that the host may resolve to, such as `10.1.2.3`.
     #[serde(default)]
     allowed_addresses: Vec<String>,
-    /// The fate of its requests for the model of the agent client (`sampling/createMessage`).
+    /// Treatment of the server's requests for the agent client's model (`sampling/createMessage`).
     #[serde(default)]
     sampling: Sampling,
-    /// `deny` (default): a tool that nobody has annotated is refused; `ask`: the user is asked about each call of it.
+    /// Treatment of unannotated tools: `deny` (default) refuses their calls, `ask` asks the user about each call.
     #[serde(default)]
     unannotated: StoredUnannotated,
-    /// Its description, for people.
+    /// Description for the user.
     #[serde(default)]
     description: Option<String>,
-    /// As agent clients write it: streamable HTTP.
+    /// Transport, in the form that agent clients use: streamable HTTP.
     #[serde(default, rename = "type")]
     _kind: Option<StoredRemoteKind>,
-    /// The server is there and not to be connected to.
+    /// True to keep the entry without connecting to the server.
     #[serde(default, rename = "disabled")]
     _disabled: bool,
-    /// Read by nobody: which calls pass is said by the policy and by the person.
+    /// Accepted and ignored: the policy and the user decide which calls are allowed.
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     #[serde(default)]
     always_allow: Option<Value>,
-    /// Read by nobody, as `alwaysAllow`.
+    /// Accepted and ignored, like `alwaysAllow`.
     #[cfg_attr(test, schemars(with = "Vec<String>"))]
     #[serde(default)]
     auto_approve: Option<Value>,
-    /// Read by nobody.
+    /// Comment, ignored.
     #[serde(default, rename = "_comment")]
     _comment: Option<Value>,
 }

@@ -1,4 +1,4 @@
-//! Connection of a client to several servers, each with a session of its own.
+//! Connection of a client to several servers, each with its own session.
 //!
 //! - Each session works as it does for a single server: it has its own permissions, questions and grants. This module only
 //!   keeps the names and ids of the servers apart.
@@ -172,7 +172,7 @@ impl Aggregate {
         Ok(OpenedAggregate { aggregate, events: from_upstreams, notes: for_shim, unread, version })
     }
 
-    /// Starts configured servers that are not running, and closes those that were removed from the configuration or changed.
+    /// Starts configured servers that are not running, and closes servers that were removed from the configuration or changed.
     fn follow(&mut self) {
         let now = self.host.settings.borrow().clone();
         let selected = selected(&now, self.profile.as_deref());
@@ -213,7 +213,7 @@ impl Aggregate {
     /// Answers the client's requests to a closed upstream, and cancels the requests it sent.
     fn forget(&mut self, upstream: u64, why: &str) {
         self.stop_waiting_for_tasks(upstream);
-        let (asked, of_server) = self.tables.gone(upstream);
+        let (asked, of_server) = self.tables.remove_upstream(upstream);
         for id in asked {
             self.fail(&id, ErrorCode::INTERNAL_ERROR, why);
         }
@@ -251,7 +251,7 @@ impl Aggregate {
         };
         upstream.session = Some(session);
         match self.moved.remove(name) {
-            Some(UpstreamHandover { capabilities, .. }) => self.mark_up(number, capabilities),
+            Some(UpstreamHandover { capabilities, .. }) => self.mark_running(number, capabilities),
             None => self.initialize_upstream(number),
         }
     }
@@ -334,7 +334,7 @@ impl Aggregate {
     }
 
     /// Returns `true` if the user closed every session.
-    fn is_all_ended(&self) -> bool {
+    fn user_closed_all(&self) -> bool {
         !self.upstreams.is_empty() && self.upstreams.values().all(|upstream| upstream.phase == Phase::Ended)
     }
 }

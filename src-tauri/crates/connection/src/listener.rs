@@ -184,7 +184,7 @@ impl Peer {
         };
         if hello.version != VERSION {
             let text = format!(
-                "versions differ: the running IronCurtain speaks version {VERSION}, this program version {}; quit IronCurtain and start it again",
+                "versions differ: the running IronCurtain uses protocol version {VERSION}, this program version {}; restart IronCurtain",
                 hello.version
             );
             refuse(&mut stream, RefusalCode::Version, text).await;
@@ -280,7 +280,7 @@ pub async fn forward_notes(stream: UnixStream, mut notes: mpsc::UnboundedReceive
 pub async fn send(stream: &mut (impl AsyncWrite + Unpin), message: &impl serde::Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     if line.len() > MAX_FRAME_BYTES {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "the answer is too long"));
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the response is too long"));
     }
     line.push(b'\n');
     stream.write_all(&line).await

@@ -3,7 +3,7 @@
 use ironcurtain_config::{Server as ServerConfig, SessionSettings};
 use std::collections::BTreeMap;
 
-/// Returns the selected servers by name. A profile that was removed has none.
+/// Returns the selected servers by name. A removed profile selects no servers.
 pub(crate) fn selected(now: &SessionSettings, profile: Option<&str>) -> BTreeMap<String, ServerConfig> {
     let profile = profile.map(|name| now.config.profiles.get(name));
     let is_selected = |name: &str| match profile {
@@ -20,9 +20,9 @@ pub fn unknown_profile(now: &SessionSettings, name: &str) -> Option<String> {
     if now.config.profiles.contains_key(name) {
         return None;
     }
-    let there: Vec<String> = now.config.profiles.keys().map(|name| format!("`{name}`")).collect();
-    let there = if there.is_empty() { "none".to_owned() } else { there.join(", ") };
+    let known: Vec<String> = now.config.profiles.keys().map(|name| format!("`{name}`")).collect();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
     Some(format!(
-        "no profile is named `{name}`; there is {there}: write one of these after `--profile`, or add `{name}` to `profiles` in `config.json`"
+        "no profile is named `{name}`; existing profiles: {known}; pass one of them to `--profile`, or add `{name}` to `profiles` in `config.json`"
     ))
 }

@@ -1,10 +1,10 @@
 //! Puts questions to the user and enforces their deadlines.
 //!
 //! - The future of [`Broker::ask`] is the question: dropping it withdraws the question.
-//! - A question that a stop ([`Stops`]) covers ends at once, whatever is answered.
+//! - A stop ([`Stops`]) ends the questions that it covers at once and overrides their answers.
 //! - A question that cannot be shown ([`WaitingQuestions`]) is denied at once, with the reason.
 //! - Only an answer that names an offer and one of its lifetimes allows. [`Broker::deny`] can only deny; each
-//!   question ends on its own.
+//!   question has its own outcome.
 
 use super::identical::IdenticalQuestions;
 use super::missed::{Inquiry, MissedQuestions};
@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-/// Maximum time that a question stays open, however long the user works in it.
+/// Maximum time that a question stays open, even while the user works in it.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
 
 /// The outcome of a question.
@@ -42,13 +42,13 @@ pub enum QuestionOutcome {
         /// Extent of the denial.
         reach: DenialReach,
     },
-    /// A stop covers it: a pause, lockdown, or the denial of another question.
+    /// A stop covers it: a pause, lockdown or session denial.
     Stopped(Stop),
-    /// Nobody could be asked, for this reason.
+    /// The user could not be asked, for this reason.
     Unavailable(String),
-    /// The dialog went away without an answer.
+    /// The dialog was closed without an answer.
     Closed,
-    /// Nobody answered in time.
+    /// The deadline passed.
     TimedOut,
     /// Another event settled it, so the call is judged again.
     Settled,
@@ -77,7 +77,7 @@ pub struct Broker {
     /// Warning shown with each question.
     notice: Option<String>,
     open: watch::Sender<usize>,
-    put: Arc<Mutex<Vec<Put>>>,
+    questions: Arc<Mutex<Vec<OnScreen>>>,
     by_session: WaitingQuestions,
     stops: Stops,
     missed: MissedQuestions,
@@ -88,14 +88,14 @@ pub struct Broker {
 
 /// A question on the screen, and a way to deny it from elsewhere.
 #[derive(Debug)]
-struct Put {
-    shown: PutQuestion,
+struct OnScreen {
+    shown: OpenQuestion,
     deny: Option<oneshot::Sender<Option<String>>>,
 }
 
 /// A question on the screen, for lists.
 #[derive(Debug, Clone)]
-pub struct PutQuestion {
+pub struct OpenQuestion {
     /// The question.
     pub question: Arc<Question>,
     /// Time at which it was shown.
@@ -103,15 +103,14 @@ pub struct PutQuestion {
 }
 
 impl Broker {
-    /// Creates a broker that asks through `consent` about everything that no stop covers. Each question shows the
-    /// notice.
+    /// Creates a broker that asks through `consent`. Each question shows the notice.
     #[must_use]
     pub fn new(consent: Arc<dyn Consent>, stops: Stops, notice: Option<String>) -> Self {
         Self {
             consent,
             notice,
             open: watch::Sender::new(0),
-            put: Arc::default(),
+            questions: Arc::default(),
             by_session: WaitingQuestions::default(),
             stops,
             missed: MissedQuestions::default(),
@@ -121,13 +120,13 @@ impl Broker {
         }
     }
 
-    /// Returns whether a user can be asked at all in this process.
+    /// Returns whether this process can ask a user.
     #[must_use]
-    pub fn reaches_person(&self) -> bool {
+    pub fn can_ask(&self) -> bool {
         self.asked_on() != AskedOn::Nobody
     }
 
-    /// Returns where the user is asked.
+    /// Returns the place where the user is asked.
     #[must_use]
     pub fn asked_on(&self) -> AskedOn {
         self.consent.asked_on()
@@ -141,23 +140,23 @@ impl Broker {
 
     /// Returns the questions on the screen, the oldest first.
     #[must_use]
-    pub fn put(&self) -> Vec<PutQuestion> {
-        self.lock_put().iter().map(|put| put.shown.clone()).collect()
+    pub fn open_questions(&self) -> Vec<OpenQuestion> {
+        self.lock_open().iter().map(|open| open.shown.clone()).collect()
     }
 
     /// Denies the matching questions on the screen, with this note for the agent, and returns their ids.
     pub fn deny(&self, is_meant: impl Fn(&Question) -> bool, note: Option<&str>) -> Vec<String> {
-        let mut put = self.lock_put();
-        let meant = put.iter_mut().filter(|put| is_meant(&put.shown.question));
-        let denied = meant.filter_map(|put| {
-            let is_told = put.deny.take()?.send(note.map(str::to_owned)).is_ok();
-            is_told.then(|| put.shown.question.id.clone())
+        let mut open = self.lock_open();
+        let meant = open.iter_mut().filter(|open| is_meant(&open.shown.question));
+        let denied = meant.filter_map(|open| {
+            let is_sent = open.deny.take()?.send(note.map(str::to_owned)).is_ok();
+            is_sent.then(|| open.shown.question.id.clone())
         });
         denied.collect()
     }
 
-    fn lock_put(&self) -> MutexGuard<'_, Vec<Put>> {
-        self.put.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_open(&self) -> MutexGuard<'_, Vec<OnScreen>> {
+        self.questions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the stops in force.
@@ -173,8 +172,8 @@ impl Broker {
     }
 
     /// Shows the user a message that is not a question.
-    pub fn tell(&self, notice: &str) {
-        self.consent.tell(notice);
+    pub fn notify(&self, notice: &str) {
+        self.consent.notify(notice);
     }
 
     /// Forgets the denials and expired questions of a closed session.
@@ -184,7 +183,7 @@ impl Broker {
     }
 
     /// Applies a denial beyond its call, as far as the user chose.
-    pub(super) fn note_no(
+    pub(super) fn apply_denial(
         &self,
         inquiry: &Inquiry,
         note: Option<String>,
@@ -192,7 +191,7 @@ impl Broker {
         limits: QuestionLimits,
     ) {
         let Inquiry { question, call, scope, .. } = inquiry;
-        self.missed.is_denied(*call);
+        self.missed.drop_denied(*call);
         self.denied.note(*call, note.clone(), Instant::now(), limits.denial_holds);
         match reach {
             DenialReach::Call => {}
@@ -203,7 +202,7 @@ impl Broker {
                 self.pause(&question.session);
             }
             DenialReach::Session => self.stops.deny(SessionDenial {
-                // The list of denials shows it with its question's id.
+                // The list of denials shows the id of the question.
                 id: question.id.clone(),
                 session: question.session.clone(),
                 client: question.client.name.clone(),
@@ -226,8 +225,8 @@ impl Broker {
     /// Registers a call that waits for another question's answer.
     ///
     /// # Errors
-    /// Returns [`NotShowable`], as for a question that is asked.
-    pub(super) fn waits(&self, question: &Question) -> Result<WaitingQuestion, NotShowable> {
+    /// Returns [`NotShowable`] under the same limits as for a shown question.
+    pub(super) fn register_waiting(&self, question: &Question) -> Result<WaitingQuestion, NotShowable> {
         self.by_session.enter(question)
     }
 
@@ -239,15 +238,15 @@ impl Broker {
         settled: impl Future<Output = ()>,
     ) -> QuestionOutcome {
         let question = Question { notice: self.notice.clone(), ..question };
-        let waits = match self.by_session.enter(&question) {
-            Ok(waits) => waits,
+        let registration = match self.by_session.enter(&question) {
+            Ok(registration) => registration,
             Err(why) => return QuestionOutcome::Unavailable(why.to_string()),
         };
         let (answer, answered) = oneshot::channel();
         let (working, mut works) = mpsc::channel(1);
         let (deny, mut denied) = oneshot::channel();
         let (deadline, session) = (question.deadline, question.session.clone());
-        let mut shown = Shown::new(self, &question, waits, deny);
+        let mut shown = Shown::new(self, &question, registration, deny);
         let offers = question.offers.clone();
         self.consent.ask(question, Slot { answer, working });
         let mut ends = Instant::now() + deadline;
@@ -292,26 +291,26 @@ struct Shown<'a> {
     id: String,
     /// Reason to withdraw it, or `None` if the front end already removed it.
     why: Option<Withdrawn>,
-    _waits: WaitingQuestion,
+    _registration: WaitingQuestion,
 }
 
 impl<'a> Shown<'a> {
     fn new(
         broker: &'a Broker,
         question: &Question,
-        waits: WaitingQuestion,
+        registration: WaitingQuestion,
         deny: oneshot::Sender<Option<String>>,
     ) -> Self {
-        let shown = PutQuestion { question: Arc::new(question.clone()), since_ms: now_ms() };
-        broker.lock_put().push(Put { shown, deny: Some(deny) });
+        let shown = OpenQuestion { question: Arc::new(question.clone()), since_ms: now_ms() };
+        broker.lock_open().push(OnScreen { shown, deny: Some(deny) });
         broker.open.send_modify(|n| *n += 1);
-        Self { broker, id: question.id.clone(), why: Some(Withdrawn::Cancelled), _waits: waits }
+        Self { broker, id: question.id.clone(), why: Some(Withdrawn::Cancelled), _registration: registration }
     }
 }
 
 impl Drop for Shown<'_> {
     fn drop(&mut self) {
-        self.broker.lock_put().retain(|put| put.shown.question.id != self.id);
+        self.broker.lock_open().retain(|open| open.shown.question.id != self.id);
         self.broker.open.send_modify(|n| *n = n.saturating_sub(1));
         if let Some(why) = self.why {
             self.broker.consent.withdraw(&self.id, why);

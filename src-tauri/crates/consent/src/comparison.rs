@@ -2,7 +2,7 @@
 //!
 //! - Only if the call fully determines it: one file, and its new content or edits. A further argument ("append") or
 //!   the tool's name could change the meaning.
-//! - INVARIANT: no link is followed. Only the judged path is read, never what replaced it meanwhile.
+//! - INVARIANT: no link is followed. Only the judged path is read, never a link that replaced it since.
 //! - Bounded in size and time. If the comparison fails, the question says why.
 
 use crate::found_paths::FoundPaths;
@@ -16,10 +16,9 @@ use std::time::Duration;
 
 /// Maximum size of a file that is compared, in bytes: 1 MiB.
 const LONGEST: u64 = 1024 * 1024;
-/// Maximum size of a diff, in bytes: that of a question.
+/// Maximum size of a diff, in bytes: the maximum text of a question.
 const LONGEST_CHANGE: usize = 256 * 1024;
-/// Time limits for reading and comparing together, and for comparing alone; past the latter, the diff is less
-/// minimal.
+/// Time limit for reading and comparing together, and for comparing alone. After the latter, the diff is less minimal.
 const PATIENCE: Duration = Duration::from_millis(300);
 const COMPARING: Duration = Duration::from_millis(100);
 /// Unchanged lines shown around a change.
@@ -61,7 +60,7 @@ enum Change {
 }
 
 impl FileComparison {
-    /// Compares what a call would write with the current file.
+    /// Compares the content that a call would write with the current file.
     pub async fn of(call: &ResolvedCall, found: &FoundPaths) -> Option<Self> {
         let (path, change) = whole_change(call, found)?;
         let stood = file_state(&path);
@@ -183,7 +182,7 @@ fn lines(before: &str, after: &str, doubt: Option<&'static str>) -> Compared {
     for group in diff.grouped_ops(CONTEXT) {
         let start = group.first().map_or(0, |first| first.old_range().start);
         if start > end {
-            // Every line of the diff begins with a sign, so none looks like this.
+            // Every line of the diff starts with a sign, so none can imitate this one.
             text.push_str(&format!("\u{2026} line {}\n", start + 1));
         }
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
@@ -219,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lines_that_change_are_shown_and_those_around_them() {
+    fn changed_lines_are_shown_with_context() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().canonicalize().unwrap().join("plan");
         let path = CanonicalPath::assume_canonical(file.to_str().unwrap()).unwrap();
@@ -242,10 +241,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_says_why_and_no_link_is_followed() {
+    fn a_failed_comparison_has_a_reason_and_links_are_not_followed() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
-        let told = |name: &str| {
+        let compared = |name: &str| {
             let path = CanonicalPath::assume_canonical(root.join(name).to_str().unwrap()).unwrap();
             compare(&path, &content("x"))
         };
@@ -255,14 +254,14 @@ mod tests {
         std::os::unix::fs::symlink(root.join("folder/secret"), root.join("link")).unwrap();
         let unread = Compared::Not("it could not be read");
         assert_eq!(
-            [told("link"), told("swapped/secret"), told("folder")],
+            [compared("link"), compared("swapped/secret"), compared("folder")],
             [unread.clone(), unread.clone(), unread]
         );
-        // The permitted counterpart.
-        assert_eq!(told("folder/secret"), change("-secret\n+x\n\u{2026} no line end\n", 1, 1, 1));
+        // Allowed counterpart.
+        assert_eq!(compared("folder/secret"), change("-secret\n+x\n\u{2026} no line end\n", 1, 1, 1));
         std::fs::write(root.join("bytes"), b"PK\x03\x04\0\xff").unwrap();
-        assert_eq!(told("bytes"), Compared::Not("it is not text"));
+        assert_eq!(compared("bytes"), Compared::Not("it is not text"));
         std::fs::File::create(root.join("long")).unwrap().set_len(LONGEST + 1).unwrap();
-        assert_eq!(told("long"), Compared::Not("it is longer than 1 MB"));
+        assert_eq!(compared("long"), Compared::Not("it is longer than 1 MB"));
     }
 }

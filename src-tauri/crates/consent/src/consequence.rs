@@ -1,6 +1,6 @@
 //! Effects of a call, one line each, the worst first. Pure.
 //!
-//! - Every value with a role is in a line, or beside the lines under its argument's name: nothing is left out or cut.
+//! - Every value with a role is shown in full, in a line or under its argument's name.
 //! - A line about a tool with unknown effects shows its first argument, because the name alone says little.
 //! - The verb of a line is that of its value's worst role ([`ironcurtain_policy::Role::verb`]). The tool's name may
 //!   select among that role's verbs, but never a milder one. Programs that are run are recognized by role alone.
@@ -43,30 +43,30 @@ pub(super) struct ConsequenceLines<'a> {
 
 /// Returns the effects of a call as lines.
 pub(super) fn consequences<'a>(effects: &CallEffects<'a>) -> ConsequenceLines<'a> {
-    let mut drawn = ConsequenceLines { lines: Vec::new(), arguments: Vec::new() };
+    let mut output = ConsequenceLines { lines: Vec::new(), arguments: Vec::new() };
     if effects.call.is_unannotated() {
         let note = Some("IronCurtain does not know what this tool does".to_owned());
-        let called = effects.called(&mut drawn);
-        drawn.lines.push(Consequence { note, ..Consequence::new(Verb::Call, called) });
-        return drawn;
+        let called = effects.called(&mut output);
+        output.lines.push(Consequence { note, ..Consequence::new(Verb::Call, called) });
+        return output;
     }
-    effects.commands(&mut drawn);
-    effects.paths(&mut drawn);
-    effects.remotes(&mut drawn);
-    effects.addresses(&mut drawn);
-    effects.people(&mut drawn);
-    effects.github(&mut drawn);
-    effects.request(&mut drawn);
+    effects.commands(&mut output);
+    effects.paths(&mut output);
+    effects.remotes(&mut output);
+    effects.addresses(&mut output);
+    effects.people(&mut output);
+    effects.github(&mut output);
+    effects.request(&mut output);
     // Only the tool knows its default for a missing value.
     let absent = |asked: &PendingApproval| asked.subject == ApprovalSubject::Absent;
-    if drawn.lines.is_empty() {
-        let called = effects.called(&mut drawn);
-        drawn.lines.push(Consequence::new(Verb::Use, called));
+    if output.lines.is_empty() {
+        let called = effects.called(&mut output);
+        output.lines.push(Consequence::new(Verb::Use, called));
     } else if effects.asked.iter().any(absent) {
-        drawn.lines.push(Consequence::new(Verb::Use, vec![foreign(effects.call.tool())]));
+        output.lines.push(Consequence::new(Verb::Use, vec![foreign(effects.call.tool())]));
     }
-    drawn.lines.sort_by_key(|line| (Reverse(line.verb), line.allowed));
-    drawn
+    output.lines.sort_by_key(|line| (Reverse(line.verb), line.allowed));
+    output
 }
 
 impl<'a> CallEffects<'a> {
@@ -74,7 +74,7 @@ impl<'a> CallEffects<'a> {
         self.call.values(role).collect()
     }
 
-    fn said(&self) -> Option<Verb> {
+    fn verb_of_name(&self) -> Option<Verb> {
         Verb::of_tool(self.call.tool())
     }
 
@@ -95,10 +95,10 @@ impl<'a> CallEffects<'a> {
     }
 
     /// Adds every path once; a moved file's line includes its destination.
-    fn paths(&self, drawn: &mut ConsequenceLines<'a>) {
+    fn paths(&self, output: &mut ConsequenceLines<'a>) {
         let mut paths: Vec<&ResolvedValue> = Vec::new();
         for given in self.call.given().iter().filter(|given| given.roles.meets(RoleSet::PATHS)) {
-            drawn.arguments.push(self.call.argument(given));
+            output.arguments.push(self.call.argument(given));
             if !paths.iter().any(|other| other.value == given.value && other.roles == given.roles) {
                 paths.push(given);
             }
@@ -106,26 +106,28 @@ impl<'a> CallEffects<'a> {
         let goes = |given: &&ResolvedValue| given.roles.contains(Role::DeletePath);
         let (gone, rest): (Vec<&ResolvedValue>, Vec<&ResolvedValue>) = paths.iter().copied().partition(goes);
         let to = match rest.as_slice() {
-            [to] if self.said() == Some(Verb::Move) && to.roles.contains(Role::WritePath) => Some(*to),
+            [to] if self.verb_of_name() == Some(Verb::Move) && to.roles.contains(Role::WritePath) => {
+                Some(*to)
+            }
             [] | [_, ..] => None,
         };
         for given in gone {
-            let mut line = self.path(given, drawn);
+            let mut line = self.path(given, output);
             if let (Some(to), Some(Resource::Path(path))) = (to, to.map(|to| &to.value)) {
                 line.verb = Verb::Move;
                 line.object.extend([Piece::Ours(" to "), Piece::Path(visible::whole_path(path.as_str()))]);
                 line.allowed &= self.is_allowed(to);
             }
-            drawn.lines.push(line);
+            output.lines.push(line);
         }
-        // A file that a move replaces gets its own line.
+        // A file replaced by a move gets a line of its own.
         let replaces = |given: &ResolvedValue| to.is_none() || self.target(given) != Some(PathKind::Missing);
         let lines: Vec<Consequence> =
-            rest.into_iter().filter(|given| replaces(given)).map(|given| self.path(given, drawn)).collect();
-        drawn.lines.extend(lines);
+            rest.into_iter().filter(|given| replaces(given)).map(|given| self.path(given, output)).collect();
+        output.lines.extend(lines);
     }
 
-    fn path(&self, given: &ResolvedValue, drawn: &mut ConsequenceLines<'a>) -> Consequence {
+    fn path(&self, given: &ResolvedValue, output: &mut ConsequenceLines<'a>) -> Consequence {
         let Resource::Path(path) = &given.value else { return Consequence::new(Verb::Use, Vec::new()) };
         let target = self.target(given);
         let mut verb = self.verb_of_path(given.roles, target);
@@ -140,19 +142,19 @@ impl<'a> CallEffects<'a> {
         {
             let title = visible::head(text, LONGEST_TITLE);
             if title == **text {
-                drawn.arguments.push(self.call.argument(message));
+                output.arguments.push(self.call.argument(message));
             }
-            let said = Piece::Foreign(visible::line(&title));
-            object = vec![said, Piece::Ours(" in "), Piece::Path(visible::whole_path(path.as_str()))];
+            let title = Piece::Foreign(visible::line(&title));
+            object = vec![title, Piece::Ours(" in "), Piece::Path(visible::whole_path(path.as_str()))];
         }
         let found = self.found(given);
-        // Set only if a link led there; a relative path and `~` are just other spellings.
+        // Set only if a link led to the path. A relative path or `~` is only another spelling.
         let asked_for =
             found.filter(|found| !found.links.is_empty()).map(|found| visible::whole_path(&found.written));
         let leaves = |link: &&Link| link.at.parent().is_some_and(|folder| !folder.contains(path));
         let out_of =
             found.and_then(|found| found.links.iter().find(leaves)).and_then(|link| link.at.parent());
-        // A repository is a folder, of which git changes nothing but its records.
+        // A repository is a folder in which git changes only its records.
         let is_known = matches!((verb, target), (Verb::Record | Verb::Commit, Some(PathKind::Folder)));
         let target = target.filter(|_| !is_known);
         let note = target.map(|target| note(verb, target, self.amount.as_ref()));
@@ -160,7 +162,7 @@ impl<'a> CallEffects<'a> {
         Consequence { verb, object, note, asked_for, out_of, allowed: self.is_allowed(given) }
     }
 
-    /// Returns when a written file runs, if one of the user's programs runs it by its name.
+    /// Returns when a written file runs, if it is an autostart file.
     fn runs_later(&self, roles: RoleSet, path: &CanonicalPath) -> Option<&'static str> {
         let is_written = roles.contains(Role::WritePath);
         is_written
@@ -169,37 +171,37 @@ impl<'a> CallEffects<'a> {
     }
 
     /// Adds the command or program that is run, in full; a program and its arguments are one line.
-    fn commands(&self, drawn: &mut ConsequenceLines<'a>) {
+    fn commands(&self, output: &mut ConsequenceLines<'a>) {
         let mut words = Vec::new();
         for given in self.of(Role::Command) {
             let argument = self.call.argument(given);
             words.push(match &given.value {
                 Resource::Text(text) => text.to_string(),
-                // Neither text nor a list of texts.
+                // Values that are not text.
                 Resource::Shapeless | Resource::Path(_) | Resource::Url(_) => {
                     self.call.transport_arguments().get(&**argument).map(Value::to_string).unwrap_or_default()
                 }
             });
-            drawn.arguments.push(argument);
+            output.arguments.push(argument);
         }
         if !words.is_empty() {
             let command = Piece::Foreign(visible::lines(&words.join(" ")));
-            drawn.lines.push(Consequence::new(Verb::Run, vec![command]));
+            output.lines.push(Consequence::new(Verb::Run, vec![command]));
         }
     }
 
     /// Returns the verb of the worst role, refined by the target's kind and the tool's name.
     fn verb_of_path(&self, roles: RoleSet, target: Option<PathKind>) -> Verb {
         let worst = roles.iter().filter_map(Role::verb).max().unwrap_or(Verb::Use);
-        match (worst, self.said()) {
+        match (worst, self.verb_of_name()) {
             (Verb::Read, Some(Verb::List)) => Verb::List,
             (Verb::Write, Some(Verb::Create))
                 if target == Some(PathKind::Missing) && self.amount.is_none() =>
             {
                 Verb::Create
             }
-            (Verb::Write, said) => match target {
-                Some(PathKind::File { .. }) if said != Some(Verb::Change) => Verb::Overwrite,
+            (Verb::Write, named) => match target {
+                Some(PathKind::File { .. }) if named != Some(Verb::Change) => Verb::Overwrite,
                 Some(PathKind::File { .. } | PathKind::Folder) => Verb::Change,
                 Some(PathKind::Missing | PathKind::Special) | None => Verb::Write,
             },
@@ -218,10 +220,10 @@ impl<'a> CallEffects<'a> {
         self.found(given).map(|found| found.target)
     }
 
-    /// Adds git remotes with the branch. Anything that is not known to only fetch may push.
-    fn remotes(&self, drawn: &mut ConsequenceLines<'a>) {
+    /// Adds git remotes with the branch. A tool that is not known to only fetch counts as pushing.
+    fn remotes(&self, output: &mut ConsequenceLines<'a>) {
         let remotes = self.of(Role::GitRemoteUrl);
-        let fetches = self.said().is_some_and(Verb::only_looks);
+        let fetches = self.verb_of_name().is_some_and(Verb::only_looks);
         let (verb, joint) = if fetches { (Verb::Fetch, "from ") } else { (Verb::Push, "to ") };
         let branches = self.of(Role::BranchName);
         for given in &remotes {
@@ -229,16 +231,16 @@ impl<'a> CallEffects<'a> {
             let mut object: Vec<Piece> = Vec::new();
             for branch in &branches {
                 let Resource::Text(text) = &branch.value else { continue };
-                drawn.arguments.push(self.call.argument(branch));
+                output.arguments.push(self.call.argument(branch));
                 object.extend([foreign(text), Piece::Ours(" ")]);
             }
             object.extend([Piece::Ours(joint), foreign(url.text())]);
             let argument = self.call.argument(given);
-            drawn.arguments.push(argument);
+            output.arguments.push(argument);
             let written = self.call.transport_arguments().get(&**argument).and_then(Value::as_str);
             let asked_for =
                 written.filter(|written| *written != url.sent() && !written.is_empty()).map(foreign_line);
-            drawn.lines.push(Consequence {
+            output.lines.push(Consequence {
                 asked_for,
                 allowed: self.is_allowed(given),
                 ..Consequence::new(verb, object)
@@ -247,49 +249,49 @@ impl<'a> CallEffects<'a> {
     }
 
     /// Adds URLs, and hosts that are opened.
-    fn addresses(&self, drawn: &mut ConsequenceLines<'a>) {
+    fn addresses(&self, output: &mut ConsequenceLines<'a>) {
         for given in self.of(Role::FetchUrl) {
             let Resource::Url(url) = &given.value else { continue };
-            drawn.arguments.push(self.call.argument(given));
-            let sends = self.said().filter(|said| *said >= Verb::Publish);
+            output.arguments.push(self.call.argument(given));
+            let sends = self.verb_of_name().filter(|named| *named >= Verb::Publish);
             let object = match sends {
                 Some(_) => vec![Piece::Ours("to "), foreign(url.text())],
                 None => vec![foreign(url.text())],
             };
             let verb = sends.unwrap_or(Verb::Fetch);
-            drawn
+            output
                 .lines
                 .push(Consequence { allowed: self.is_allowed(given), ..Consequence::new(verb, object) });
         }
         for given in self.of(Role::ProxyDomain) {
             let Resource::Text(host) = &given.value else { continue };
-            drawn.arguments.push(self.call.argument(given));
+            output.arguments.push(self.call.argument(given));
             let allowed = self.is_allowed(given);
-            drawn.lines.push(Consequence { allowed, ..Consequence::new(Verb::Reach, vec![foreign(host)]) });
+            output.lines.push(Consequence { allowed, ..Consequence::new(Verb::Reach, vec![foreign(host)]) });
         }
     }
 
     /// Adds people who are written to or shared with.
-    fn people(&self, drawn: &mut ConsequenceLines<'a>) {
+    fn people(&self, output: &mut ConsequenceLines<'a>) {
         let permissions = self.of(Role::SharePermission);
         for given in self.of(Role::EmailAddress) {
             let Resource::Text(address) = &given.value else { continue };
-            drawn.arguments.push(self.call.argument(given));
-            let shares = !permissions.is_empty() || self.said() == Some(Verb::Share);
+            output.arguments.push(self.call.argument(given));
+            let shares = !permissions.is_empty() || self.verb_of_name() == Some(Verb::Share);
             let (verb, joint) = if shares { (Verb::Share, "with ") } else { (Verb::Send, "a message to ") };
             let mut object = vec![Piece::Ours(joint), foreign(address)];
             for permission in &permissions {
                 let Resource::Text(text) = &permission.value else { continue };
-                drawn.arguments.push(self.call.argument(permission));
+                output.arguments.push(self.call.argument(permission));
                 object.extend([Piece::Ours(" as "), foreign(text)]);
             }
-            // No rule can allow a message to people on its own: the whole call needs approval, or none of it does.
-            drawn.lines.push(Consequence::new(verb, object));
+            // No rule allows the recipients of a message separately: the whole call needs approval, or no part of it does.
+            output.lines.push(Consequence::new(verb, object));
         }
     }
 
     /// Adds the GitHub repositories, or the account, that the call acts on.
-    fn github(&self, drawn: &mut ConsequenceLines<'a>) {
+    fn github(&self, output: &mut ConsequenceLines<'a>) {
         let (owners, repos) = (self.of(Role::GithubOwner), self.of(Role::GithubRepo));
         let given: Vec<&ResolvedValue> = owners.iter().chain(&repos).copied().collect();
         let texts = |of: &[&ResolvedValue]| -> Vec<String> {
@@ -306,8 +308,10 @@ impl<'a> CallEffects<'a> {
             (false, true) => owners,
             (true, false) => repos,
         };
-        let (verb, object) = match self.said() {
-            Some(said) if said.only_looks() => (Verb::Read, vec![foreign(&name), Piece::Ours(" on GitHub")]),
+        let (verb, object) = match self.verb_of_name() {
+            Some(named) if named.only_looks() => {
+                (Verb::Read, vec![foreign(&name), Piece::Ours(" on GitHub")])
+            }
             Some(Verb::Delete) => {
                 (Verb::Delete, vec![Piece::Ours("at "), foreign(&name), Piece::Ours(" on GitHub")])
             }
@@ -315,9 +319,9 @@ impl<'a> CallEffects<'a> {
                 (Verb::Publish, vec![Piece::Ours("to "), foreign(&name), Piece::Ours(" on GitHub")])
             }
         };
-        drawn.arguments.extend(given.iter().map(|given| self.call.argument(given).as_ref()));
+        output.arguments.extend(given.iter().map(|given| self.call.argument(given).as_ref()));
         let allowed = given.iter().all(|given| self.is_allowed(given));
-        drawn.lines.push(Consequence { allowed, ..Consequence::new(verb, object) });
+        output.lines.push(Consequence { allowed, ..Consequence::new(verb, object) });
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! - Before asking, in this order, and only here: a stop denies; a late approval allows; an identical pending
 //!   question is joined; a recent denial or too many questions deny.
-//! - INVARIANT: a question is recorded before the user sees it, its answer before it takes effect, and a grant before
-//!   it is given.
-//! - Never decides what may be asked or granted; the caller passes both.
+//! - INVARIANT: questions are recorded before the user sees them, answers before they take effect, and grants before
+//!   they are created.
+//! - Never decides which questions or grants are allowed; the caller passes both.
 
 use super::identical::{AskedFirst, QuestionEnd, Turn};
 use super::late::can_be_late;
@@ -27,7 +27,7 @@ use tokio::time::Instant;
 /// Context that every exchange uses.
 #[derive(Clone, Copy)]
 pub struct Exchange<'a> {
-    /// The client and server that ask.
+    /// Client and server that make the call.
     pub principal: &'a Principal,
     /// Audit log.
     pub audit: &'a Audit,
@@ -56,7 +56,7 @@ pub struct Approval {
     _first: Option<AskedFirst>,
 }
 
-/// Reason that nothing was allowed.
+/// Reason that a call was not allowed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
     /// The call was not approved.
@@ -97,8 +97,8 @@ impl Exchange<'_> {
         random_name().map_err(ExchangeError::NoQuestion)
     }
 
-    /// Asks the user. Nothing is approved if `settled` completes first, or if an identical question ended without a
-    /// denial; the call is then judged again.
+    /// Asks the user. If `settled` completes first, or an identical question ends without a denial, returns an error
+    /// and the call is judged again.
     ///
     /// # Errors
     /// [`ExchangeError`], except for grants.
@@ -110,7 +110,7 @@ impl Exchange<'_> {
         if let Some(stop) = self.broker.stops().of(&inquiry.question.session, &inquiry.scope) {
             return Err(self.unasked(&inquiry, NotApproved::Stopped(stop)).await);
         }
-        if let Some(late) = self.broker.missed().take_yes(inquiry.identity, boot_ms()) {
+        if let Some(late) = self.broker.missed().take_approval(inquiry.identity, boot_ms()) {
             return self.allowed_late(inquiry, late.question.id).await.map(Some);
         }
         match self.broker.identical.enter(inquiry.identity, &inquiry.question.id) {
@@ -133,7 +133,7 @@ impl Exchange<'_> {
         settled: impl Future<Output = ()>,
     ) -> Result<Option<Approval>, ExchangeError> {
         let (asked, client) = (Instant::now(), &self.principal.client);
-        if let Some(no) = self.broker.denied.no_to(inquiry.call, asked) {
+        if let Some(no) = self.broker.denied.denial_of(inquiry.call, asked) {
             let why = NotApproved::StillDenied { note: no.note, seconds: whole_seconds(no.left) };
             return Err(self.unasked(&inquiry, why).await);
         }
@@ -143,13 +143,13 @@ impl Exchange<'_> {
             let seconds = whole_seconds(wait);
             if is_first {
                 let name = visible::line(&client.view.name);
-                self.broker.tell(&format!(
+                self.broker.notify(&format!(
                     "{name} has asked you {most} questions within a minute. Its further questions are denied for {seconds} s."
                 ));
             }
             return Err(self.unasked(&inquiry, NotApproved::TooMany { most, seconds }).await);
         }
-        self.broker.missed().is_put(inquiry.identity);
+        self.broker.missed().forget_identical(inquiry.identity);
         let question = inquiry.question.clone();
         let entry = Entry { question_id: Some(question.id.clone()), ..inquiry.entry.clone() };
         self.audit.record(entry.clone()).await?;
@@ -166,13 +166,13 @@ impl Exchange<'_> {
         if let QuestionOutcome::Denied { note, reach } = &outcome {
             answer.summary.push_str(&reach.on_record(note.as_deref()));
             // A denial takes effect even if it cannot be recorded.
-            self.broker.note_no(&inquiry, note.clone(), *reach, self.limits);
+            self.broker.apply_denial(&inquiry, note.clone(), *reach, self.limits);
         }
         self.audit.record(answer).await?;
         let (offer, lifetime) = match outcome {
             QuestionOutcome::Allowed { offer, lifetime } => (offer, lifetime),
             QuestionOutcome::Settled => {
-                self.broker.rate.give_back(&client.key, asked);
+                self.broker.rate.uncount(&client.key, asked);
                 return Ok(None);
             }
             QuestionOutcome::Denied { note: Some(note), .. } => {
@@ -195,8 +195,7 @@ impl Exchange<'_> {
         Ok(Some(Approval { offer, lifetime, question: entry, _first: None }))
     }
 
-    /// Waits for the answer to an identical question: a denial applies to all, anything else has each call judged
-    /// again.
+    /// Waits for the answer to an identical question. A denial applies to all; otherwise each call is judged again.
     async fn wait_for(
         &self,
         inquiry: &Inquiry,
@@ -204,7 +203,7 @@ impl Exchange<'_> {
         mut over: QuestionEnd,
         settled: impl Future<Output = ()>,
     ) -> Result<Option<Approval>, ExchangeError> {
-        let _waits = match self.broker.waits(&inquiry.question) {
+        let _waits = match self.broker.register_waiting(&inquiry.question) {
             Ok(waits) => waits,
             Err(why) => return Err(self.unasked(inquiry, NotApproved::Unavailable(why.to_string())).await),
         };
@@ -235,7 +234,7 @@ impl Exchange<'_> {
         Ok(Approval { offer, lifetime: Lifetime::Once, question: entry, _first: None })
     }
 
-    /// Records that the user is not asked, and why.
+    /// Records the reason that the user is not asked.
     async fn unasked(&self, inquiry: &Inquiry, why: NotApproved) -> ExchangeError {
         let (by, rule) = why.ground();
         let mut entry = inquiry.entry.clone();
@@ -251,7 +250,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Grants what the user approved for longer than once.
+    /// Creates the grants of an approval for longer than once.
     ///
     /// # Errors
     /// Returns an [`ExchangeError`] if nothing was granted.

@@ -1,7 +1,7 @@
 //! Facts about a call's values from the disk and git, gathered before it is judged.
 //!
-//! - Blocking, and true only at that moment: later uses gather them again.
-//! - Decides nothing. The caller says where git is queried (`RemoteQuestion::answer` of `ironcurtain_git_facts`).
+//! - Blocking. Facts are current only when gathered: later uses gather them again.
+//! - Never decides. The caller restricts where git is queried (`RemoteQuestion::answer` of `ironcurtain_git_facts`).
 
 mod project;
 
@@ -17,7 +17,7 @@ use std::mem::discriminant;
 pub struct ResolvedValues {
     /// Input for [`CallPlan::resolve`].
     pub facts: Vec<Fact>,
-    /// The call's paths, with what was found at each.
+    /// The call's paths, with their targets.
     pub paths: FoundPaths,
 }
 
@@ -30,7 +30,7 @@ pub struct FoundPath {
     pub written: String,
     /// Canonical path.
     pub path: CanonicalPath,
-    /// Links on the way.
+    /// Links in the path.
     pub links: Vec<Link>,
     /// Kind of the target.
     pub target: PathKind,
@@ -46,7 +46,7 @@ impl FoundPaths {
         self.0.iter()
     }
 
-    /// Returns whether the call has no path.
+    /// Returns whether the call names no path.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -66,14 +66,14 @@ impl FoundPaths {
         self.iter().find(|found| found.argument == argument && found.path == *path)
     }
 
-    /// Returns whether this path is in the call and is a folder, which a grant for a file does not cover.
+    /// Returns whether the call has this path and it is a folder, which a grant for a file does not cover.
     #[must_use]
     pub fn has_folder(&self, path: &CanonicalPath) -> bool {
         self.iter().any(|found| found.path == *path && matches!(found.target, PathKind::Folder))
     }
 
-    /// Returns whether each path also found earlier still has the same kind: file, folder or missing.
-    pub fn stands_as(&self, before: &Self) -> bool {
+    /// Returns whether each path that was found before still has the same kind: file, folder or missing.
+    pub fn has_same_kinds(&self, before: &Self) -> bool {
         let is_same = |now: &FoundPath, then: &FoundPath| {
             now.argument != then.argument
                 || now.path != then.path
@@ -82,7 +82,7 @@ impl FoundPaths {
         self.iter().all(|now| before.iter().all(|then| is_same(now, then)))
     }
 
-    /// Returns the first path of a map that is among these, or contains one of them.
+    /// Returns the first path in the map that is, or contains, one of these.
     pub fn first_of<'a>(
         &self,
         failed: &'a BTreeMap<CanonicalPath, String>,
@@ -124,14 +124,14 @@ pub fn paths(
     Ok(found)
 }
 
-/// Returns the call without its git remotes, to judge by its paths alone whether git may be queried about them.
+/// Returns the call without its git remotes. Its paths alone decide whether git may be queried.
 #[must_use]
 pub fn without_remotes<'a>(plan: &CallPlan<'a>, facts: &[Fact]) -> (CallPlan<'a>, Vec<Fact>) {
     let kept = plan.values().iter().zip(facts).filter(|(value, _)| !value.is_remote());
     (plan.without(Role::GitRemoteUrl), kept.map(|(_, fact)| fact.clone()).collect())
 }
 
-/// Returns whether a path is longer than Linux allows (`NAME_MAX`, `PATH_MAX`), so that nobody needs to be asked.
+/// Returns whether a path is longer than Linux allows (`NAME_MAX`, `PATH_MAX`), so that asking would be pointless.
 fn cannot_be(path: &CanonicalPath) -> bool {
     path.as_str().len() > 4095 || path.components().any(|name| name.len() > 255)
 }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_as_long_as_one_can_be_is_found_and_a_longer_one_is_refused() {
+    fn a_path_of_maximum_length_is_found_and_a_longer_one_refused() {
         let found = |path: &str| {
             let path = CanonicalPath::assume_canonical(path).unwrap();
             let led = Resolution { path: path.clone(), links: Vec::new(), target: PathKind::Missing };
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn without_its_remotes_a_call_is_judged_by_its_paths() {
+    fn without_remotes_a_call_is_judged_by_its_paths() {
         let arguments = json!({ "path": "/r", "remote": "origin" });
         let path = CanonicalPath::assume_canonical("/r").unwrap();
         let call = planned(&arguments, |plan| {

@@ -1,6 +1,6 @@
 //! Access that a question can grant beyond its call.
 //!
-//! - The offer and the grants are made from the same value, so that no grant exceeds its offer.
+//! - Offers and grants are created from the same value, so that no grant exceeds its offer.
 
 use super::Reach;
 use ironcurtain_egress::HostPort;
@@ -22,7 +22,7 @@ pub struct RequestedAccess {
     pub need: Option<Need>,
 }
 
-/// Parts of a call that need approval, as far as it can be allowed for longer than the call.
+/// Parts of a call that need approval and can be granted beyond it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grantable {
     /// Paths that need approval.
@@ -33,7 +33,7 @@ pub struct Grantable {
     pub open: Option<CanonicalPath>,
     /// Hosts; empty unless they are all that needs approval.
     pub hosts: Vec<HostPort>,
-    /// Use of the tool, or `None` if the call names things that can be granted by themselves.
+    /// Use of the tool, or `None` if the call names resources that can be granted themselves.
     pub tool: Option<ToolUse>,
 }
 
@@ -70,7 +70,7 @@ impl Grantable {
     }
 }
 
-/// Returns the folder of each requested path (a folder is its own), with all access requested there.
+/// Returns the folder of each requested path, or the path itself if it is a folder, with all access requested there.
 pub(super) fn folders(requested: &[RequestedAccess]) -> Vec<(CanonicalPath, AccessSet)> {
     merged(requested.iter().filter_map(|w| {
         let inside = w.target == PathKind::Folder && w.access != Access::Delete;

@@ -1,9 +1,9 @@
-//! Identical questions: the user is asked one of them, and the others wait for its answer.
+//! Identical questions: one is asked, and the others wait for its answer.
 //!
-//! - Questions are identical if they show the same, in the same session, for byte-identical calls and the same files
-//!   on disk.
-//! - INVARIANT: allowing applies only to the call that was asked about. Calls that waited for it are judged again,
-//!   and may be asked about then; a denial applies to all of them.
+//! - Questions are identical if they show the same text in the same session, for byte-identical calls and unchanged
+//!   files on disk.
+//! - INVARIANT: an approval applies only to the call that was asked about. Calls that waited are judged again and may
+//!   prompt again; a denial applies to all.
 
 use super::{NotApproved, Question};
 use sha2::{Digest, Sha256};
@@ -18,7 +18,7 @@ use tokio::sync::watch;
 pub struct QuestionKey([u8; 32]);
 
 impl QuestionKey {
-    /// Returns the key of a question, with facts that distinguish it from other questions that look the same.
+    /// Returns the key of a question, with facts that distinguish it from questions with the same text.
     #[must_use]
     pub fn of(question: &Question, facts: &[String]) -> Self {
         let same = Question { id: String::new(), deadline: Duration::ZERO, ..question.clone() };
@@ -27,7 +27,7 @@ impl QuestionKey {
         Self(hash(std::iter::once(&shown).chain(facts)))
     }
 
-    /// Returns a unique key: the question is asked by itself, and its answer counts for nothing else.
+    /// Returns a unique key, so that the question is never merged with another.
     #[must_use]
     pub fn alone(question: &Question) -> Self {
         Self::of(question, std::slice::from_ref(&question.id))
@@ -63,7 +63,7 @@ struct AskedQuestion {
 /// Role of a call among identical ones.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// It is the first, so the user is asked.
+    /// The first call, which asks the user.
     Asks(AskedFirst),
     /// An identical question is already pending.
     Waits {
@@ -74,7 +74,7 @@ pub(super) enum Turn {
     },
 }
 
-/// The first of several identical questions. Dropping it has the others judged again.
+/// The first of several identical questions. When dropped, the waiting calls are judged again.
 #[derive(Debug)]
 pub struct AskedFirst {
     all: IdenticalQuestions,
@@ -82,7 +82,7 @@ pub struct AskedFirst {
     over: watch::Sender<Option<NotApproved>>,
 }
 
-/// End of a question that another call asked.
+/// Receiver for the end of another call's question.
 #[derive(Debug)]
 pub(super) struct QuestionEnd(watch::Receiver<Option<NotApproved>>);
 
@@ -117,9 +117,9 @@ impl Drop for AskedFirst {
 }
 
 impl QuestionEnd {
-    /// Waits for the end: a refusal that applies to all, or `None` if each is judged again.
+    /// Waits for the end. Returns a denial that applies to all, or `None` if each call is judged again.
     pub(super) async fn refusal(&mut self) -> Option<NotApproved> {
-        // A dropped sender means that there was no refusal.
+        // A dropped sender means that there was no denial.
         let _ = self.0.wait_for(Option::is_some).await;
         self.0.borrow().clone()
     }
@@ -131,9 +131,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_that_stands_alone_is_never_another_one_s() {
+    fn a_unique_key_equals_no_other() {
         let (one, other) = (question("q"), question("r"));
-        assert_eq!(QuestionKey::of(&one, &[]), QuestionKey::of(&other, &[]), "all that is shown is the same");
+        assert_eq!(QuestionKey::of(&one, &[]), QuestionKey::of(&other, &[]), "both show the same text");
         assert_ne!(QuestionKey::alone(&one), QuestionKey::alone(&other));
         let all = IdenticalQuestions::default();
         let Turn::Asks(_first) = all.enter(QuestionKey::alone(&one), "q") else { panic!("it is the first") };

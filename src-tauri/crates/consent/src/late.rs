@@ -1,8 +1,8 @@
-//! Asks an expired question again when the user opens it. The approval waits for the agent's retry.
+//! Reopens an expired question for the user. An approval waits for the agent's retry.
 //!
 //! - INVARIANT: only the dialog or the terminal answers, as for any question, and an approval is recorded before it
 //!   can be used.
-//! - A late approval is for one call and creates no grant.
+//! - A late approval allows one call and creates no grant.
 
 use super::missed::{Inquiry, MissedError};
 use super::{Broker, Lifetime, Offer, Question, QuestionLimits, QuestionMetrics, QuestionOutcome, Reach};
@@ -11,7 +11,7 @@ use ironcurtain_audit::{Audit, AuditError, Event};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Notice that the question's call is already over.
+/// Notice that the call was already denied.
 const OVER: &str = "Nobody answered in time, so this call was denied. If you allow it now, the agent can repeat exactly this \
     call once within 15 minutes.";
 
@@ -45,8 +45,7 @@ pub enum LateError {
 }
 
 impl LateAsking<'_> {
-    /// Shows the question to the user again and waits for the answer. Returns `true` for an approval that can be
-    /// used.
+    /// Shows the question again and waits for the answer. Returns `true` for an approval that can be used.
     ///
     /// # Errors
     /// Returns a [`LateError`] if nothing was allowed.
@@ -65,7 +64,7 @@ impl LateAsking<'_> {
         self.changed();
         let asked = Instant::now();
         let question = again(&inquiry.question);
-        let outcome = self.broker.ask(question, &inquiry.scope, missed.gone(id)).await;
+        let outcome = self.broker.ask(question, &inquiry.scope, missed.expired(id)).await;
         let end = outcome.on_record();
         self.metrics.answered(&end, asked.elapsed());
         let mut answer = entry.follow_up(Event::Answer, format!("the question ended: {end}, after its call"));
@@ -73,7 +72,7 @@ impl LateAsking<'_> {
         answer.human_ms = Some(u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));
         if let QuestionOutcome::Denied { note, reach } = &outcome {
             // A denial takes effect even if it cannot be recorded.
-            self.broker.note_no(&inquiry, note.clone(), *reach, self.limits);
+            self.broker.apply_denial(&inquiry, note.clone(), *reach, self.limits);
         }
         self.audit.record(answer).await?;
         let is_allowed = matches!(outcome, QuestionOutcome::Allowed { .. }) && missed.allow(id, boot_ms());
@@ -87,7 +86,7 @@ impl LateAsking<'_> {
     }
 }
 
-/// Guard for a question that is shown again. Dropping it reopens the question unless it was allowed or forgotten.
+/// Guard for a reopened question. Dropping it marks the question as open, unless it was allowed or forgotten.
 struct ShownAgain<'a> {
     broker: &'a Broker,
     id: &'a str,
@@ -95,7 +94,7 @@ struct ShownAgain<'a> {
 
 impl Drop for ShownAgain<'_> {
     fn drop(&mut self) {
-        self.broker.missed().hide(self.id, boot_ms());
+        self.broker.missed().reopen(self.id, boot_ms());
     }
 }
 
@@ -105,7 +104,7 @@ pub(super) fn can_be_late(inquiry: &Inquiry) -> bool {
     once && inquiry.question.tool.is_some()
 }
 
-/// Returns the question about a call that is over.
+/// Returns the question, changed to say that its call is over.
 fn again(question: &Question) -> Question {
     let mut again = question.clone();
     again.also.insert(0, OVER.to_owned());

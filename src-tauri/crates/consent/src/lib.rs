@@ -1,7 +1,7 @@
 //! Interface between the trusted process and anything that can ask the user: the app's dialog, a terminal, a test.
 //!
 //! - Only [`Answer::Allow`] allows. A dropped [`Slot`], a timeout or a crash is a denial.
-//! - [`Question`] holds everything that is shown, as plain text; a renderer adds and resolves nothing.
+//! - [`Question`] holds everything to show, as plain text; a renderer adds and resolves nothing.
 //! - Never decides whether a call needs approval: the policy does.
 //!
 //! ```
@@ -18,7 +18,6 @@
 //! }
 //! ```
 
-mod beyond;
 mod binary;
 mod broker;
 mod comparison;
@@ -38,11 +37,12 @@ mod question;
 mod question_metrics;
 mod rate;
 mod showable;
+mod side_effects;
 mod stops;
 mod terminal;
 mod words;
 
-pub use broker::{Broker, PutQuestion, QuestionOutcome};
+pub use broker::{Broker, OpenQuestion, QuestionOutcome};
 pub use comparison::{FileComparison, file_state};
 pub use exchange::{Approval, Exchange, ExchangeError};
 pub use grantable::{Grantable, RequestedAccess};
@@ -75,13 +75,13 @@ pub trait Consent: Send + Sync + 'static {
     /// Shows the question and returns at once. The answer goes into the slot once, from any thread.
     fn ask(&self, question: Question, slot: Slot);
 
-    /// Removes a question that ended without an answer from here (deadline, cancelled call, closed session).
+    /// Removes a question that ended elsewhere: by its deadline, a cancelled call or a closed session.
     fn withdraw(&self, question: &str, why: Withdrawn);
 
-    /// Shows the user a message that needs no answer, where that is possible.
-    fn tell(&self, _notice: &str) {}
+    /// Shows the user a message that needs no answer, if possible.
+    fn notify(&self, _notice: &str) {}
 
-    /// Returns where the user is asked. Without such a place, the app may replace this process.
+    /// Returns the place where the user is asked. If there is none, the app may replace this process.
     fn asked_on(&self) -> AskedOn {
         AskedOn::App
     }
@@ -98,11 +98,11 @@ pub struct Slot {
 impl Slot {
     /// Sends the user's answer. Ignored when the question is already over.
     pub fn answer(self, answer: Answer) {
-        // Nobody listens once the question is over, and its call is already denied.
+        // Fails if the question is over; its call was already denied.
         let _ = self.answer.send(answer);
     }
 
-    /// Returns whether the question is over, so that nobody waits for its answer.
+    /// Returns whether the question is over.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.answer.is_closed()
@@ -125,7 +125,7 @@ pub enum Answer {
         /// One of that offer's lifetimes.
         lifetime: Lifetime,
     },
-    /// Denies because nobody can be asked.
+    /// Denies because the user cannot be asked.
     Unavailable {
         /// Reason, as a sentence for the agent.
         why: String,
@@ -147,7 +147,7 @@ pub enum DenialReach {
     Call,
     /// This call and every question of the same agent that is pending at that moment.
     Waiting,
-    /// Everything that [`Question::denial`] describes, until the session ends.
+    /// Everything that [`Question::denial`] describes, for the rest of the session.
     Session,
     /// Everything in the session, until the user resumes it.
     Pause,
@@ -170,15 +170,15 @@ impl DenialReach {
 /// Reason for removing a question from the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Withdrawn {
-    /// Nobody answered in time.
+    /// The deadline passed.
     Deadline,
     /// The client cancelled the call.
     Cancelled,
     /// The session was closed.
     SessionEnded,
-    /// The answer to another question settled it.
+    /// Another answer settled the question.
     Settled,
-    /// The user stopped more than this question.
+    /// A stop covers the question.
     Stopped,
 }
 
@@ -197,7 +197,7 @@ pub struct Question {
     pub server_command: String,
     /// True if the server runs in an OS sandbox.
     pub sandboxed: bool,
-    /// True if the server is remote: it has no sandbox, and sees what it is sent.
+    /// True if the server is remote: it is not sandboxed, and receives the sent data.
     pub remote: bool,
     /// The tool, or `None` if the server asks on its own.
     pub tool: Option<String>,
@@ -219,8 +219,8 @@ pub struct Question {
     pub offers: Vec<Offer>,
     /// Calls that a denial for the rest of the session covers: "read_file in ~/docs".
     pub denial: String,
-    /// True if allowing once may be combined with other questions: the call is sandboxed, only reads or changes
-    /// existing files, and opens nothing else.
+    /// True if the question can be allowed in a batch: the call is sandboxed, only reads or changes existing files, and
+    /// needs no other access.
     pub fits_a_batch: bool,
     /// Time until the question is denied; restarts while the user works in it.
     pub deadline: Duration,
@@ -238,7 +238,7 @@ impl Question {
     }
 
     /// Returns whether this question can be allowed together with all of `batch`. Two questions that change the same
-    /// file cannot: each shows the change against the file as it is now.
+    /// file cannot: both diffs are against the current file.
     #[must_use]
     pub fn joins<'a>(&self, mut batch: impl Iterator<Item = &'a Self>) -> bool {
         let changes_the_same =
@@ -249,14 +249,17 @@ impl Question {
     }
 
     fn changed(&self) -> impl Iterator<Item = &Piece> {
-        self.consequences.iter().filter(|deed| deed.verb == Verb::Change).flat_map(|deed| &deed.object)
+        self.consequences
+            .iter()
+            .filter(|effect| effect.verb == Verb::Change)
+            .flat_map(|effect| &effect.object)
     }
 }
 
 /// One effect of a call: "**push** main to `https://evil.example/x`".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Consequence {
-    /// The first word of the line.
+    /// First word of the line.
     pub verb: Verb,
     /// Object of the verb. A renderer never cuts it.
     pub object: Vec<Piece>,
@@ -282,7 +285,7 @@ impl Consequence {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "is", content = "text")]
 pub enum Piece {
-    /// Words of IronCurtain's, with the spaces around them.
+    /// IronCurtain's own words, with surrounding spaces.
     Ours(&'static str),
     /// Canonical path, in full.
     Path(String),

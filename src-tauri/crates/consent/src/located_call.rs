@@ -20,7 +20,7 @@ pub struct LocatedCall {
 impl LocatedCall {
     /// Returns a denial if the call would also expose something protected to a sandboxed server.
     #[must_use]
-    pub fn uncovers(
+    pub fn exposed_protected(
         &self,
         sandbox: Option<&CanonicalPath>,
         writes: FileWrites,
@@ -62,7 +62,7 @@ impl LocatedCall {
 }
 
 impl FoundPaths {
-    /// Returns the paths that the sandbox must expose for the whole call, besides the session sandbox.
+    /// Returns the paths that the sandbox must expose for the whole call, in addition to the session's own.
     #[must_use]
     pub fn needs(
         &self,

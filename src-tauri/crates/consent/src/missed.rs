@@ -1,10 +1,9 @@
-//! Questions that expired unanswered. They are kept for a while after their calls, so that a late approval can serve
-//! the agent's identical retry.
+//! Questions that expired unanswered, remembered for a while so that a late approval can allow the agent's identical
+//! retry.
 //!
-//! - INVARIANT: a late approval serves one call in the same session whose question is the same word for word, with
-//!   byte-identical arguments and the same files on disk; only until it expires, and only if the user has not denied
-//!   the same call since.
-//! - Bounded in number and age. The user is asked again about a forgotten question.
+//! - INVARIANT: a late approval allows one call in the same session with a verbatim identical question, byte-identical
+//!   arguments and unchanged files on disk, until it expires or the user denies the same call.
+//! - Bounded in number and age. Forgotten questions prompt again.
 
 use super::{DenialScope, DeniedKey, Question, QuestionKey, Stop};
 use ironcurtain_audit::Entry;
@@ -13,13 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Maximum number of kept questions. The agent with the most loses its oldest first.
+/// Maximum number of remembered questions. The agent with the most loses its oldest first.
 const MOST: usize = 50;
 
-/// Time for which an expired question is kept, and for which a late approval is valid.
+/// Time for which an expired question is remembered, and for which a late approval is valid.
 const KEPT: Duration = Duration::from_secs(15 * 60);
 
-/// A question with its identity and the scope of its answer.
+/// A question with its audit entry, identity and scope.
 #[derive(Debug, Clone)]
 pub struct Inquiry {
     /// The question.
@@ -37,7 +36,7 @@ pub struct Inquiry {
 /// A question that expired unanswered.
 #[derive(Debug, Clone)]
 pub struct MissedQuestion {
-    /// The question as it was asked.
+    /// The original question.
     pub inquiry: Inquiry,
     /// Current state.
     pub state: MissedState,
@@ -48,11 +47,11 @@ pub struct MissedQuestion {
 /// State of a question that expired unanswered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissedState {
-    /// The user is asked again when the agent repeats the call.
+    /// Open: a repeated call prompts again.
     Open,
-    /// The user sees it again.
+    /// Shown to the user again.
     Shown,
-    /// The user allowed it: an identical call passes once.
+    /// Allowed: one identical call passes.
     Allowed,
 }
 
@@ -65,7 +64,7 @@ pub enum MissedError {
     /// The question is on the screen already, or was answered.
     #[error("the question `{0}` is already shown or answered")]
     NotOpen(String),
-    /// A stop applies, so that the user is not asked.
+    /// A stop covers the question.
     #[error("the question cannot be asked: {0}")]
     Stopped(Stop),
 }
@@ -99,7 +98,7 @@ impl MissedQuestions {
     }
 
     /// Uses up the late approval of a question.
-    pub(super) fn take_yes(&self, identity: QuestionKey, now_boot_ms: u64) -> Option<Inquiry> {
+    pub(super) fn take_approval(&self, identity: QuestionKey, now_boot_ms: u64) -> Option<Inquiry> {
         let mut all = self.lock(now_boot_ms);
         let is_it =
             |one: &MissedQuestion| one.state == MissedState::Allowed && one.inquiry.identity == identity;
@@ -119,8 +118,8 @@ impl MissedQuestions {
         Ok(found.inquiry.clone())
     }
 
-    /// Reopens a question that the user did not answer this time either.
-    pub(super) fn hide(&self, id: &str, now_boot_ms: u64) {
+    /// Marks a shown question as open again.
+    pub(super) fn reopen(&self, id: &str, now_boot_ms: u64) {
         self.lock(now_boot_ms)
             .iter_mut()
             .filter(|one| one.is_shown(id))
@@ -142,12 +141,12 @@ impl MissedQuestions {
     }
 
     /// Drops late approvals of a call that the user denied, in any spelling and session.
-    pub(super) fn is_denied(&self, call: DeniedKey) {
+    pub(super) fn drop_denied(&self, call: DeniedKey) {
         self.remove(|one| one.inquiry.call == call);
     }
 
-    /// Forgets a question that is asked again.
-    pub(super) fn is_put(&self, identity: QuestionKey) {
+    /// Forgets a question that the agent's retry asks again.
+    pub(super) fn forget_identical(&self, identity: QuestionKey) {
         self.remove(|one| one.inquiry.identity == identity);
     }
 
@@ -161,8 +160,8 @@ impl MissedQuestions {
         self.remove(|_| true);
     }
 
-    /// Completes when a reopened question is no longer kept.
-    pub(super) async fn gone(&self, id: &str) {
+    /// Completes when a reopened question is forgotten.
+    pub(super) async fn expired(&self, id: &str) {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
@@ -199,8 +198,8 @@ impl MissedQuestions {
     }
 }
 
-/// Returns the index of the oldest open question of the agent that has the most, so that a flood displaces only its
-/// own.
+/// Returns the index of the oldest open question of the agent with the most, so that a flood displaces only its own
+/// questions.
 fn first_to_go(all: &[MissedQuestion]) -> usize {
     let open = || all.iter().enumerate().filter(|(_, one)| one.state == MissedState::Open);
     let of_agent = |one: &MissedQuestion| {
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_asks_on_and_on_pushes_out_its_own_questions_and_not_another_s() {
+    fn a_flood_of_questions_displaces_only_the_agents_own() {
         let missed = MissedQuestions::default();
         missed.keep(inquiry("quiet", 1), 0);
         missed.keep(inquiry("answered", 2), 0);

@@ -15,19 +15,19 @@ pub enum NotApproved {
     /// The user denied it.
     #[error("the user denied it")]
     Denied,
-    /// Nobody can be asked.
+    /// The user cannot be asked.
     #[error("{0}")]
     Unavailable(String),
     /// The dialog was closed.
     #[error("the question was closed without an answer")]
     Closed,
-    /// Nobody answered in time.
+    /// The deadline passed.
     #[error("the user did not answer within {seconds} s")]
     TimedOut {
         /// Time that the question was open.
         seconds: u64,
     },
-    /// A stop applies, so that the user is not asked.
+    /// A stop covers the call.
     #[error(transparent)]
     Stopped(#[from] Stop),
     /// The user denied the same call recently.
@@ -35,7 +35,7 @@ pub enum NotApproved {
     StillDenied {
         /// The note of that denial.
         note: Option<String>,
-        /// Time until the user is asked about it again.
+        /// Time until the call prompts again.
         seconds: u64,
     },
     /// The client asks too many questions.
@@ -60,7 +60,7 @@ impl NotApproved {
         }
     }
 
-    /// Returns the recorded ground and the name in place of a rule, for a denial without a question.
+    /// Returns the recorded decider and the name in place of a rule, for a denial without a question.
     pub(super) fn ground(&self) -> (DecidedBy, &'static str) {
         match self {
             Self::Stopped(Stop::Lockdown) => (DecidedBy::Lockdown, "lockdown"),

@@ -1,8 +1,8 @@
-//! Offers that the user can choose from, made from what a call needs. Pure.
+//! Offers that the user can choose from, derived from the access that a call needs. Pure.
 //!
-//! - The narrowest offer comes first.
-//! - A folder is offered only if [`GrantLimits::may_be_granted`] allows it: never `/`, the home directory, or
-//!   anything that contains or lies in a protected path.
+//! - Ordered from the narrowest offer to the widest.
+//! - A folder is offered only if [`GrantLimits::may_be_granted`] allows it: never `/`, the home directory, or a folder
+//!   that contains or is inside a protected path.
 //! - Deleting is never offered for always.
 
 mod project;
@@ -23,14 +23,14 @@ use project::{open_folder_offer, project_offers};
 /// Label for allowing a call as a whole.
 pub(super) const THIS_CALL: &str = "this exact call";
 
-/// Maximum length of foreign text within a sentence, in characters. The question's line has all of it.
+/// Maximum length of foreign text within a sentence, in characters. The effect line shows all of it.
 const LONGEST_IN_SENTENCE: usize = 200;
 
 pub(super) const STANDING: [Lifetime; 4] =
     [Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour, Lifetime::Always];
 
-/// Returns the offers for a call of `client`. With `only_once`, something other than a path needs approval, so no
-/// path is offered for longer.
+/// Returns the offers for a call of `client`. Set `only_once` if something other than a path needs approval, so that
+/// no path is offered for longer.
 #[must_use]
 pub fn offers(client: &str, grantable: &Grantable, only_once: bool, limits: GrantLimits<'_>) -> Vec<Offer> {
     let requested = &grantable.requested;
@@ -41,7 +41,7 @@ pub fn offers(client: &str, grantable: &Grantable, only_once: bool, limits: Gran
         label: paths_label(requested),
         sentence: paths_sentence(client, requested, limits.home),
         lifetimes: std::iter::once(Lifetime::Once)
-            // A granted folder includes everything below it, which is the other offer.
+            // A granted folder includes everything below it, which is a separate offer.
             .chain(
                 standing
                     .clone()
@@ -70,9 +70,8 @@ pub fn offers(client: &str, grantable: &Grantable, only_once: bool, limits: Gran
     offers
 }
 
-/// Removes lifetimes that this client and server may not have: nothing of a new server is allowed for always, because
-/// its behaviour has not been seen; nothing of an unidentified client outlives its session, because any other process
-/// could pass for it.
+/// Removes lifetimes that this client and server may not have: a new server gets no permanent grant, because its
+/// behaviour is unknown; an unidentified client gets none beyond its session, because any process could impersonate it.
 pub(super) fn limit(offers: &mut [Offer], principal: &Principal) {
     let hides = principal.client.view.exe.is_none();
     let may_be = |lifetime: &Lifetime| match lifetime {
@@ -192,7 +191,7 @@ pub(super) fn call_sentence(client: &str, lines: &[Consequence], home: &Canonica
 }
 
 /// Returns one sentence for each folder that the server can also access if the call is allowed.
-pub(super) fn opened_beside(requested: &[RequestedAccess], home: &CanonicalPath) -> Vec<String> {
+pub(super) fn opened_folders(requested: &[RequestedAccess], home: &CanonicalPath) -> Vec<String> {
     let beside = requested.iter().filter_map(|w| w.need.as_ref().filter(|need| need.path != w.path));
     let mut folders: Vec<String> = beside.map(|need| tilde(&need.path, home)).collect();
     folders.sort();

@@ -23,7 +23,7 @@ pub struct Principal {
     pub sandboxed: bool,
     /// True if the server is remote.
     pub remote: bool,
-    /// True if the server had not answered any call when the session began; nothing of it is offered for always then.
+    /// True if the server had never answered a call when the session began. A new server gets no permanent grants.
     pub is_new: bool,
 }
 
@@ -35,7 +35,7 @@ impl Principal {
         ClientView { says_it_is, ..self.client.view.clone() }
     }
 
-    /// Returns the subject for a grant that ends with the session.
+    /// Returns the subject for a grant of this session only.
     #[must_use]
     pub fn subject(&self) -> GrantSubject {
         GrantSubject {

@@ -1,9 +1,9 @@
 //! Limits how many questions a client may ask per minute, and remembers recently denied calls.
 //!
-//! - Only questions that the user sees count: those that join another, or that something else settles, do not.
-//! - Questions that no call causes (a host, a folder, the client's model) get at most half of the limit, so that a
+//! - Counts only questions that the user sees, not merged or settled ones.
+//! - Questions not caused by a call (a host, a folder, the client's model) get at most half of the limit, so that a
 //!   server cannot crowd out the agent.
-//! - Memory for both is bounded; the user is asked again about forgotten calls.
+//! - Memory for both is bounded; forgotten calls prompt again.
 
 use super::Principal;
 use super::identical::hash;
@@ -42,21 +42,22 @@ pub(super) struct QuestionRate(Mutex<HashMap<String, ClientRate>>);
 
 #[derive(Debug, Default)]
 struct ClientRate {
-    put: VecDeque<PutAt>,
-    /// True if the user was told that the client asks too much.
-    told: bool,
+    asked: VecDeque<AskedAt>,
+    /// True if the user was notified that the client asks too much.
+    notified: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct PutAt {
+struct AskedAt {
     at: Instant,
     is_of_a_call: bool,
 }
 
 impl ClientRate {
-    /// Returns when the oldest question ends that keeps the count at its limit, if it is reached.
-    fn holds(&self, most: usize, which: impl Fn(&PutAt) -> bool) -> Option<Instant> {
-        let counted: Vec<Instant> = self.put.iter().filter(|put| which(put)).map(|put| put.at).collect();
+    /// Returns when the count drops below the limit again, if it is reached.
+    fn holds(&self, most: usize, which: impl Fn(&AskedAt) -> bool) -> Option<Instant> {
+        let counted: Vec<Instant> =
+            self.asked.iter().filter(|asked| which(asked)).map(|asked| asked.at).collect();
         counted.len().checked_sub(most).and_then(|at| counted.get(at).copied())
     }
 }
@@ -86,11 +87,11 @@ impl QuestionRate {
     ) -> Result<(), TooMany> {
         let mut all = self.lock();
         all.retain(|_, rate| {
-            rate.put.retain(|put| now.duration_since(put.at) < WINDOW);
-            !rate.put.is_empty()
+            rate.asked.retain(|asked| now.duration_since(asked.at) < WINDOW);
+            !rate.asked.is_empty()
         });
         if all.len() >= MOST_CLIENTS && !all.contains_key(client) {
-            let oldest = all.iter().min_by_key(|(_, rate)| rate.put.back().map(|put| put.at));
+            let oldest = all.iter().min_by_key(|(_, rate)| rate.asked.back().map(|asked| asked.at));
             if let Some(oldest) = oldest.map(|(client, _)| client.clone()) {
                 all.remove(&oldest);
             }
@@ -98,24 +99,24 @@ impl QuestionRate {
         let rate = all.entry(client.to_owned()).or_default();
         let wait = |at| WINDOW.saturating_sub(now.duration_since(at));
         let share = most.div_ceil(2);
-        if !is_of_a_call && let Some(at) = rate.holds(share, |put| !put.is_of_a_call) {
+        if !is_of_a_call && let Some(at) = rate.holds(share, |asked| !asked.is_of_a_call) {
             return Err(TooMany { most: share, wait: wait(at), is_first: false });
         }
         if let Some(at) = rate.holds(most, |_| true) {
-            let is_first = is_of_a_call && !std::mem::replace(&mut rate.told, true);
+            let is_first = is_of_a_call && !std::mem::replace(&mut rate.notified, true);
             return Err(TooMany { most, wait: wait(at), is_first });
         }
-        rate.told = false;
-        rate.put.push_back(PutAt { at: now, is_of_a_call });
+        rate.notified = false;
+        rate.asked.push_back(AskedAt { at: now, is_of_a_call });
         Ok(())
     }
 
-    /// Uncounts the question of that moment, which the user did not have to answer.
-    pub(super) fn give_back(&self, client: &str, at: Instant) {
+    /// Uncounts the question asked at that moment, which was settled without the user.
+    pub(super) fn uncount(&self, client: &str, at: Instant) {
         if let Some(rate) = self.lock().get_mut(client)
-            && let Some(found) = rate.put.iter().position(|put| put.at == at)
+            && let Some(found) = rate.asked.iter().position(|asked| asked.at == at)
         {
-            rate.put.remove(found);
+            rate.asked.remove(found);
         }
     }
 
@@ -159,7 +160,7 @@ struct DeniedCall {
 
 /// A denial that still holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct StandingNo {
+pub(super) struct RecentDenial {
     /// Remaining time.
     pub(super) left: Duration,
     /// The user's note.
@@ -168,19 +169,19 @@ pub(super) struct StandingNo {
 
 impl DeniedCalls {
     /// Returns the denial of a call that still holds.
-    pub(super) fn no_to(&self, call: DeniedKey, now: Instant) -> Option<StandingNo> {
+    pub(super) fn denial_of(&self, call: DeniedKey, now: Instant) -> Option<RecentDenial> {
         let all = self.lock();
         let denied = all.get(&call).filter(|denied| now < denied.until)?;
-        Some(StandingNo { left: denied.until.duration_since(now), note: denied.note.clone() })
+        Some(RecentDenial { left: denied.until.duration_since(now), note: denied.note.clone() })
     }
 
-    /// Remembers a denial for `first`, or for twice its previous time if the previous denial ended within the hour.
+    /// Remembers a denial for `first`, or for twice its previous time if the previous denial expired recently.
     pub(super) fn note(&self, call: DeniedKey, note: Option<String>, now: Instant, first: Duration) {
         if first.is_zero() {
             return;
         }
         let mut all = self.lock();
-        // Keeps ended denials for longer than the longest hold, so that waiting for one to end does not reset the
+        // Remembers expired denials for another maximum hold time, so that waiting for the expiry does not reset the
         // doubling.
         all.retain(|_, denied| now < denied.until + LONGEST_HOLD);
         if all.len() >= MOST_DENIED && !all.contains_key(&call) {
@@ -208,7 +209,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_client_has_so_many_questions_a_minute_and_is_told_of_once() {
+    fn questions_per_minute_are_limited_and_reported_once() {
         let (rate, began) = (QuestionRate::default(), Instant::now());
         for n in 0..5 {
             rate.count("a", true, began + SECOND * n, 5).unwrap();
@@ -219,13 +220,13 @@ mod tests {
         rate.count("b", true, began + SECOND * 11, 5).unwrap();
         assert_eq!(at(60), Ok(()));
         assert_eq!(at(60), Err(TooMany { most: 5, wait: SECOND, is_first: true }));
-        // A question that something else settled is not counted.
-        rate.give_back("a", began + SECOND * 60);
+        // Settled questions are not counted.
+        rate.uncount("a", began + SECOND * 60);
         assert_eq!(at(60), Ok(()));
     }
 
     #[test]
-    fn what_no_call_asks_for_leaves_half_of_the_questions_to_calls() {
+    fn questions_without_a_call_use_at_most_half_of_the_limit() {
         let (rate, began) = (QuestionRate::default(), Instant::now());
         let by_itself = |seconds: u32, most| rate.count("a", false, began + SECOND * seconds, most);
         let of_a_call = |seconds: u32, most| rate.count("a", true, began + SECOND * seconds, most);
@@ -237,14 +238,14 @@ mod tests {
         of_a_call(10, 5).unwrap();
         assert_eq!(of_a_call(10, 5), Err(TooMany { most: 5, wait: SECOND * 50, is_first: true }));
         by_itself(60, 5).unwrap();
-        // With a limit of one a minute, either kind may use it.
+        // With a limit of one per minute, either kind may use it.
         assert_eq!(rate.count("b", false, began, 1), Ok(()));
         assert_eq!(rate.count("c", true, began, 1), Ok(()));
         assert_eq!(rate.count("c", false, began, 1), Err(TooMany { most: 1, wait: WINDOW, is_first: false }));
     }
 
     #[test]
-    fn as_many_clients_as_there_are_cost_bounded_memory() {
+    fn the_number_of_counted_clients_is_limited() {
         let (rate, now) = (QuestionRate::default(), Instant::now());
         for n in 0..=MOST_CLIENTS {
             rate.count(&n.to_string(), true, now, 5).unwrap();
@@ -255,34 +256,34 @@ mod tests {
     }
 
     #[test]
-    fn each_no_to_the_same_call_holds_for_twice_as_long_and_is_forgotten_in_time() {
+    fn repeated_denials_double_and_are_forgotten_later() {
         let (denied, mut now) = (DeniedCalls::default(), Instant::now());
         let (call, other) = (DeniedKey([1; 32]), DeniedKey([2; 32]));
         for held in [60, 120, 240, 480, 960, 1920, 3840, 3840] {
             denied.note(call, Some("no".into()), now, SECOND * 60);
-            let left = denied.no_to(call, now).unwrap();
-            assert_eq!(left, StandingNo { left: SECOND * held, note: Some("no".into()) });
-            assert_eq!(denied.no_to(other, now), None);
+            let left = denied.denial_of(call, now).unwrap();
+            assert_eq!(left, RecentDenial { left: SECOND * held, note: Some("no".into()) });
+            assert_eq!(denied.denial_of(other, now), None);
             now += SECOND * held;
-            assert_eq!(denied.no_to(call, now), None, "it is asked about again");
+            assert_eq!(denied.denial_of(call, now), None, "it is asked about again");
         }
         // Waiting does not reset the doubling.
         denied.note(other, None, now, SECOND * 60);
         now += SECOND * 60 + LONGEST_HOLD - SECOND;
         denied.note(other, None, now, SECOND * 60);
-        assert_eq!(denied.no_to(other, now).unwrap().left, SECOND * 120);
+        assert_eq!(denied.denial_of(other, now).unwrap().left, SECOND * 120);
         now += SECOND * 120 + LONGEST_HOLD;
         denied.note(other, None, now, SECOND * 60);
         denied.note(call, None, now, SECOND * 60);
-        assert_eq!(denied.no_to(call, now).unwrap().left, SECOND * 60);
+        assert_eq!(denied.denial_of(call, now).unwrap().left, SECOND * 60);
         denied.forget(call);
-        assert_eq!(denied.no_to(call, now), None);
+        assert_eq!(denied.denial_of(call, now), None);
         denied.note(call, None, now, Duration::ZERO);
-        assert_eq!(denied.no_to(call, now), None);
+        assert_eq!(denied.denial_of(call, now), None);
     }
 
     #[test]
-    fn of_many_calls_that_were_denied_the_one_that_is_over_first_is_forgotten() {
+    fn too_many_denied_calls_drop_the_first_to_expire() {
         let (denied, now) = (DeniedCalls::default(), Instant::now());
         let key = |n: usize| DeniedKey(hash(std::iter::once(&n.to_string())));
         for n in 0..=MOST_DENIED {
@@ -290,7 +291,7 @@ mod tests {
             denied.note(key(n), None, at, SECOND * 60);
         }
         assert_eq!(denied.lock().len(), MOST_DENIED);
-        assert_eq!(denied.no_to(key(0), now), None);
-        assert!(denied.no_to(key(MOST_DENIED), now + SECOND).is_some());
+        assert_eq!(denied.denial_of(key(0), now), None);
+        assert!(denied.denial_of(key(MOST_DENIED), now + SECOND).is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! Denies a question that cannot be shown at once, with the reason, instead of letting anybody wait for it.
+//! Denies questions that cannot be shown immediately, with the reason.
 //!
 //! - Bounds the memory of pending questions: their number per session, and the size of each.
 
@@ -9,10 +9,10 @@ use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of pending questions per session. No user answers more before the last one expires.
+/// Maximum number of pending questions per session: more than a user can answer before the last one expires.
 const MOST_OF_A_SESSION: usize = 100;
 
-/// Maximum text of a call that is shown, in bytes: 256 KiB.
+/// Maximum text of a call, in bytes: 256 KiB.
 const LONGEST: usize = 256 * 1024;
 
 /// Maximum memory of a question, in bytes: it repeats the call's text in several places.
@@ -24,7 +24,7 @@ const LARGEST_OF_A_SESSION: usize = 32 * 1024 * 1024;
 /// File descriptors that a dialog needs (fonts, pictures, the display). With fewer, it may appear without text.
 const SPARE: usize = 32;
 
-/// Error for a call whose text is too long to show, so that the user is not asked.
+/// Error for a call whose text is too long to show.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "this call sends {} kB of text, too long to show; at most {} kB can be shown: send less at a time", .length / 1024, LONGEST / 1024
@@ -107,7 +107,7 @@ impl WaitingQuestions {
     /// Registers one more question of a session.
     ///
     /// # Errors
-    /// Returns [`NotShowable`] if the question does not fit; nothing is registered then.
+    /// Returns [`NotShowable`] if the question does not fit. It is not registered then.
     pub(super) fn enter(&self, question: &Question) -> Result<WaitingQuestion, NotShowable> {
         has_descriptors()?;
         TooLongToShow::check_length(sent(question))?;
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_has_so_many_questions_and_another_has_its_own() {
+    fn pending_questions_are_limited_per_session() {
         let waiting = WaitingQuestions::default();
         let other = Question { session: "other".into(), ..question("q") };
         let mut entered: Vec<WaitingQuestion> =
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn more_text_than_anybody_reads_is_refused_and_less_is_asked_about() {
+    fn a_question_with_too_much_text_is_refused() {
         let of = |length| Question { arguments: vec![("a".into(), "x".repeat(length))], ..question("q") };
         let waiting = WaitingQuestions::default();
         let refused = waiting.enter(&of(300 * 1024)).unwrap_err().to_string();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_too_long_are_refused_before_anything_is_made_of_them() {
+    fn too_long_arguments_are_refused_before_processing() {
         let check = |text: String| {
             let arguments = serde_json::json!({ "path": "/a", "nested": [{ "content": text }] });
             TooLongToShow::check(arguments.as_object().unwrap())
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_has_so_much_text_that_waits() {
+    fn the_text_of_pending_questions_is_limited_per_session() {
         let long = |session: &str| Question {
             session: session.into(),
             arguments: vec![("a".into(), "x".repeat(LONGEST - 1))],
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_sent_has_a_bound_as_well() {
+    fn text_that_is_not_sent_is_limited_too() {
         let of = |length| Question { server_command: "x".repeat(length), ..question("q") };
         let refused = WaitingQuestions::default().enter(&of(LARGEST)).unwrap_err().to_string();
         assert!(refused.contains("too long to show"), "{refused}");

@@ -1,7 +1,7 @@
-//! Stops by the user for now: lockdown, paused sessions, and denials for the rest of a session.
+//! The user's temporary stops: lockdown, paused sessions, and denials for the rest of a session.
 //!
-//! - A stop only takes away. When it ends, the same calls require approval as before.
-//! - Readers use the published state without waiting; a stop holds from the moment it is published.
+//! - A stop only denies. After it, the same calls require approval as before.
+//! - Readers use the published state without waiting; a stop takes effect when it is published.
 //! - A file in the state folder keeps lockdown on across restarts. If the file cannot be checked, lockdown is on.
 
 mod scope;
@@ -19,7 +19,7 @@ use tokio::sync::watch;
 /// Maximum number of denials for the rest of a session. Beyond it, the oldest is forgotten.
 const MOST_DENIALS: usize = 200;
 
-/// Reason that the user is not asked.
+/// Stop that denies a call without asking.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Stop {
     /// Lockdown is on.
@@ -31,7 +31,7 @@ pub enum Stop {
     #[error("the user paused this agent: all its requests are denied until they resume it")]
     Paused,
     /// The user denied it for the rest of the session.
-    #[error("the user denied this for the rest of the session{}", said(.note.as_deref()))]
+    #[error("the user denied this for the rest of the session{}", with_note(.note.as_deref()))]
     Denied {
         /// Id of that denial.
         id: String,
@@ -68,7 +68,7 @@ pub struct StopState {
     pub lockdown: bool,
     /// Ids of paused sessions.
     pub paused: BTreeSet<String>,
-    /// Denials in force until their session ends.
+    /// Denials for the rest of a session.
     pub denials: Vec<SessionDenial>,
 }
 
@@ -76,12 +76,12 @@ pub struct StopState {
 #[derive(Debug, Clone)]
 pub struct Stops {
     state: watch::Sender<Arc<StopState>>,
-    /// Exists while lockdown is on.
+    /// File that exists while lockdown is on.
     file: PathBuf,
 }
 
 impl Stops {
-    /// Loads a lockdown that was not ended; starts without other stops.
+    /// Loads a lockdown that is still on. There are no other stops at start.
     #[must_use]
     pub fn open(file: PathBuf) -> Self {
         let is_absent = |problem: io::Error| problem.kind() == io::ErrorKind::NotFound;
@@ -151,7 +151,7 @@ impl Stops {
 
     /// Revokes a denial for the rest of a session.
     #[must_use]
-    pub fn take_back(&self, id: &str) -> Option<SessionDenial> {
+    pub fn revoke_denial(&self, id: &str) -> Option<SessionDenial> {
         let mut taken = None;
         self.change(|state| {
             let at = state.denials.iter().position(|one| one.id == id);
@@ -211,7 +211,7 @@ impl StopState {
     }
 }
 
-fn said(note: Option<&str>) -> String {
+fn with_note(note: Option<&str>) -> String {
     note.map_or_else(String::new, |note| format!(" and says: {note}"))
 }
 
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_no_for_the_session_is_for_that_tool_below_that_folder_in_that_session() {
+    fn a_session_denial_covers_its_tool_folder_and_session() {
         let dir = tempfile::tempdir().unwrap();
         let stops = Stops::open(dir.path().join("lockdown"));
         stops.deny(denial("d", "s", scope("read", below("/docs"))));
@@ -255,12 +255,12 @@ mod tests {
         // With several places, one denied place is enough.
         let both = DenialScope { tool: Some("read".into()), at: vec![below("/fine"), below("/docs")] };
         assert_eq!(stops.of("s", &both), denied);
-        assert_eq!(stops.take_back("d").unwrap().id, "d");
-        assert_eq!((stops.of("s", &both), stops.take_back("d")), (None, None));
+        assert_eq!(stops.revoke_denial("d").unwrap().id, "d");
+        assert_eq!((stops.of("s", &both), stops.revoke_denial("d")), (None, None));
     }
 
     #[test]
-    fn lockdown_is_still_on_after_another_start_and_whatever_stands_in_the_place_of_its_file() {
+    fn lockdown_survives_a_restart_with_anything_in_place_of_its_file() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("lockdown");
         let is_on = || Stops::open(file.clone()).now().lockdown;
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_waits_is_told_of_a_stop_and_the_end_of_a_session_forgets_its_own() {
+    async fn a_stop_reaches_pending_questions_and_ends_with_its_session() {
         let dir = tempfile::tempdir().unwrap();
         let stops = Stops::open(dir.path().join("lockdown"));
         let call = scope("read", below("/docs"));
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn more_denials_than_a_session_may_have_forget_the_oldest_of_that_session() {
+    fn too_many_session_denials_drop_the_oldest() {
         let dir = tempfile::tempdir().unwrap();
         let stops = Stops::open(dir.path().join("lockdown"));
         stops.deny(denial("first", "other", scope("read", DeniedPlace::Call)));

@@ -1,9 +1,9 @@
-//! Asks on a terminal, or denies where nobody can be asked: for machines without a display.
+//! Asks on a terminal, or denies if the user cannot be asked: for machines without a display.
 //!
 //! - Allowing takes the number of an answer, typed after the question was shown unchanged for half a second.
 //!   Everything else denies. If the question does not fit on the screen, a number counts only after the details were
 //!   read to their end.
-//! - Text from elsewhere stands behind a mark, on lines that the terminal never wraps: see [`rows`].
+//! - Foreign text follows a mark, on lines that the terminal never wraps: see [`rows`].
 
 mod batch;
 mod inbox;
@@ -18,7 +18,7 @@ use ironcurtain_protocol::AskedOn;
 pub use quote::pieces;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use tty::{Instead, Size, Tty};
+use tty::{NoInput, Size, Tty};
 
 /// A denial of this call alone.
 const NO: Answer = Answer::Deny { note: None, reach: DenialReach::Call };
@@ -26,19 +26,19 @@ const NO: Answer = Answer::Deny { note: None, reach: DenialReach::Call };
 /// Prompt for an answer.
 const PROMPT: &str = " Your answer: ";
 
-/// Front end on a terminal. Anything but the number of an answer denies, and so does end of input.
+/// Front end on a terminal. Anything but the number of an answer denies, including end of input.
 #[derive(Debug)]
 pub struct Terminal {
     questions: Outbox,
     tty: Arc<Tty>,
 }
 
-/// Front end that denies everything, because nobody can be asked.
+/// Front end that denies everything, because the user cannot be asked.
 #[derive(Debug)]
 pub struct NobodyToAsk;
 
 impl Terminal {
-    /// Starts a thread that asks through these descriptors and ends with this value.
+    /// Starts a thread that asks through these descriptors. It exits when this value is dropped.
     ///
     /// # Errors
     /// Fails if the thread cannot be started.
@@ -57,15 +57,15 @@ impl Consent for Terminal {
     }
 
     fn ask(&self, question: Question, slot: Slot) {
-        self.questions.put(question, slot);
+        self.questions.push(question, slot);
     }
 
     fn withdraw(&self, question: &str, why: Withdrawn) {
-        self.questions.take_back(question, why);
+        self.questions.withdraw(question, why);
     }
 
-    fn tell(&self, notice: &str) {
-        self.questions.tell(notice);
+    fn notify(&self, notice: &str) {
+        self.questions.notify(notice);
     }
 }
 
@@ -103,31 +103,32 @@ fn serve(tty: &Tty, inbox: &Inbox) {
         };
         let answer = match asked(tty, inbox, &question, &slot) {
             Ok(answer) => answer,
-            Err(Instead::Over) => {
-                say_over(tty, inbox.why_over());
+            Err(NoInput::Over) => {
+                show_withdrawal(tty, inbox.why_over());
                 continue;
             }
             // `asked` handles a resize.
-            Err(Instead::Gone | Instead::Resized) => {
+            Err(NoInput::Closed | NoInput::Resized) => {
                 let why = "the terminal for questions was closed; restart IronCurtain";
                 Answer::Unavailable { why: why.to_owned() }
             }
         };
-        let said = if matches!(answer, Answer::Allow { .. }) { "Allowed." } else { "Denied." };
-        let said = if slot.is_over() { "The question was already over; nothing was allowed." } else { said };
+        let message = if matches!(answer, Answer::Allow { .. }) { "Allowed." } else { "Denied." };
+        let message =
+            if slot.is_over() { "The question was already over; nothing was allowed." } else { message };
         slot.answer(answer);
         // The next question detects whether the terminal still works.
-        let _ = tty.write(&format!(" {said}\n\n"));
+        let _ = tty.write(&format!(" {message}\n\n"));
     }
 }
 
 /// Asks until there is an answer, redrawing on each resize.
-fn asked(tty: &Tty, inbox: &Inbox, question: &Question, slot: &Slot) -> Result<Answer, Instead> {
+fn asked(tty: &Tty, inbox: &Inbox, question: &Question, slot: &Slot) -> Result<Answer, NoInput> {
     let choices = choices(question);
     let mut size = tty.size();
     loop {
         match asked_at(size, tty, inbox, question, (slot, &choices)) {
-            Err(Instead::Resized) => {
+            Err(NoInput::Resized) => {
                 size = tty.size();
                 tty.clear()?;
             }
@@ -142,7 +143,7 @@ fn asked_at(
     inbox: &Inbox,
     question: &Question,
     (slot, choices): (&Slot, &[(usize, &Offer, Lifetime)]),
-) -> Result<Answer, Instead> {
+) -> Result<Answer, NoInput> {
     let mut was_read = false;
     loop {
         let batch = Batch::around(question, inbox);
@@ -154,7 +155,7 @@ fn asked_at(
             screen.lines.extend(batch.iter().flat_map(|batch| batch.hint(size.columns)));
             tty.draw(&screen.lines)?;
         }
-        tty.hush(inbox, size)?;
+        tty.wait_until_quiet(inbox, size)?;
         tty.write(PROMPT)?;
         let line = tty.line(inbox, size)?;
         if size.columns < rows::NARROWEST {
@@ -163,7 +164,7 @@ fn asked_at(
         match (line.trim(), batch) {
             ("d", _) => {
                 slot.working();
-                was_read |= leaf_through(&rows::details(question, size.columns), size, tty, inbox, slot)?;
+                was_read |= show_pages(&rows::details(question, size.columns), size, tty, inbox, slot)?;
             }
             ("b", Some(batch)) => {
                 slot.working();
@@ -171,8 +172,8 @@ fn asked_at(
                     return Ok(answer);
                 }
             }
-            (said, _) => {
-                let answer = understood(said, choices);
+            (typed, _) => {
+                let answer = parse_answer(typed, choices);
                 // Asks again, because an approval must not cover text that was not shown.
                 if was_read || !matches!(answer, Answer::Allow { .. }) {
                     return Ok(answer);
@@ -185,13 +186,7 @@ fn asked_at(
 }
 
 /// Shows lines one screen at a time, or all the rest at once. Returns `true` if the last line was shown.
-fn leaf_through(
-    lines: &[String],
-    size: Size,
-    tty: &Tty,
-    inbox: &Inbox,
-    slot: &Slot,
-) -> Result<bool, Instead> {
+fn show_pages(lines: &[String], size: Size, tty: &Tty, inbox: &Inbox, slot: &Slot) -> Result<bool, NoInput> {
     let of_a_screen = size.rows.saturating_sub(3).max(1);
     let mut rest = lines;
     loop {
@@ -218,10 +213,10 @@ fn leaf_through(
     Ok(!is_left)
 }
 
-/// Clears the question from the screen and says why.
-fn say_over(tty: &Tty, why: Withdrawn) {
+/// Clears the question from the screen and shows the reason.
+fn show_withdrawal(tty: &Tty, why: Withdrawn) {
     let why = match why {
-        Withdrawn::Deadline => "nobody answered in time",
+        Withdrawn::Deadline => "it was not answered in time",
         Withdrawn::Cancelled => "its call was cancelled",
         Withdrawn::SessionEnded => "its session was closed",
         Withdrawn::Settled => "another answer settled it",
@@ -229,7 +224,7 @@ fn say_over(tty: &Tty, why: Withdrawn) {
     };
     let words = rows::wrapped(&format!("A question is over: {why}."), tty.size().columns);
     // The next question detects whether the terminal still works.
-    let _ = tty.take_away().and_then(|()| tty.write(&format!("{}\n\n", words.join("\n"))));
+    let _ = tty.erase().and_then(|()| tty.write(&format!("{}\n\n", words.join("\n"))));
 }
 
 /// Returns every offer with every lifetime, numbered from 1 on the screen.
@@ -241,15 +236,15 @@ fn choices(question: &Question) -> Vec<(usize, &Offer, Lifetime)> {
     numbered.filter_map(|(n, lifetime)| Some((n, question.offers.get(n)?, lifetime))).collect()
 }
 
-fn understood(said: &str, choices: &[(usize, &Offer, Lifetime)]) -> Answer {
-    let reach = match said {
+fn parse_answer(typed: &str, choices: &[(usize, &Offer, Lifetime)]) -> Answer {
+    let reach = match typed {
         "a" => DenialReach::Waiting,
         "s" => DenialReach::Session,
         "p" => DenialReach::Pause,
         _ => DenialReach::Call,
     };
-    let note = said.strip_prefix("n ").map(str::trim).filter(|note| !note.is_empty());
-    let chosen = said.parse::<usize>().ok().and_then(|n| choices.get(n.checked_sub(1)?));
+    let note = typed.strip_prefix("n ").map(str::trim).filter(|note| !note.is_empty());
+    let chosen = typed.parse::<usize>().ok().and_then(|n| choices.get(n.checked_sub(1)?));
     match chosen {
         Some((offer, _, lifetime)) => Answer::Allow { offer: *offer, lifetime: *lifetime },
         None => Answer::Deny { note: note.map(str::to_owned), reach },

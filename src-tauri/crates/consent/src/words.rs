@@ -12,7 +12,7 @@ pub(super) enum Amount {
     Lines(String),
 }
 
-/// Returns the note beside a line: what is at its target now, or would be.
+/// Returns the note of a line: the state of its target, now or after the call.
 pub(super) fn note(verb: Verb, target: PathKind, amount: Option<&Amount>) -> String {
     let makes = matches!(verb, Verb::Create | Verb::Write | Verb::Change | Verb::Overwrite | Verb::Plant);
     match (target, amount) {
@@ -20,7 +20,7 @@ pub(super) fn note(verb: Verb, target: PathKind, amount: Option<&Amount>) -> Str
             format!("new file, {words}")
         }
         (PathKind::Missing, _) if makes => "new".to_owned(),
-        (PathKind::Missing, _) => "nothing is there".to_owned(),
+        (PathKind::Missing, _) => "does not exist".to_owned(),
         (PathKind::File { .. }, Some(Amount::Lines(words))) if makes => words.clone(),
         (PathKind::File { bytes }, Some(Amount::Size(words))) if makes => {
             format!("replaces {} with {words}", size(bytes))
@@ -59,13 +59,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_is_said_for_every_verb() {
+    fn every_verb_has_a_note_about_its_target() {
         let of = |target, verb| note(verb, target, None);
         assert_eq!(of(PathKind::File { bytes: 12_000 }, Verb::Read), "12 kB");
         assert_eq!(of(PathKind::File { bytes: 12_000 }, Verb::Overwrite), "replaces 12 kB");
         assert_eq!(of(PathKind::Folder, Verb::Delete), "folder, with everything in it");
-        assert_eq!(of(PathKind::Missing, Verb::Read), "nothing is there");
-        assert_eq!(of(PathKind::Missing, Verb::Delete), "nothing is there");
+        assert_eq!(of(PathKind::Missing, Verb::Read), "does not exist");
+        assert_eq!(of(PathKind::Missing, Verb::Delete), "does not exist");
         assert_eq!(of(PathKind::Missing, Verb::Create), "new");
         assert_eq!(
             note(Verb::Write, PathKind::Missing, Some(&Amount::Size("3 bytes".into()))),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_read_like_sizes() {
+    fn sizes_are_formatted_with_units() {
         let words: Vec<_> = [0, 1, 999, 1000, 1500, 12_345, 9_999_999, 3_000_000_000].map(size).into();
         assert_eq!(words, ["0 bytes", "1 byte", "999 bytes", "1 kB", "1.5 kB", "12 kB", "9.9 MB", "3 GB"]);
     }

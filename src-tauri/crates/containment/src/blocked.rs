@@ -1,22 +1,22 @@
-//! Tells an agent that the sandbox, not the server, caused an error.
+//! Marks errors that the sandbox, not the server, caused.
 //!
 //! - Guessed from the error text, and only for servers that really run in a sandbox.
 
-/// Prefix of such an error.
+/// Prefix of a marked error.
 const PREFIX: &str = "[SANDBOX BLOCKED] ";
 
 /// Error texts of operating systems and common programs, in lower case.
 const SIGNS: [&str; 6] =
     ["eacces", "eperm", "erofs", "operation not permitted", "permission denied", "read-only file system"];
 
-/// Returns the error with the prefix if it looks like a sandbox denial.
+/// Returns the error with the prefix if it resembles a sandbox denial.
 #[must_use]
 pub fn annotate(message: &str, sandboxed: bool) -> Option<String> {
-    let sounds_like_it = || {
+    let resembles_denial = || {
         let message = message.to_ascii_lowercase();
         SIGNS.iter().any(|sign| message.contains(sign))
     };
-    (sandboxed && sounds_like_it()).then(|| format!("{PREFIX}{message}"))
+    (sandboxed && resembles_denial()).then(|| format!("{PREFIX}{message}"))
 }
 
 #[cfg(test)]
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_errors_of_sandboxed_servers_that_sound_like_it_are_marked() {
+    fn only_sandboxed_servers_errors_that_resemble_denials_are_marked() {
         for message in [
             "EACCES: permission denied, open '/etc/shadow'",
             "eperm",

@@ -15,7 +15,7 @@ pub struct Launch {
 
 /// A word that cannot be quoted for a shell.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` has a NUL character in it, which no command line can carry")]
+#[error("`{0}` contains a NUL character, which a command line cannot contain")]
 pub struct QuoteError(String);
 
 /// Returns the `srt` command line that runs a program in the sandbox described by the files.
@@ -59,7 +59,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn a_shell_gives_back_the_words(words in prop::collection::vec("[^\0]{0,12}", 1..5)) {
+        fn a_shell_splits_the_line_into_the_original_words(words in prop::collection::vec("[^\0]{0,12}", 1..5)) {
             let launch = launched(&words);
             let say = format!("printf '%s\\0' {}", launch.args[3]);
             for shell in ["sh", "bash"] {

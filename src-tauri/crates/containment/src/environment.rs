@@ -8,7 +8,7 @@ use std::path::Path;
 /// Variables always passed on, if set.
 const PASSED: [&str; 4] = ["LANG", "TERM", "USER", "LC_ALL"];
 
-/// Returns the basic variables, those that the entry passes on, those of the proxy, and those that the entry sets.
+/// Returns the basic variables, the variables that the entry passes on, the proxy's variables, and the variables that the entry sets.
 #[must_use]
 pub fn environment(
     server: &Server,
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_passed_on_that_is_not_named() {
+    fn only_named_variables_are_passed_on() {
         let expected = [
             ("A", "1"),
             ("HOME", "/home/u"),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn all_is_all_but_the_folder_for_temporary_files() {
+    fn passing_all_excludes_the_folder_for_temporary_files() {
         let expected = [
             ("A", "1"),
             ("HOME", "/home/u"),

@@ -1,17 +1,9 @@
-//! Containment of a server on this machine: its resolved `sandbox` entry, the settings and command line of `srt` where that is the
-//! backend, and what the agent is told when a sandbox blocked something.
+//! Sandbox of a local server: its resolved `sandbox` entry, the settings and command line of the `srt` backend, and the message
+//! to the agent when the sandbox blocked something.
 //!
-//! - A server runs in its resolved sandbox, or not at all.
-//! - One list of unreadable paths applies to all servers, from the policy's defaults and our own folders; entries add to it.
-//! - Never starts a server and never asks the user.
-//!
-//! ```
-//! use ironcurtain_containment::Profile;
-//! use std::path::Path;
-//!
-//! let profile = Profile::new(&Default::default(), Path::new("/session"), Path::new("/home/u"));
-//! assert_eq!(profile.allow_write, ["/session"]);
-//! ```
+//! - A server runs in its resolved sandbox, or it does not start.
+//! - One list of unreadable paths applies to all servers, from the policy's defaults and our own folders. Entries can only add
+//!   to it.
 
 mod blocked;
 mod command;

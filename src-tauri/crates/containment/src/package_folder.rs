@@ -5,7 +5,7 @@ use std::path::Path;
 /// Folder names that package managers install into.
 const INSTALLED: [&str; 3] = ["node_modules", "site-packages", "dist-packages"];
 
-/// Returns whether a path is, or lies in, a package folder: by its name, or by files of pip or a virtual environment. Returns `false` if unsure.
+/// Returns whether a path is in a package folder, by its name or by files of pip or a virtual environment. Returns `false` if unsure.
 pub(super) fn holds_packages_alone(path: &Path) -> bool {
     let is_named = |name: &str| INSTALLED.contains(&name);
     if path.components().any(|part| part.as_os_str().to_str().is_some_and(is_named)) {
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_of_packages_is_told_from_one_that_holds_anything_else() {
+    fn recognizes_folders_that_contain_only_packages() {
         let dir = tempfile::tempdir().unwrap();
         let folder = |name: &str, holds: &[&str]| {
             let folder = dir.path().join(name);

@@ -1,7 +1,7 @@
-//! A profile as our own sandbox wants it: the view, the limits and what is writable, as plain values.
+//! Converts a profile to the input of our own sandbox: its view, its limits and its writable paths.
 //!
-//! - What no server may read stays shut whatever an entry says: our own folders cannot be opened at all, and a folder
-//!   that holds something protected cannot be shown where nothing inside of it can be hidden.
+//! - An entry cannot open protected paths: our own folders are always refused, and so is a folder with a protected path in a
+//!   view that cannot hide it.
 
 use super::resolve::{Profile, expand_home, normal};
 use ironcurtain_config::home::Home;
@@ -13,63 +13,64 @@ use ironcurtain_sandbox::{ResourceLimits, View};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The folders and protected paths around a sandbox.
+/// Folders and protected paths that determine what a sandbox shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Surroundings {
-    /// The session sandbox directory.
+    /// Sandbox directory of the session.
     pub session_dir: CanonicalPath,
-    /// The person's home.
+    /// Home of the user.
     pub home: CanonicalPath,
     /// Our own folders.
     pub own: Vec<CanonicalPath>,
-    /// The paths that no server may read, our own folders among them, or change.
+    /// Paths that no server may read (including our own folders) or change.
     pub protected: ProtectedPaths,
-    /// The folder that all sandboxes share: journals, and what was moved away.
+    /// Folder of the journals and quarantined files of all sandboxes.
     pub sandboxes: CanonicalPath,
-    /// The data folders of all servers, each of which only its own server is shown.
+    /// Data folders of all servers. Each server sees only its own.
     pub data: [PathBuf; 2],
 }
 
-/// Why a path of an entry is not opened to its server.
+/// Error for a path in an entry that cannot be opened to the server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
-    /// It is no path that could be opened.
-    #[error("`{0}` cannot be opened to a server")]
+    /// The path is invalid.
+    #[error("`{0}` is not a path that can be opened to a server")]
     NotAPath(String),
-    /// It is one of our folders, or in one.
-    #[error("`{0}` is IronCurtain's own, which is opened to no server")]
+    /// The path is one of our own folders, or is inside one.
+    #[error("`{0}` belongs to IronCurtain and cannot be opened to a server")]
     Own(CanonicalPath),
-    /// Something protected lies in it.
+    /// The folder contains a protected path.
     #[error(
-        "`{path}` holds the protected `{inside}`, which the `roots` view cannot hide; name folders in it, or use the `host-read` view"
+        "`{path}` contains the protected `{inside}`, which the `roots` view cannot hide; name folders inside it, or use the `host-read` view"
     )]
     Holds {
-        /// The path.
+        /// Path in the entry.
         path: CanonicalPath,
-        /// The protected one.
+        /// Protected path in it.
         inside: CanonicalPath,
     },
-    /// Something that no server may change lies in it, or around it.
-    #[error("`{path}` cannot be written to, because no server may change `{inside}`")]
+    /// The path contains, or is inside, a read-only path.
+    #[error("`{path}` cannot be writable, because no server may change `{inside}`")]
     ReadOnly {
-        /// The path.
+        /// Path in the entry.
         path: String,
-        /// The one that stays as it is.
+        /// Read-only path.
         inside: CanonicalPath,
     },
 }
 
-/// Folders of the kernel, of which every sandbox has its own.
+/// Folders of the kernel. Every sandbox has its own.
 const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// Returns the view that a server's sandbox has: that of its entry, and nothing but what is granted where it names none.
+/// Returns the view of a server's sandbox. By default, it shows only what is granted.
 #[must_use]
 pub fn view_of(settings: &SandboxSettings) -> FileView {
     settings.view.unwrap_or(FileView::Roots)
 }
 
-/// The default use of the `config` of git repositories, for a server whose entry does not say: one that changes them
-/// writes there as git does.
+/// Returns the default access to the `config` file of git repositories.
+///
+/// A server whose tools change repositories needs to write the file, as git does.
 #[must_use]
 pub fn default_git_config(server: &str, annotations: &Annotations) -> GitConfigSettings {
     let is_of_git =
@@ -81,7 +82,7 @@ pub fn default_git_config(server: &str, annotations: &Annotations) -> GitConfigS
     }
 }
 
-/// Every role that an argument of one of its tools can have.
+/// Returns every role that an argument of the server's tools can have.
 fn roles(server: &str, annotations: &Annotations) -> impl Iterator<Item = Role> {
     let arguments = annotations.tools(server).flat_map(|(_, tool)| &tool.arguments);
     arguments.flat_map(|(_, roles)| {
@@ -90,10 +91,10 @@ fn roles(server: &str, annotations: &Annotations) -> impl Iterator<Item = Role> 
 }
 
 impl Surroundings {
-    /// For a session. `protected` is what no call touches or changes.
+    /// Creates the surroundings of a session's sandbox.
     ///
     /// # Errors
-    /// When one of our folders cannot be found.
+    /// Fails if one of our folders does not exist.
     pub fn new(
         ours: &Home,
         home: &CanonicalPath,
@@ -102,7 +103,7 @@ impl Surroundings {
     ) -> io::Result<Self> {
         let canonical = |dir: PathBuf| {
             let real = dir.canonicalize()?;
-            let text = real.to_str().ok_or_else(|| io::Error::other("it is not UTF-8"))?;
+            let text = real.to_str().ok_or_else(|| io::Error::other("the path is not valid UTF-8"))?;
             CanonicalPath::assume_canonical(text).map_err(io::Error::other)
         };
         let own = ours.own().into_iter().map(canonical).collect::<io::Result<_>>()?;
@@ -111,10 +112,10 @@ impl Surroundings {
         Ok(Self { session_dir, home, own, protected: protected.clone(), sandboxes, data })
     }
 
-    /// The part of the file system that is seen before any grant. `program` is the file that is run.
+    /// Returns the part of the file system that is visible without any grant. `program` is the file to run.
     ///
     /// # Errors
-    /// [`ViewError`], naming the path that cannot be opened.
+    /// [`ViewError`], which names the path that cannot be opened.
     pub fn view(&self, profile: &Profile, kind: FileView, program: &str) -> Result<View, ViewError> {
         let session_dir = self.session_dir.as_str().to_owned();
         let read = self.paths(&profile.allow_read);
@@ -127,7 +128,7 @@ impl Surroundings {
         }
         let mut view = match kind {
             FileView::Roots => {
-                // As in the other view, what is not there opens nothing.
+                // A missing path opens nothing, as in the other view.
                 let programs = read.into_iter().filter(|path| Path::new(path).exists()).collect();
                 View::Roots { session_dir, programs }
             }
@@ -144,7 +145,7 @@ impl Surroundings {
         Ok(view)
     }
 
-    /// The paths that no server reads, and those that this one does not.
+    /// Returns the paths that this server must not read, including the paths that no server may read.
     #[must_use]
     pub fn denied(&self, profile: &Profile) -> Vec<String> {
         let kernel = |path: &&CanonicalPath| KERNEL.iter().any(|own| path.as_path().starts_with(own));
@@ -157,12 +158,12 @@ impl Surroundings {
         denied
     }
 
-    /// The data folders of all servers. One that its entry opens to a server is shown again.
+    /// Returns the data folders to hide. A folder that the entry opens is mounted again later.
     fn data_folders(&self) -> impl Iterator<Item = String> {
         self.data.iter().filter(|folder| folder.is_dir()).map(|folder| folder.to_string_lossy().into_owned())
     }
 
-    /// The paths that no server writes to, as far as they exist, and those that this one does not.
+    /// Returns the paths that this server must not write, including existing paths that no server may write.
     #[must_use]
     pub fn not_written(&self, profile: &Profile) -> Vec<String> {
         let there =
@@ -173,7 +174,7 @@ impl Surroundings {
             .collect()
     }
 
-    /// The writable mounts of a view that shows nothing by itself. Paths that do not exist are left out.
+    /// Returns the writable mounts to add to a view, without paths that do not exist.
     #[must_use]
     pub fn mounted(&self, profile: &Profile) -> Vec<Need> {
         let writable = self.paths(&profile.allow_write);
@@ -184,7 +185,7 @@ impl Surroundings {
         there.filter(|path| !self.session_dir.contains(path)).map(|path| Need::new(path, true)).collect()
     }
 
-    /// The paths that its view makes writable by itself, the session's own folder first.
+    /// Returns the paths that are writable without any grant. The session's own folder is first.
     #[must_use]
     pub fn writable(&self, profile: &Profile, kind: FileView) -> Vec<CanonicalPath> {
         let named = match kind {
@@ -194,13 +195,13 @@ impl Surroundings {
         std::iter::once(self.session_dir.clone()).chain(named.into_iter().map(|need| need.path)).collect()
     }
 
-    /// The paths that its entry denies writing to, existing or not.
+    /// Returns the paths that the entry makes read-only, even if they do not exist.
     #[must_use]
     pub fn unwritable(&self, profile: &Profile) -> Vec<String> {
         self.paths(&profile.deny_write)
     }
 
-    /// The paths that are masked in a folder, so that the rest of it can be written.
+    /// Returns the paths to mask in a folder so that the rest of it can be writable.
     #[must_use]
     pub fn kept_in(&self, folder: &CanonicalPath) -> Vec<String> {
         self.protected.masked_in(folder).into_iter().map(|kept| kept.as_str().to_owned()).collect()
@@ -212,7 +213,7 @@ impl Surroundings {
     }
 
     fn may_be_opened(&self, path: &str, kind: FileView) -> Result<(), ViewError> {
-        // As it is spelled, and as it really is.
+        // Check both the path as spelled and its real path.
         let real = Path::new(path).canonicalize().ok().and_then(|real| Some(real.to_str()?.to_owned()));
         for path in std::iter::once(path.to_owned()).chain(real) {
             let Ok(path) = CanonicalPath::assume_canonical(&path) else {
@@ -235,7 +236,7 @@ impl Surroundings {
 }
 
 impl Surroundings {
-    /// Refuses to open a read-only path for writing, and in [`FileView::Roots`] a folder that has one it cannot mask.
+    /// Refuses to make a read-only path writable, or in [`FileView::Roots`] a folder with one that cannot be masked.
     fn may_be_changed(&self, path: &str, kind: FileView) -> Result<(), ViewError> {
         let Some(real) = Path::new(path).canonicalize().ok() else { return Ok(()) };
         let folder = real.to_str().and_then(|real| CanonicalPath::assume_canonical(real).ok());
@@ -249,13 +250,13 @@ impl Surroundings {
     }
 }
 
-/// The program's own files, which it needs to see: its file, or the whole virtual environment that it is a link of.
+/// Returns the files that a program needs to see: its file, or the whole virtual environment if it is a link in one.
 fn own_files(program: &str) -> &str {
     let environment = Path::new(program).parent().and_then(Path::parent).and_then(Path::to_str);
     environment.filter(|_| Path::new(program).is_symlink()).unwrap_or(program)
 }
 
-/// The limits of an entry, and the defaults where it says nothing.
+/// Returns the limits of an entry, with defaults for missing ones.
 #[must_use]
 pub fn limits(wanted: &LimitSettings) -> ResourceLimits {
     const MIB: u64 = 1 << 20;

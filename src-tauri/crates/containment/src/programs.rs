@@ -30,10 +30,10 @@ pub enum ProgramError {
     #[error("`{0}` is a relative path; write the whole path or a name")]
     Relative(String),
     /// Not found in `PATH`.
-    #[error("the program `{0}` is nowhere on the path")]
+    #[error("the program `{0}` was not found in `PATH`")]
     Nowhere(String),
     /// The path cannot be resolved.
-    #[error("the program `{program}` cannot be used: {source}")]
+    #[error("failed to resolve the program `{program}`: {source}")]
     Unusable {
         /// The program.
         program: PathBuf,
@@ -50,16 +50,18 @@ pub enum ProgramError {
     },
     /// Another server may change it.
     #[error(
-        "`{}` is not started: it is at `{}`, where {} may write; move it to where no server may write, or take that from the server",
+        "`{}` is not started: it is at `{}`, where {} may write; move it to a folder that no server may write, or remove the server's access",
         .0.file.display(), .0.place, .0.by
     )]
     Exposed(Exposure),
 }
 
-/// The program's real file, or the link that a virtual environment has for it: an absolute path, one of ours, or the first on the path.
+/// Finds a program by its absolute path, among our own programs, or in `PATH`, and resolves links.
+///
+/// The `python` of a virtual environment stays a link, because Python finds its modules by the location of the link.
 ///
 /// # Errors
-/// [`ProgramError`].
+/// [`ProgramError`], if the program is not found, or others may change one of our own programs.
 pub fn find_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError> {
     let found = named_program(command, ours)?;
     let real = |path: &Path| {
@@ -69,17 +71,16 @@ pub fn find_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError>
     if ours.canonicalize().is_ok_and(|ours| file.starts_with(ours)) {
         trusted(&file)?;
     }
-    // A Python of a virtual environment is a link to the system's, and finds its modules by where the link is.
     match (found.parent(), found.file_name()) {
         (Some(bin), Some(name)) if bin.join("../pyvenv.cfg").is_file() => Ok(real(bin)?.join(name)),
         (Some(_) | None, _) => Ok(file),
     }
 }
 
-/// The program as it is named: the path of it, of one of ours, or of the first on the path; links are not followed.
+/// Finds a program by its absolute path, among our own programs, or in `PATH`, without resolving links.
 ///
 /// # Errors
-/// [`ProgramError`].
+/// [`ProgramError`], if the program is not found.
 pub fn named_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = if command.starts_with('/') {
@@ -93,10 +94,10 @@ pub fn named_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError
     found.ok_or_else(|| ProgramError::Nowhere(command.to_owned()))
 }
 
-/// Refuses a program that others than root and this user may change.
+/// Refuses a program that users other than root and this one may change.
 ///
 /// # Errors
-/// [`ProgramError::Refused`].
+/// [`ProgramError::Refused`], which names who may change it.
 pub fn trusted(program: &Path) -> Result<(), ProgramError> {
     match OwnProgram::open(program) {
         Ok(_) => Ok(()),
@@ -109,9 +110,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_is_nowhere_is_named() {
+    fn the_error_names_a_missing_program() {
         let problem = find_program("no-such-program", Path::new("/nonexistent")).map_err(|e| e.to_string());
-        assert_eq!(problem, Err("the program `no-such-program` is nowhere on the path".into()));
+        assert_eq!(problem, Err("the program `no-such-program` was not found in `PATH`".into()));
         assert!(
             find_program("./x", Path::new("/nonexistent")).unwrap_err().to_string().contains("relative path")
         );
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_followed_but_for_the_python_of_a_virtual_environment() {
+    fn links_are_resolved_except_the_python_of_a_virtual_environment() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         std::fs::create_dir_all(base.join("venv/bin")).unwrap();

@@ -54,7 +54,7 @@ pub struct Profile {
 /// The server requires a sandbox that this machine cannot create, and the user allows no exception.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "it is to run in a sandbox, which this machine cannot make: {missing}{fix}; `sandboxPolicy` is `enforce`"
+    "it requires a sandbox, which this machine cannot create: {missing}{fix}; `sandboxPolicy` is `enforce`"
 )]
 pub struct Unavailable {
     missing: String,
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_entry_opens_beside_the_servers_own_folders_is_something() {
+    fn an_entry_that_opens_more_than_the_servers_own_folders_is_detected() {
         let opens_nothing = |entry: &str| {
             let settings: SandboxSettings = serde_json::from_str(entry).unwrap();
             let profile = Profile::new(&settings, Path::new(SESSION), Path::new("/home/u"));
@@ -234,15 +234,15 @@ mod tests {
     }
 
     #[test]
-    fn without_a_sandbox_a_server_runs_only_if_the_person_chose_so() {
+    fn a_server_runs_without_a_sandbox_only_if_the_user_allows_it() {
         let warned = Ok(Resolved::Unsandboxed(Exemption::PlatformUnavailable));
         assert_eq!(resolved("{}", false, SandboxPolicy::Warn), warned);
-        let refused = "it is to run in a sandbox, which this machine cannot make: bubblewrap is not installed; run `sudo apt install bubblewrap`; `sandboxPolicy` is `enforce`";
+        let refused = "it requires a sandbox, which this machine cannot create: bubblewrap is not installed; run `sudo apt install bubblewrap`; `sandboxPolicy` is `enforce`";
         assert_eq!(resolved("{}", false, SandboxPolicy::Enforce), Err(refused.into()));
     }
 
     #[test]
-    fn paths_are_made_absolute_from_where_they_are_meant() {
+    fn relative_paths_are_resolved_from_the_right_folder() {
         let entry = r#"{ "filesystem": { "allowWrite": [".git", "../up", "a/./b/", "/tmp/x/", "~/w"],
             "allowRead": ["~", "~/.nvm", "/opt"], "denyRead": ["~/.gnupg"], "denyWrite": ["/tmp/x/n"] },
             "network": { "allowedDomains": ["*.example"] } }"#;

@@ -1,4 +1,4 @@
-//! The settings file that `srt` reads, one per server, in a directory that is this user's alone.
+//! Settings files for `srt`, one per server, in a directory that only this user can access.
 
 use super::Profile;
 use ironcurtain_config::home::{HomeError, private_dir};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The settings that are in the file. Whatever else a file has is kept as it is.
+/// Contents of a settings file. Unknown keys are preserved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SrtSettings {
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -47,39 +47,39 @@ struct Filesystem {
     other: Map<String, Value>,
 }
 
-/// The paths of one server's files.
+/// Paths of one server's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerFiles {
-    /// The settings.
+    /// Settings file.
     pub settings: PathBuf,
-    /// The directory the server starts in, for what is left lying about there.
+    /// Working directory of the server.
     pub cwd: PathBuf,
 }
 
-/// Why there is no settings file.
+/// Error from writing a settings file.
 #[derive(Debug, thiserror::Error)]
 pub enum SrtSettingsError {
-    /// The name of the server is no name of a file.
-    #[error("`{0}` cannot be the name of a file")]
+    /// The name of the server is not a valid file name.
+    #[error("the server name `{0}` is not a valid file name")]
     Name(String),
-    /// A directory cannot be used.
+    /// A directory is unusable.
     #[error(transparent)]
     Directory(#[from] HomeError),
-    /// The file cannot be written.
-    #[error("`{path}` cannot be written: {source}")]
+    /// Writing the file failed.
+    #[error("failed to write `{path}`: {source}")]
     Write {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The operating system's answer.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
 impl ServerFiles {
-    /// The names of a server's files in a directory.
+    /// Returns the paths of a server's files in a directory.
     ///
     /// # Errors
-    /// [`SrtSettingsError::Name`], when the name leads elsewhere.
+    /// [`SrtSettingsError::Name`], if the name is not a valid file name.
     pub fn of(server: &str, dir: &Path) -> Result<Self, SrtSettingsError> {
         if server.is_empty() || server.contains(['/', '\0']) {
             return Err(SrtSettingsError::Name(server.escape_default().to_string()));
@@ -92,7 +92,7 @@ impl ServerFiles {
 }
 
 impl SrtSettings {
-    /// The settings for a profile. `agent` is the socket of the person's key agent, where the server is given it.
+    /// Creates the settings for a profile. `agent` is the socket of the user's key agent, if the server may use it.
     #[must_use]
     pub fn new(profile: &Profile, deny_read: Vec<String>, cwd: &Path, agent: Option<&Path>) -> Self {
         let network = profile.network.clone();
@@ -118,10 +118,10 @@ impl SrtSettings {
         }
     }
 
-    /// Writes the file, closed to others, and makes the directory the server starts in.
+    /// Writes the file with access for this user only, and creates the working directory.
     ///
     /// # Errors
-    /// [`SrtSettingsError`].
+    /// [`SrtSettingsError`], which names the path.
     pub fn write(&self, files: &ServerFiles) -> Result<(), SrtSettingsError> {
         private_dir(&files.cwd)?;
         let problem = |source: io::Error| SrtSettingsError::Write { path: files.settings.clone(), source };
@@ -129,7 +129,7 @@ impl SrtSettings {
         atomic_file::replace(&files.settings, &text).map_err(problem)
     }
 
-    /// Lets paths be read or written too.
+    /// Allows reading or writing more paths.
     pub fn extend(&mut self, allow_read: &[String], allow_write: &[String]) {
         let files = &mut self.filesystem;
         add_missing(&mut files.allow_read, allow_read);
@@ -137,7 +137,7 @@ impl SrtSettings {
     }
 }
 
-/// Each path once, in the order they came.
+/// Appends paths in order, without duplicates.
 fn add_missing(list: &mut Option<Vec<String>>, more: &[String]) {
     if more.is_empty() {
         return;
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_what_was_resolved_and_closed_to_others() {
+    fn the_file_contains_the_resolved_settings_and_is_private() {
         let dir = tempfile::tempdir().unwrap();
         let files = ServerFiles::of("git", dir.path()).unwrap();
         let settings = SrtSettings::new(
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_with_a_network_may_be_given_the_key_agent() {
+    fn a_server_with_network_access_can_get_the_key_agent() {
         let network =
             NetworkSettings { allowed_domains: vec!["a.example".into()], ..NetworkSettings::default() };
         let settings = SrtSettings::new(
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn more_paths_are_added_once_and_nothing_else_is_touched() {
+    fn paths_are_added_once_and_other_settings_are_preserved() {
         let text = json!({ "x": 1, "network": { "y": 2 }, "filesystem": { "denyRead": ["d"], "allowRead": ["a", "a"], "z": 3 } });
         let mut settings: SrtSettings = serde_json::from_value(text).unwrap();
         settings.extend(&["b".into(), "a".into()], &["w".into(), "w".into()]);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_leads_elsewhere_is_refused() {
+    fn a_name_that_is_not_a_file_name_is_refused() {
         for name in ["", "../x", "a/b", "a\0"] {
             assert!(
                 matches!(ServerFiles::of(name, Path::new("/d")), Err(SrtSettingsError::Name(_))),

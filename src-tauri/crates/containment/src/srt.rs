@@ -1,6 +1,6 @@
-//! The sandboxes of `srt`, the npm package `@anthropic-ai/sandbox-runtime`: finding the program and trying it.
+//! Finds `srt`, the program of the npm package `@anthropic-ai/sandbox-runtime`, and checks that it can create a sandbox.
 //!
-//! - One process of it for each server, each with settings of its own.
+//! - Each server has its own `srt` process with its own settings.
 
 use super::command::{Launch, QuoteError, launch};
 use super::settings::{ServerFiles, SrtSettings, SrtSettingsError};
@@ -12,18 +12,18 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 use tokio::process::Command;
 
-/// The command that installs it.
+/// Command that installs `srt`.
 const INSTALL: &str = "npm install -g @anthropic-ai/sandbox-runtime";
 
-/// The command that installs what it needs.
+/// Command that installs the dependencies of `srt`.
 const INSTALL_HELPERS: &str = "sudo apt-get install -y bubblewrap socat ripgrep";
 
-/// The time that a trial may take.
+/// Time limit of the check.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Tries whether it can sandbox; names what is missing when it cannot.
+/// Checks that `srt` can create a sandbox, and names what is missing otherwise.
 pub async fn check(programs: &Path, trial: &Path) -> Availability {
-    let problem = match try_it(programs, trial).await {
+    let problem = match try_sandbox(programs, trial).await {
         Ok(()) => return Availability { usable: true, missing: vec![], fix_command: None, warnings: vec![] },
         Err(problem) => problem,
     };
@@ -44,33 +44,33 @@ pub async fn check(programs: &Path, trial: &Path) -> Availability {
     }
 }
 
-/// Why a trial made no sandbox.
+/// Error from creating a sandbox.
 #[derive(Debug, thiserror::Error)]
 enum TrialError {
-    /// There is no `srt`, or it must not be started.
+    /// `srt` was not found, or must not be started.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// Its directories cannot be made.
+    /// Creating its directories failed.
     #[error(transparent)]
     Directory(#[from] HomeError),
-    /// Its settings cannot be written.
+    /// Writing its settings failed.
     #[error(transparent)]
     Settings(#[from] SrtSettingsError),
-    /// Its command line cannot be written.
+    /// Quoting its command line failed.
     #[error(transparent)]
     CommandLine(#[from] QuoteError),
-    /// It takes too long.
-    #[error("`srt` did not end within {n} s", n = PATIENCE.as_secs())]
+    /// The check timed out.
+    #[error("`srt` timed out after {n} s", n = PATIENCE.as_secs())]
     Slow,
-    /// It does not start.
-    #[error("`srt` cannot be started: {0}")]
+    /// `srt` did not start.
+    #[error("failed to start `srt`: {0}")]
     Start(std::io::Error),
-    /// It failed, and this is the last line that it said.
-    #[error("`srt` made no sandbox: {0}")]
+    /// `srt` failed with this last line of output.
+    #[error("`srt` failed to create a sandbox: {0}")]
     NoSandbox(String),
 }
 
-async fn try_it(programs: &Path, trial: &Path) -> Result<(), TrialError> {
+async fn try_sandbox(programs: &Path, trial: &Path) -> Result<(), TrialError> {
     let srt = find_program("srt", programs)?;
     private_dir(trial)?;
     let files = ServerFiles::of("trial", trial)?;
@@ -85,7 +85,7 @@ async fn try_it(programs: &Path, trial: &Path) -> Result<(), TrialError> {
         return Ok(());
     }
     let text = String::from_utf8_lossy(&said.stderr);
-    let last = text.trim().lines().last().unwrap_or("it says nothing");
+    let last = text.trim().lines().last().unwrap_or("it printed no error");
     Err(TrialError::NoSandbox(last.to_owned()))
 }
 
@@ -94,12 +94,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_makes_no_sandbox_is_quoted() {
+    async fn the_error_quotes_the_last_line_of_output() {
         let dir = tempfile::tempdir().unwrap();
         let program = dir.path().join("srt");
         std::fs::write(&program, "#!/bin/sh\necho first >&2; echo no luck >&2; exit 3\n").unwrap();
         std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        let problem = try_it(dir.path(), &dir.path().join("trial")).await;
-        assert_eq!(problem.unwrap_err().to_string(), "`srt` made no sandbox: no luck");
+        let problem = try_sandbox(dir.path(), &dir.path().join("trial")).await;
+        assert_eq!(problem.unwrap_err().to_string(), "`srt` failed to create a sandbox: no luck");
     }
 }

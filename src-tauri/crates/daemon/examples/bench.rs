@@ -1,5 +1,5 @@
-//! Figures of the whole system, each beside its peer in the same run, as a table in Markdown. Run by `cargo xtask bench`;
-//! with `--smoke`, every figure is computed once.
+//! Benchmarks the whole system against peers in the same run, and prints a Markdown table. Run it with `cargo xtask bench`;
+//! `--smoke` measures everything once.
 
 #[path = "bench/load.rs"]
 mod load;
@@ -27,19 +27,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use trusted::TrustedProcess;
 
-/// The number of times that everything is done.
+/// Number of repetitions.
 struct Rounds {
-    /// Calls that pass.
+    /// Allowed calls.
     passing: Amount,
-    /// Sessions that say nothing.
+    /// Idle sessions.
     idle: usize,
-    /// Questions answered.
+    /// Answered questions.
     questions: usize,
-    /// Grants that come and go.
+    /// Grants that are created and revoked.
     churn: u64,
-    /// Programs started.
+    /// Program starts.
     starts: usize,
-    /// Calls to the reference server that pass.
+    /// Allowed calls to the reference server.
     of_reference: Amount,
 }
 
@@ -73,10 +73,10 @@ fn main() -> anyhow::Result<()> {
     std::fs::create_dir_all(base.join("person/docs"))?;
     std::fs::write(base.join("person/docs/file.txt"), "hello\n")?;
     home.prepare()?;
-    // As many as can be set; nothing below asks more.
+    // The maximum that the configuration accepts, so that no question is suppressed.
     let asked_freely = json!({ "questionsPerMinute": 1000, "denialHoldsSeconds": 0 });
     std::fs::write(home.config.join("config.json"), asked_freely.to_string())?;
-    let person = Arc::new(YesOnce::default());
+    let person = Arc::new(AllowOnce::default());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let options = DaemonOptions { home: home.clone(), programs: built(), allow_root: is_root() };
     let daemon = runtime.block_on(start(options, person.clone()))?;
@@ -84,7 +84,7 @@ fn main() -> anyhow::Result<()> {
     let mut rows = vec![shim_start(rounds.starts)?];
     rows.extend(parts::sandbox_launch(&base, rounds.starts)?);
     let mut ours = through_us(&base)?;
-    let resident = figures::resident_kib(ours.pid())?.context("the shim has ended")?;
+    let resident = figures::resident_kib(ours.pid())?.context("the shim has exited")?;
     rows.push(Row::plain("shim, resident", figures::megabytes(resident), "<= 3 MB"));
     rows.extend(passing(&base.join("load"), &rounds)?);
     if let Some(script) = reference {
@@ -107,7 +107,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The calls that pass through the trusted process, and what it takes for sessions that say nothing.
+/// Measures allowed calls through the trusted process, and the memory of idle sessions.
 fn passing(base: &Path, rounds: &Rounds) -> anyhow::Result<Vec<Row>> {
     let trusted = TrustedProcess::start(base, None)?;
     let ground = Ground::new(base, &trusted, Called::Embedded)?;
@@ -118,14 +118,14 @@ fn passing(base: &Path, rounds: &Rounds) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The same rates with a server as most are: one that does more for a call than we do.
+/// Measures the same rates with the reference server, which does more work per call than IronCurtain.
 fn beside_reference(base: &Path, called: Called, amount: &Amount) -> anyhow::Result<Vec<Row>> {
     let trusted = TrustedProcess::start(base, called.entry())?;
     let ground = Ground::new(base, &trusted, called)?;
     Ok(vec![ground.pipelined(amount)?, ground.many_sessions(amount)?])
 }
 
-/// From starting the shim to its last word, without a session.
+/// Measures the time from starting the shim to its exit, without a session.
 fn shim_start(starts: usize) -> anyhow::Result<Row> {
     let program = built().join("ironcurtain-shim");
     let mut ours = Sample::default();
@@ -134,18 +134,23 @@ fn shim_start(starts: usize) -> anyhow::Result<Row> {
         ours.time(|| Command::new(&program).arg("--version").output())?;
         peer.time(|| Command::new("/bin/true").output())?;
     }
-    Ok(Row::beside("shim, start and exit", ours, "`true`", peer, "<= 3 ms"))
+    Ok(Row::compared("shim, start and exit", ours, "`true`", peer, "<= 3 ms"))
 }
 
-/// A session through the shim with the embedded server.
+/// Opens a session with the embedded server through the shim.
 fn through_us(base: &Path) -> anyhow::Result<Conversation> {
     let mut shim = Command::new(built().join("ironcurtain-shim"));
     shim.args(["--server", "filesystem"]).env("IRONCURTAIN_HOME", base.join("ic"));
     Conversation::begin(shim)
 }
 
-/// From the person's yes to the client's result: judged again, mounted, told, understood, on record, called.
-fn approval(base: &Path, questions: usize, person: &YesOnce, ours: &mut Conversation) -> anyhow::Result<Row> {
+/// Measures the time from approval to the result: judging again, mounting, updating roots, recording and calling.
+fn approval(
+    base: &Path,
+    questions: usize,
+    person: &AllowOnce,
+    ours: &mut Conversation,
+) -> anyhow::Result<Row> {
     let path = json!({ "path": base.join("person/docs/file.txt") });
     let mut sample = Sample::default();
     for _ in 0..questions {
@@ -156,54 +161,54 @@ fn approval(base: &Path, questions: usize, person: &YesOnce, ours: &mut Conversa
     Ok(Row::alone("approval to result", sample, "<= 15 ms"))
 }
 
-/// From asking to take a grant back to the proof that it is gone.
+/// Measures the time from requesting a revocation to the proof that access is removed.
 fn revocation(
     base: &Path,
     questions: usize,
-    person: &YesOnce,
+    person: &AllowOnce,
     request: &dyn Fn(Request) -> Reply,
     ours: &mut Conversation,
 ) -> anyhow::Result<Row> {
     let path = json!({ "path": base.join("person/docs/file.txt") });
     let mut sample = Sample::default();
     for _ in 0..questions {
-        sample.push(come_and_go(&path, person, request, ours)?);
+        sample.push(create_and_revoke(&path, person, request, ours)?);
     }
     Ok(Row::alone("revocation, proved", sample, "<= 100 ms"))
 }
 
-/// The memory that is still taken for each grant that came and went, when twice as many have come and gone before.
+/// Measures the memory that remains per revoked grant, after a warm-up with twice as many.
 fn churn(
     base: &Path,
     count: u64,
-    person: &YesOnce,
+    person: &AllowOnce,
     request: &dyn Fn(Request) -> Reply,
     ours: &mut Conversation,
 ) -> anyhow::Result<Row> {
     let path = json!({ "path": base.join("person/docs/file.txt") });
     let mut rounds = |count: u64| -> anyhow::Result<u64> {
         for _ in 0..count {
-            come_and_go(&path, person, request, ours)?;
+            create_and_revoke(&path, person, request, ours)?;
         }
         figures::resident_kib(std::process::id())?.context("this process runs")
     };
     let before = rounds(count * 2)?;
     let after = rounds(count)?;
     let each = after.saturating_sub(before) * 1024 / count;
-    let what = format!("{count} grants that came and went, left in memory");
+    let what = format!("{count} revoked grants, left in memory");
     Ok(Row::of(&what, &format!("{each} bytes each"), "", "", "<= 256 bytes each"))
 }
 
-/// A grant that is given by a call and taken back; from the request to the proof.
-fn come_and_go(
+/// Creates a grant with a call and revokes it. Returns the time from the request to the proof.
+fn create_and_revoke(
     path: &serde_json::Value,
-    person: &YesOnce,
+    person: &AllowOnce,
     request: &dyn Fn(Request) -> Reply,
     ours: &mut Conversation,
 ) -> anyhow::Result<std::time::Duration> {
     person.for_an_hour();
     ours.call("read_text_file", path)?;
-    let Reply::Grants(grants) = request(Request::Grants) else { bail!("the grants are not told") };
+    let Reply::Grants(grants) = request(Request::Grants) else { bail!("failed to list the grants") };
     let grant = grants.first().context("nothing was granted")?.id.clone();
     let began = Instant::now();
     let reply = request(Request::Revoke { grant });
@@ -211,22 +216,22 @@ fn come_and_go(
     Ok(began.elapsed())
 }
 
-/// Says yes to everything, and remembers when.
+/// Allows everything, and remembers when.
 #[derive(Default)]
-struct YesOnce(Mutex<(Option<Instant>, bool)>);
+struct AllowOnce(Mutex<(Option<Instant>, bool)>);
 
-impl YesOnce {
+impl AllowOnce {
     fn answered(&self) -> Option<Instant> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).0.take()
     }
 
-    /// The next yes is for an hour, and stored.
+    /// Allows the next question for an hour, so that the grant is stored.
     fn for_an_hour(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
     }
 }
 
-impl Consent for YesOnce {
+impl Consent for AllowOnce {
     fn ask(&self, _: Question, slot: Slot) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let lifetime = if std::mem::take(&mut state.1) { Lifetime::Hour } else { Lifetime::Once };

@@ -1,5 +1,5 @@
-//! The story of the README, told by the real parts: an MCP client, the shim, the trusted process, bubblewrap and the
-//! filesystem server, in a temporary home. Ends with status 0 only if every step went as told.
+//! Plays the example of the README with the real parts in a temporary home: an MCP client, the shim, the trusted process,
+//! bubblewrap and the filesystem server. Exits with status 0 only if every step has the expected outcome.
 
 #[path = "demo/person.rs"]
 mod person;
@@ -13,15 +13,15 @@ use rmcp::model::{CallToolRequestParams, CallToolResult};
 use rmcp::service::{RoleClient, RunningService};
 use rmcp::transport::TokioChildProcess;
 use serde_json::{Value, json};
-use stage::{Stage, Told};
+use stage::{Stage, StepLog};
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Tells the story of IronCurtain in a temporary home.
+/// Demonstrates IronCurtain in a temporary home.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Answer the questions without a person.
+    /// Answer the questions automatically.
     #[arg(long, value_enum)]
     answer: Option<AnswerAll>,
     /// Ask with the app's own dialog; needs a display.
@@ -29,14 +29,14 @@ struct Arguments {
     desktop: bool,
 }
 
-/// The way in which questions are answered without a person.
+/// Automatic answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum AnswerAll {
-    /// Yes once, then yes to the folder; no after it was taken back.
+    /// Allow once, then allow the folder, then deny after the grant is revoked.
     Allow,
-    /// No.
+    /// Deny every question.
     Deny,
-    /// Not at all.
+    /// Let every question time out.
     Timeout,
 }
 
@@ -44,86 +44,90 @@ type Client = RunningService<RoleClient, ()>;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    match tell(&arguments) {
+    match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
-            // Nobody is left to tell if this fails.
-            let _ = writeln!(std::io::stderr(), "\n  The story went wrong: {problem:#}");
+            // If standard error is closed, there is no way to report it.
+            let _ = writeln!(std::io::stderr(), "\n  The demo failed: {problem:#}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn tell(arguments: &Arguments) -> anyhow::Result<()> {
+fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let told = runtime.block_on(story(arguments));
+    let outcome = runtime.block_on(demonstrate(arguments));
     runtime.shutdown_background();
-    told
+    outcome
 }
 
-async fn story(arguments: &Arguments) -> anyhow::Result<()> {
-    let mut told = Told::begin()?;
+async fn demonstrate(arguments: &Arguments) -> anyhow::Result<()> {
+    let mut log = StepLog::begin()?;
     let stage = Stage::set(arguments.answer == Some(AnswerAll::Timeout))?;
     let report = stage.file("Documents/tax/2026.txt", "income 1, tax 1\n")?;
     let other = stage.file("Documents/tax/2025.txt", "income 2, tax 1\n")?;
     let key = stage.file(".ssh/id_ed25519", "a private key\n")?;
 
     let _process = stage.start_trusted_process(arguments.desktop, arguments.answer).await?;
-    told.step("the trusted process runs", "in a temporary home")?;
+    log.step("the trusted process starts", "in a temporary home")?;
 
     let client =
-        ().serve(TokioChildProcess::new(stage.shim())?).await.context("the client could not connect")?;
+        ().serve(TokioChildProcess::new(stage.shim())?).await.context("the client failed to connect")?;
     let tools = client.list_all_tools().await?;
     ensure!(tools.len() == 14, "the filesystem server has {} tools, not 14", tools.len());
-    told.step(
+    log.step(
         "an agent connects through the shim",
         &format!("{} tools, server in its own sandbox", tools.len()),
     )?;
 
-    inside(&stage, &client, &mut told).await?;
+    use_session_folder(&stage, &client, &mut log).await?;
     refused(&read(&client, &key).await?, "structural-protected-path")?;
-    told.step("it tries to read ~/.ssh/id_ed25519", "refused, nobody had to be asked")?;
+    log.step("it tries to read ~/.ssh/id_ed25519", "refused, without asking you")?;
 
     let mut allowed = true;
     for what in ["it asks for ~/Documents/tax/2026.txt", "it asks for the same file again"] {
         let result = read(&client, &report).await?;
         allowed = is_allowed(&result);
         check_answer(arguments.answer, &result, "income 1")?;
-        told.step(
+        log.step(
             what,
-            if allowed { "you said yes: here it is" } else { "refused, and the agent was told why" },
+            if allowed {
+                "you allowed it, and the agent read it"
+            } else {
+                "refused, and the agent got the reason"
+            },
         )?;
     }
     if allowed {
-        taken_back(&stage, &client, &report, &other, arguments.answer, &mut told).await?;
+        revoke(&stage, &client, &report, &other, arguments.answer, &mut log).await?;
     }
-    on_record(&stage, &mut told)?;
+    verify_log(&stage, &mut log)?;
     client.cancel().await?;
-    told.end()
+    log.end()
 }
 
-async fn inside(stage: &Stage, client: &Client, told: &mut Told) -> anyhow::Result<()> {
+async fn use_session_folder(stage: &Stage, client: &Client, log: &mut StepLog) -> anyhow::Result<()> {
     let note = stage.session_folder()?.join("note.txt");
     let written = call(client, "write_file", json!({ "path": note, "content": "hello" })).await?;
     ensure!(is_allowed(&written), "writing in the session's own folder was refused: {}", text(&written));
     let back = read(client, &note).await?;
     ensure!(text(&back).contains("hello"), "what was read is not what was written: {}", text(&back));
-    told.step("it writes and reads in its session's folder", "allowed, nobody had to be asked")
+    log.step("it writes and reads in its session's folder", "allowed, without asking you")
 }
 
-/// With something granted: it is listed, taken back with proof, and gone.
-async fn taken_back(
+/// Lists and revokes the grants, and checks that access is denied again.
+async fn revoke(
     stage: &Stage,
     client: &Client,
     report: &Path,
     other: &Path,
     answer: Option<AnswerAll>,
-    told: &mut Told,
+    log: &mut StepLog,
 ) -> anyhow::Result<()> {
     let grants = stage.ironcurtain(&["grants"])?;
     let grants = grants.get("grants").and_then(Value::as_array).cloned().unwrap_or_default();
     if grants.is_empty() {
-        return told.step("nothing stays granted", "you allowed each call by itself");
+        return log.step("nothing remains granted", "you allowed each call individually");
     }
     let folder = grants.iter().any(|g| g.get("kind") == Some(&json!("folder")));
     if folder {
@@ -133,36 +137,36 @@ async fn taken_back(
             "the granted folder does not cover its file: {}",
             text(&result)
         );
-        told.step("it reads another file of that folder", "allowed by what you granted")?;
+        log.step("it reads another file of that folder", "allowed by what you granted")?;
     }
     for grant in &grants {
         let id = grant.get("id").and_then(Value::as_str).context("a grant has no id")?;
         let reply = stage.ironcurtain(&["grants", "revoke", id])?;
-        ensure!(reply.get("revoked").is_some(), "the grant was not taken back: {reply}");
+        ensure!(reply.get("revoked").is_some(), "the grant was not revoked: {reply}");
     }
-    told.step(
-        "you take it back",
-        "gone from policy, from the server's roots and from the kernel's view: proved",
+    log.step(
+        "you revoke the grant",
+        "removed from the policy, the server's roots and the sandbox's mounts, with proof",
     )?;
     let result = read(client, report).await?;
     if answer.is_some() {
         refused(&result, "the user denied this call")?;
     }
-    let said = if is_allowed(&result) {
-        "you were asked again, and said yes"
+    let outcome = if is_allowed(&result) {
+        "you were asked again, and allowed it"
     } else {
         "you were asked again: refused"
     };
-    told.step("it tries once more", said)
+    log.step("it tries again", outcome)
 }
 
-fn on_record(stage: &Stage, told: &mut Told) -> anyhow::Result<()> {
+fn verify_log(stage: &Stage, log: &mut StepLog) -> anyhow::Result<()> {
     let check = stage.ironcurtain(&["audit", "verify"])?;
     let audit = check.get("audit").context("the audit log was not checked")?;
-    ensure!(audit.get("intact") == Some(&json!(true)), "the audit log does not hold: {audit}");
+    ensure!(audit.get("intact") == Some(&json!(true)), "the audit log is not intact: {audit}");
     let entries = audit.get("entries").and_then(Value::as_u64).unwrap_or_default();
-    told.step("all of it is on record", &format!("{entries} entries, every link of the chain holds"))?;
-    told.quote(&stage.shortened(&stage.ironcurtain_text(&["audit", "tail", "-n", "100"])?))
+    log.step("the audit log recorded everything", &format!("{entries} entries, hash chain intact"))?;
+    log.quote(&stage.shortened(&stage.ironcurtain_text(&["audit", "tail", "-n", "100"])?))
 }
 
 fn check_answer(answer: Option<AnswerAll>, result: &CallToolResult, content: &str) -> anyhow::Result<()> {

@@ -1,10 +1,10 @@
-//! Answers questions about policies, one JSON object a line, to compare this engine with another one.
+//! Answers queries about policies, one JSON object per line, to compare this engine with another implementation.
 //!
-//! `oracle --data DIR` reads requests on its standard input; names in them stand for files below DIR.
+//! `oracle --data DIR` reads requests from standard input. Names in them refer to files below DIR.
 //!
-//! - Only calls the library. What this system has no part for, since it works otherwise, is said where it is answered.
-//! - Recorded calls are judged as they are: argument names and shapes that a tool does not declare are let pass here,
-//!   and where there is no file of lists, every list is empty. The trusted process denies the one and refuses the other.
+//! - Calls the library only. Comments mark what exists only in the other implementation.
+//! - Judges recorded calls verbatim: undeclared argument names and shapes are accepted, and a missing file of lists means empty
+//!   lists. The trusted process denies the former and refuses the latter.
 
 #[path = "oracle/calls.rs"]
 mod calls;
@@ -68,11 +68,11 @@ fn answer(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
         "rewriteServerSettings" => contained::rewrite(request),
         "wrapServerCommand" => contained::wrap(ground, request),
         "annotateSandboxViolation" => contained::blocked(request),
-        other => bail!("the library has no part for `{other}`"),
+        other => bail!("unsupported operation `{other}`"),
     }
 }
 
-/// A text that a request must have.
+/// Returns a required text field of a request.
 fn text<'a>(request: &'a Value, field: &str) -> anyhow::Result<&'a str> {
     request.get(field).and_then(Value::as_str).with_context(|| format!("`{field}` is missing"))
 }

@@ -74,7 +74,7 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: As
                 Err(problem) => undecided(&problem),
             }
         }
-        Request::LastLooks => Reply::LastLooks(state.services.autostart.last_looks().words()),
+        Request::FinalChecks => Reply::FinalChecks(state.services.autostart.last_looks().words()),
         Request::Grants => Reply::Grants(grants(state).await),
         Request::Revoke { grant } => revoking::revoke(state, &grant).await,
         Request::EndSession { session } => end_session(state, &session),
@@ -192,7 +192,7 @@ fn end_session(state: &DaemonState, id: &str) -> Reply {
         return Reply::Done;
     }
     match state.live().iter().find(|s| s.id == id) {
-        None => failed(ErrorCode::NotFound, format!("there is no live session `{id}`")),
+        None => failed(ErrorCode::NotFound, format!("no active session `{id}`")),
         Some(session) => {
             session.end();
             Reply::Done

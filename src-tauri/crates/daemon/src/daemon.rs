@@ -1,13 +1,13 @@
-//! Starting the trusted process, and the handle to it.
+//! Starts the trusted process and provides a handle to it.
 
 mod accept;
 mod changed_servers;
-mod giving;
+mod manual_grants;
 mod storage;
 mod take_over;
 
 pub use changed_servers::ChangedServers;
-pub use giving::{Gift, GiftOf, GiveError, GrantTerms, ProvedClient};
+pub use manual_grants::{GrantRequest, GrantRequestError, GrantTarget, GrantTerms, VerifiedClient};
 
 use crate::control::{self, Asker};
 use crate::daemon_state::DaemonState;
@@ -45,78 +45,78 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// The longest that the trusted process takes to end: every sandbox is ended, and what it has to say is heard.
+/// Maximum time that the trusted process takes to shut down: it terminates every sandbox and reads its last output.
 pub const ENDING: Duration = LISTENING.saturating_add(Duration::from_secs(2));
 
 /// Options of the trusted process.
 #[derive(Debug, Clone)]
 pub struct DaemonOptions {
-    /// The folders that its files are in.
+    /// Folders of its files.
     pub home: Home,
-    /// The directory that has `ironcurtain-sandbox` and `ironcurtain-filesystem`.
+    /// Directory of `ironcurtain-sandbox` and `ironcurtain-filesystem`.
     pub programs: PathBuf,
-    /// Lets it run, and make sandboxes, as uid 0.
+    /// Allows running, and creating sandboxes, as uid 0.
     pub allow_root: bool,
 }
 
-/// Why it does not start.
+/// Error from starting the trusted process.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Its directories cannot be used.
+    /// A directory is unusable.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// A configuration or policy file is refused.
+    /// A configuration or policy file is invalid.
     #[error("{0}")]
     Policy(#[from] SnapshotError),
     /// The audit log cannot be continued.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// The grants cannot be read.
+    /// The grants are unreadable.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Nobody can be listened to; [`ListenError::AlreadyRunning`] is one of the reasons.
+    /// Listening failed, for example with [`ListenError::AlreadyRunning`].
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// A thread cannot be started.
-    #[error("a thread cannot be started: {0}")]
+    /// Starting a thread failed.
+    #[error("failed to start a thread: {0}")]
     Thread(io::Error),
-    /// There is no sandbox for this system.
+    /// This system has no supported sandbox.
     #[error(transparent)]
     Unsupported(#[from] SandboxLaunchError),
-    /// It was started as root without leave.
+    /// Started as root without `--allow-root`.
     #[error(
-        "IronCurtain does not run as root: its sandboxes would be judged as root's files are; `--allow-root` allows it"
+        "refusing to run as root, whose rights sandboxes would inherit; run as another user, or pass `--allow-root`"
     )]
     Root,
 }
 
 impl StartError {
-    /// Returns `true` if another one of this user runs already.
+    /// Returns `true` if this user already runs a trusted process.
     #[must_use]
     pub fn is_already_running(&self) -> bool {
         matches!(self, Self::Listen(ListenError::AlreadyRunning(_)))
     }
 }
 
-/// Why a server was not started again.
+/// Error from restarting a server.
 #[derive(Debug, thiserror::Error)]
 pub enum RestartError {
-    /// The session is over.
-    #[error("there is no live session `{0}`")]
+    /// The session does not exist or has ended.
+    #[error("no active session `{0}`")]
     NoSession(String),
-    /// It does not run.
+    /// The server failed to restart.
     #[error(transparent)]
     Server(#[from] ServerError),
 }
 
-/// A handle to the running trusted process.
+/// Handle to the running trusted process.
 #[derive(Clone)]
 pub struct Daemon(Arc<DaemonState>);
 
 /// Starts the trusted process on the current tokio runtime. It runs until [`Request::Shutdown`].
 ///
 /// # Errors
-/// [`StartError`]: nothing was started.
+/// [`StartError`]; nothing is left running.
 pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Result<Daemon, StartError> {
     if !cfg!(target_os = "linux") {
         return Err(SandboxLaunchError::Unsupported.into());
@@ -124,13 +124,13 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     if rustix::process::geteuid().is_root() && !options.allow_root {
         return Err(StartError::Root);
     }
-    if let Err(e) = descriptors::take_all() {
-        tracing::warn!("the number of descriptors stays as it is: {e}");
+    if let Err(e) = descriptors::raise_limit() {
+        tracing::warn!("failed to raise the limit of open files: {e}");
     }
     options.home.programs = Some(options.programs.clone());
     ironcurtain_sandbox::give_large_blocks_back();
     options.home.prepare()?;
-    // The lock first: what follows must not be done by two.
+    // Take the lock first: two processes must not run the steps below at the same time.
     let listener = if consent.asked_on() != AskedOn::Nobody {
         take_over::listen(&options.home).await?
     } else {
@@ -139,11 +139,11 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     let first = InitialState::read(&options.home)?;
     let health = Health::default();
     let audit = open_audit(&options.home, first.config(), &health).await?;
-    let of_grants = health.clone();
+    let grants_health = health.clone();
     let grants = Grants::open(GrantParts {
         database: &options.home.database(),
         audit: audit.clone(),
-        on_trouble: Box::new(move |trouble| of_grants.set(Concern::Grants, trouble)),
+        on_trouble: Box::new(move |trouble| grants_health.set(Concern::Grants, trouble)),
         clock: Clock::of_machine().map_err(StoreError::Clock)?,
     })?;
     first.check_places(&options.home, &grants.now())?;
@@ -217,56 +217,56 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     let home = services.home.clone();
     tokio::task::spawn_blocking(move || sweep_temporary(&home));
     let state = Arc::new(DaemonState::new(services, reloader));
-    tokio::spawn(note_changes(state.clone()));
-    tokio::spawn(end_of_others(state.clone(), unfinished));
+    tokio::spawn(signal_changes(state.clone()));
+    tokio::spawn(record_unfinished(state.clone(), unfinished));
     tokio::spawn(accept::accept(state.clone(), listener));
     Ok(Daemon(state))
 }
 
 impl Daemon {
-    /// The secrets of servers, as this process opened them.
+    /// Returns the store of the servers' secrets, as this process unlocked it.
     #[must_use]
     pub fn secrets(&self) -> SecretStore {
         self.0.services.programs.secrets.clone()
     }
 
-    /// Does what a person's own program may ask for; the same as over the socket.
+    /// Handles a control request, exactly as if it had arrived over the socket.
     pub async fn request(&self, request: Request) -> Reply {
         control::answer(&self.0, request, Asker::Own).await
     }
 
-    /// Puts a question that nobody answered in time to the person again, on the dialog or the terminal, and waits for the
-    /// answer. `true` where the agent's identical call passes once from now on.
+    /// Asks the user an expired question again, in the dialog or on the terminal, and waits for the answer.
+    /// Returns `true` if the user allows the agent to repeat the identical call once.
     ///
     /// # Errors
-    /// [`LateError`]: nothing is allowed.
+    /// [`LateError`]; nothing is allowed.
     pub async fn ask_again(&self, question: &str) -> Result<bool, LateError> {
         self.0.services.late_asking().ask(question).await
     }
 
-    /// Stops the server of a live session and starts it again.
+    /// Restarts the server of an active session.
     ///
     /// # Errors
-    /// [`RestartError`].
+    /// [`RestartError`], if the session has ended or the server fails to start.
     pub async fn restart_server(&self, session: &str) -> Result<(), RestartError> {
         let live = self.0.live().into_iter().find(|live| live.id == session);
         let session = live.ok_or_else(|| RestartError::NoSession(session.to_owned()))?;
         Ok(session.server().start_again().await?)
     }
 
-    /// A counter that moves whenever sessions, questions, grants or activity change.
+    /// Subscribes to a counter that increases whenever sessions, questions, grants or activity change.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.services.changes.subscribe()
     }
 
-    /// Waits until the trusted process has ended.
+    /// Waits until the trusted process has shut down.
     pub async fn ended(&self) {
         self.0.services.shutdown.ended.cancelled().await;
     }
 }
 
-/// Binds what an older version kept under the names of servers.
+/// Binds data that an older version stored under server names to the servers' identities.
 async fn bind(options: &DaemonOptions, first: &InitialState, grants: &Grants) -> Result<(), StoreError> {
     let (home, ours, servers) = (options.home.clone(), options.programs.clone(), first.servers().clone());
     let grants = grants.now();
@@ -274,7 +274,7 @@ async fn bind(options: &DaemonOptions, first: &InitialState, grants: &Grants) ->
     bound.await.unwrap_or(Err(StoreError::Ended))
 }
 
-/// Removes what one that was killed has left.
+/// Removes the directory that a killed process left behind.
 fn sweep(dir: &Path) -> Result<(), HomeError> {
     match std::fs::remove_dir_all(dir) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
@@ -284,18 +284,18 @@ fn sweep(dir: &Path) -> Result<(), HomeError> {
     }
 }
 
-/// Removes the temporary files that killed processes have left in our folders.
+/// Removes temporary files that killed processes left in our folders.
 fn sweep_temporary(home: &Home) {
     let sessions =
         std::fs::read_dir(home.sessions()).into_iter().flatten().flatten().map(|found| found.path());
     let folders = [home.config.clone(), home.policy(), home.state.clone()].into_iter().chain(sessions);
-    // What cannot be removed costs nothing, and is tried again at the next start.
+    // Failures are harmless: the next start tries again.
     folders.for_each(|folder| drop(atomic_file::sweep(&folder)));
 }
 
-/// Opens the log; what is wrong with it is among the troubles.
+/// Opens the audit log and reports its problems to `health`.
 async fn open_audit(home: &Home, config: &Config, health: &Health) -> Result<Audit, AuditError> {
-    let of_log = health.clone();
+    let log_health = health.clone();
     let keeping = Keeping {
         dir: home.audit(),
         head: Some(home.audit_head()),
@@ -303,17 +303,19 @@ async fn open_audit(home: &Home, config: &Config, health: &Health) -> Result<Aud
         file_bytes: config.record_file_mib * 1024 * 1024,
         keep: Duration::from_secs(config.record_keep_days * 24 * 60 * 60),
     };
-    let audit = Audit::keep(keeping, move |trouble| of_log.set(Concern::Audit, trouble))?;
+    let audit = Audit::keep(keeping, move |trouble| log_health.set(Concern::Audit, trouble))?;
     health
         .set(Concern::Record, audit.unknown_end().map(|why| format!("The record may be incomplete: {why}.")));
     Ok(audit)
 }
 
-/// Puts the end of sessions on record whose trusted process was killed before it could.
-async fn end_of_others(state: Arc<DaemonState>, unfinished: io::Result<Vec<Unfinished>>) {
+/// Records the end of sessions whose trusted process was killed before it could.
+async fn record_unfinished(state: Arc<DaemonState>, unfinished: io::Result<Vec<Unfinished>>) {
     let unfinished = match unfinished {
         Ok(unfinished) => unfinished,
-        Err(problem) => return tracing::error!(%problem, "which sessions have no end on record is not known"),
+        Err(problem) => {
+            return tracing::error!(%problem, "failed to find the sessions whose end is not recorded");
+        }
     };
     for Unfinished { session, client, server, .. } in unfinished {
         let name = client.as_deref().unwrap_or("a client");
@@ -321,14 +323,14 @@ async fn end_of_others(state: Arc<DaemonState>, unfinished: io::Result<Vec<Unfin
         let mut entry = Entry::new(Event::Session, summary);
         (entry.session, entry.client, entry.server_name) = (Some(session), client, server);
         if let Err(problem) = state.services.audit.record(entry).await {
-            tracing::error!(%problem, "the end of a session is not on record");
+            tracing::error!(%problem, "failed to record the end of a session");
         }
     }
     state.services.changed();
 }
 
-/// Notes a change of what people are shown whenever the questions, the troubles or the grants change.
-async fn note_changes(state: Arc<DaemonState>) {
+/// Signals a change whenever the questions, the health, the grants or the lockdown change.
+async fn signal_changes(state: Arc<DaemonState>) {
     let (mut open, mut health) = (state.services.broker.open(), state.services.health.watch());
     let (mut grants, mut stops) = (state.services.grants.watch(), state.services.broker.stops().watch());
     loop {

@@ -4,8 +4,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Raises the soft limit to the hard limit. The usual default of 1,024 is used up by the connections of a few servers; and the kernel
 /// refuses messages with descriptors while the user's programs have more than that in transit (`unix(7)`, `ETOOMANYREFS`).
-/// Child processes inherit the limit; servers get one of their own.
-pub(crate) fn take_all() -> rustix::io::Result<()> {
+/// Child processes inherit the limit, except servers, which get their own limit.
+pub(crate) fn raise_limit() -> rustix::io::Result<()> {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })
 }
@@ -27,8 +27,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_left_to_take() {
-        take_all().unwrap();
+    fn raises_the_soft_limit_to_the_hard_limit() {
+        raise_limit().unwrap();
         let limit = getrlimit(Resource::Nofile);
         assert_eq!(limit.current, limit.maximum);
     }

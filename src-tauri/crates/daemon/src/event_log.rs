@@ -59,13 +59,13 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_one_line_whatever_is_in_it() {
+    fn an_event_with_control_characters_is_one_line() {
         let event = "INFO said by a server: \x1b[2J\nERROR forged é\u{1d173}\n";
         assert_eq!(told(None, event), "INFO said by a server: \\u{1b}[2J\\u{a}ERROR forged é\\u{1d173}\n");
     }
 
     #[test]
-    fn on_a_terminal_what_goes_on_in_the_next_line_is_marked() {
+    fn wrapped_lines_are_marked_on_a_terminal() {
         let event = format!("INFO said by a server:{:>42}", " READ       | ~/notes.txt");
         let lines = told(Some(40), &event);
         let first = lines.lines().next().unwrap();

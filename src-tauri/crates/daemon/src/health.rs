@@ -1,41 +1,41 @@
-//! The troubles of the moment, in sentences for people. Empty when nothing is wrong.
+//! Current problems, as sentences for the user.
 
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 
-/// A part that can be in trouble.
+/// Component that can have a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Concern {
-    /// No sandbox can be made.
+    /// Sandboxes cannot be created.
     Sandbox,
-    /// The audit log cannot be written, so every call is denied.
+    /// Writing the audit log fails, so every call is denied.
     Audit,
-    /// The policy was changed to something that cannot be taken.
+    /// The changed policy is invalid.
     Policy,
-    /// So were the configured servers.
+    /// The changed list of servers is invalid.
     Servers,
-    /// So were the settings.
+    /// The changed settings are invalid.
     Settings,
-    /// Changes of the files are not noticed.
+    /// Changes of the files are not detected.
     Watching,
-    /// The files do not get read.
+    /// Reading the files timed out.
     Reading,
-    /// Entries may be missing from the end of the record.
+    /// Entries may be missing at the end of the audit log.
     Record,
-    /// A grant, or the end of one, is not stored.
+    /// A grant or a revocation is not stored.
     Grants,
-    /// No more files can be created.
+    /// The disk is full.
     Storage,
-    /// Another program has the name of a server.
+    /// The program of a server changed.
     Identities,
 }
 
-/// A handle to the list.
+/// Handle to the list of problems.
 #[derive(Debug, Clone, Default)]
 pub struct Health(watch::Sender<BTreeMap<Concern, String>>);
 
 impl Health {
-    /// Notes what is wrong, or that nothing is any more.
+    /// Sets or clears the problem of a component.
     pub fn set(&self, concern: Concern, trouble: Option<String>) {
         self.0.send_if_modified(|all| match trouble {
             Some(text) => all.insert(concern, text.clone()).as_ref() != Some(&text),
@@ -43,13 +43,13 @@ impl Health {
         });
     }
 
-    /// All of it.
+    /// Returns all problems.
     #[must_use]
     pub fn all(&self) -> Vec<String> {
         self.0.borrow().values().cloned().collect()
     }
 
-    /// For waiting until it changes.
+    /// Subscribes to changes.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<BTreeMap<Concern, String>> {
         self.0.subscribe()

@@ -14,7 +14,7 @@ const LAUNCHERS: [&str; 9] =
     ["sh", "bash", "dash", "zsh", "fish", "env", "busybox", "ironcurtain-shim", "sudo"];
 
 /// Name of a client whose executable is hidden. Its claimed process name appears only in the chain.
-const HIDDEN: &str = "A program that hides what it is";
+const HIDDEN: &str = "A program with a hidden executable";
 
 /// Returns the client that started the shim with this process id.
 #[must_use]
@@ -45,7 +45,7 @@ fn stat(pid: u32) -> Option<(String, u32)> {
 
 fn from_processes(processes: &[ProcessView], cwd: Option<PathBuf>, label: Option<String>) -> Client {
     let ancestors = processes.get(1..).unwrap_or_default();
-    // A process with a hidden executable is not a launcher, whatever name it claims.
+    // A process with a hidden executable never counts as a launcher, regardless of its claimed name.
     let is_launcher =
         |p: &ProcessView| program_name(p).is_some_and(|name| LAUNCHERS.contains(&name.as_str()));
     let at = ancestors.iter().position(|p| !is_launcher(p));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_client_is_the_first_program_that_is_no_launcher() {
+    fn the_client_is_the_first_program_that_is_not_a_launcher() {
         let chain = [
             process(9, Some("/opt/ironcurtain-shim")),
             process(8, Some("/usr/bin/bash")),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_hides_its_executable_has_no_name_but_that() {
+    fn a_program_with_a_hidden_executable_gets_a_generic_name() {
         let shim = process(9, Some("/opt/ironcurtain-shim"));
         let hidden = |name: &str| ProcessView { name: name.into(), ..process(8, None) };
         for own in ["Claude Code", "bash"] {

@@ -1,4 +1,4 @@
-//! The check before a server is started: what is under its name must belong to it.
+//! Checks before a server starts that the state under its name belongs to it.
 
 use crate::health::{Concern, Health};
 use ironcurtain_audit::clock::now_ms;
@@ -16,42 +16,42 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The time between two looks at whether the user has decided, while something is suspended.
+/// Time between two checks for the user's decision while something is suspended.
 const DECIDED: Duration = Duration::from_secs(2);
 
-/// The identities of all servers.
+/// Identities of all servers.
 #[derive(Debug, Clone)]
 pub(crate) struct Identities {
     bindings: Bindings,
     digests: Digests,
     audit: Audit,
     health: Health,
-    /// Set while a task waits for the user's decision.
+    /// True while a task polls for the user's decision.
     waits: Arc<AtomicBool>,
 }
 
-/// The check of one server.
+/// Identity check of one server.
 pub(crate) struct IdentityGate {
-    /// The identities of all.
+    /// Identities of all servers.
     pub(crate) all: Identities,
-    /// Our own programs.
+    /// Directory of our own programs.
     pub(crate) ours: PathBuf,
-    /// Collects what is under the server's name now.
+    /// Collects the state that is stored under the server's name.
     pub(crate) kept: Box<dyn Fn() -> KeptUnderName + Send + Sync>,
 }
 
-/// The outcome of a check.
+/// Outcome of a check.
 enum Admission {
-    /// The same server as before, or a name that was not known.
+    /// The same server as before, or a new name.
     Known,
-    /// The same, after a decision of the user that is not on record yet.
+    /// The server that the user decided for; the decision is not recorded yet.
     Decided(IdentityDecision),
-    /// Another program, and nothing is under the name.
+    /// Another program, but nothing is stored under the name.
     Other(String),
 }
 
 impl Identities {
-    /// Notes at once what is suspended from before.
+    /// Opens the identities and reports suspensions from before.
     pub(crate) async fn open(home: &Home, audit: Audit, health: Health) -> Self {
         let bindings = Bindings::of(&home.database());
         let all = Self { bindings, digests: Digests::default(), audit, health, waits: Arc::default() };
@@ -61,7 +61,7 @@ impl Identities {
         all
     }
 
-    /// Keeps what is suspended among the troubles until the user has decided.
+    /// Keeps suspensions in the health report until the user has decided.
     fn follow(&self) {
         if self.waits.swap(true, Ordering::SeqCst) {
             return;
@@ -74,31 +74,31 @@ impl Identities {
         });
     }
 
-    /// Stops waiting, unless something was suspended at that moment.
+    /// Stops polling, unless something was suspended at the same moment.
     async fn again(&self) -> bool {
         self.waits.store(false, Ordering::SeqCst);
         self.is_suspending().await && !self.waits.swap(true, Ordering::SeqCst)
     }
 
-    /// The servers of which something is suspended. Reads nothing while nothing is.
+    /// Returns the servers with suspended state. Reads the database only if there are any.
     pub(crate) async fn suspended(&self) -> BTreeSet<String> {
         if !self.waits.load(Ordering::SeqCst) {
             return BTreeSet::new();
         }
         let bindings = self.bindings.clone();
-        // That they cannot be read is among the troubles.
+        // `note` reports that the bindings are unreadable.
         let all = tokio::task::spawn_blocking(move || bindings.all().unwrap_or_default()).await;
         let all = all.unwrap_or_default().into_iter();
         all.filter(|one| one.found.is_some()).map(|one| one.server).collect()
     }
 
-    /// Notes what is suspended among the troubles; returns whether something is.
+    /// Updates the health report, and returns `true` if anything is suspended.
     pub(crate) async fn is_suspending(&self) -> bool {
-        let look = self.clone();
-        tokio::task::spawn_blocking(move || look.note()).await.unwrap_or(false)
+        let all = self.clone();
+        tokio::task::spawn_blocking(move || all.note()).await.unwrap_or(false)
     }
 
-    /// Notes what is suspended among the troubles; returns whether something is.
+    /// Updates the health report, and returns `true` if anything is suspended. Blocking.
     fn note(&self) -> bool {
         let trouble = match self.bindings.all() {
             Ok(all) => {
@@ -106,9 +106,7 @@ impl Identities {
                     all.into_iter().filter(|one| one.found.is_some()).map(|one| one.server).collect();
                 (!names.is_empty()).then(|| trouble(&names))
             }
-            Err(problem) => {
-                Some(format!("the owners of what is kept under servers' names cannot be read: {problem}"))
-            }
+            Err(problem) => Some(format!("failed to read the identities of servers: {problem}")),
         };
         let is_some = trouble.is_some();
         self.health.set(Concern::Identities, trouble);
@@ -119,16 +117,16 @@ impl Identities {
         let mut entry = Entry::new(Event::Server, summary);
         entry.server_name = Some(server.to_owned());
         if let Err(problem) = self.audit.record(entry).await {
-            tracing::error!(%problem, "a server's change of identity is not on record");
+            tracing::error!(%problem, "failed to record that a server's identity changed");
         }
     }
 }
 
 impl IdentityGate {
-    /// Identifies a server, and admits it if what is under its name is its own.
+    /// Identifies a server, and admits it if the state under its name belongs to it.
     ///
     /// # Errors
-    /// [`IdentityError::Suspended`] for another program than before.
+    /// [`IdentityError::Suspended`], if another program used the name before.
     pub(crate) async fn admit(
         &self,
         server: &Server,
@@ -173,7 +171,7 @@ impl IdentityGate {
     }
 }
 
-/// Checks an identity against the owner of what is under the name.
+/// Compares an identity with the owner of the name.
 fn admission(
     bindings: &Bindings,
     found: &ServerIdentity,
@@ -184,7 +182,7 @@ fn admission(
     let Some(change) = found.change_from(binding.owner.as_deref()) else {
         let owner = binding.owner.unwrap_or_default();
         if owner != stored {
-            // The same by another path, or seen for the first time.
+            // The same program at another path, or identified for the first time.
             bindings.carry_over(name, &owner, &stored)?;
         }
         if binding.found.is_some() {
@@ -200,11 +198,11 @@ fn admission(
     Err(IdentitySuspension { server: name.to_owned(), change, kept: kept.to_string() }.into())
 }
 
-/// The sentence among the troubles on servers that are another program now.
+/// Returns the health report about servers whose program changed.
 pub(crate) fn trouble(names: &[String]) -> String {
     let (list, is) = (names.join("`, `"), if names.len() == 1 { "server is" } else { "servers are" });
     format!(
-        "The {is} not the program that you allowed before: `{list}`. What is kept under the name is suspended until you decide: \
+        "The {is} not the program that you allowed before: `{list}`. Grants, data and secrets are suspended until you decide: \
          `ironcurtain servers identity NAME`, or in the window under Servers."
     )
 }

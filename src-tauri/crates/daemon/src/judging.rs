@@ -2,7 +2,7 @@
 //! judged.
 //!
 //! - Only what the server would be given and sent is judged. Access that cannot be given to a sandboxed server without exposing
-//!   something protected is denied, whatever the rules say.
+//!   something protected is denied, regardless of the rules.
 //! - Git is queried only for a call whose paths are not denied, and only about folders that would not be denied either.
 
 mod folder;
@@ -168,7 +168,7 @@ impl JudgingContext {
     /// Judges a call.
     #[must_use]
     pub fn judge(&self, located: LocatedCall) -> CallJudgement {
-        let denial = self.uncovers(&located);
+        let denial = self.exposed_protected(&located);
         let LocatedCall { call, paths } = located;
         let arguments = call.shared_arguments();
         let verdict = match denial {
@@ -181,7 +181,7 @@ impl JudgingContext {
     /// Judges a call and returns the steps to the verdict.
     #[must_use]
     pub fn explain(&self, located: LocatedCall) -> Explanation {
-        if let Some(denial) = self.uncovers(&located) {
+        if let Some(denial) = self.exposed_protected(&located) {
             return Explanation { steps: Vec::new(), verdict: Verdict::Deny(denial) };
         }
         let LocatedCall { call, paths } = located;
@@ -202,8 +202,8 @@ impl JudgingContext {
         self.grants.iter().filter(|grant| !is_outgrown(grant)).cloned().collect()
     }
 
-    fn uncovers(&self, located: &LocatedCall) -> Option<Denial> {
-        located.uncovers(self.sandbox.as_ref(), self.contained?, &self.snapshot.protected)
+    fn exposed_protected(&self, located: &LocatedCall) -> Option<Denial> {
+        located.exposed_protected(self.sandbox.as_ref(), self.contained?, &self.snapshot.protected)
     }
 
     fn with_context<T>(&self, grants: &[PathGrant], then: impl FnOnce(&Context<'_>) -> T) -> T {
@@ -267,8 +267,7 @@ impl Planned<'_> {
             }
             is_open(facts, Some(place))
         };
-        let git =
-            GitContext { person: setting.snapshot.home.clone(), in_sandbox: setting.contained.is_some() };
+        let git = GitContext { home: setting.snapshot.home.clone(), in_sandbox: setting.contained.is_some() };
         question.answer(&git, &may_look)
     }
 }
@@ -288,11 +287,11 @@ pub async fn locate(
     }
     let (setting, tool, arguments) = (setting.clone(), tool.to_owned(), arguments.clone());
     let locate = move || setting.plan(&tool, &arguments)?.locate(&setting);
-    tokio::task::spawn_blocking(locate).await.unwrap_or_else(|_| Err(not_asked()))
+    tokio::task::spawn_blocking(locate).await.unwrap_or_else(|_| Err(git_failed()))
 }
 
-fn not_asked() -> Denial {
-    Denial::invalid("git could not be asked about the remote")
+fn git_failed() -> Denial {
+    Denial::invalid("failed to query git about the remote")
 }
 
 /// Converts the judge's reason for allowing a call to its audit form.

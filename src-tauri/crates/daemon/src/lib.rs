@@ -29,8 +29,8 @@ mod view;
 mod workspaces;
 
 pub use daemon::{
-    ChangedServers, Daemon, DaemonOptions, ENDING, Gift, GiftOf, GiveError, GrantTerms, ProvedClient,
-    RestartError, StartError, start,
+    ChangedServers, Daemon, DaemonOptions, ENDING, GrantRequest, GrantRequestError, GrantTarget, GrantTerms,
+    RestartError, StartError, VerifiedClient, start,
 };
 pub use event_log::EventLog;
 pub use ironcurtain_connection::ListenError;

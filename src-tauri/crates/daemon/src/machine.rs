@@ -46,7 +46,7 @@ impl Machine {
             found: watch::Sender::new(None),
             health,
         }));
-        tokio::spawn(machine.clone().try_again());
+        tokio::spawn(machine.clone().recheck());
         machine
     }
 
@@ -71,7 +71,7 @@ impl Machine {
         });
         if changed {
             self.0.found.send_replace(None);
-            tokio::spawn(self.clone().try_again());
+            tokio::spawn(self.clone().recheck());
         }
     }
 
@@ -82,14 +82,14 @@ impl Machine {
         let first = found.wait_for(Option::is_some).await.ok().and_then(|found| found.clone());
         match first {
             Some(found) if found.usable => found,
-            Some(_) | None => self.clone().try_again().await,
+            Some(_) | None => self.clone().recheck().await,
         }
     }
 
-    async fn try_again(self) -> Availability {
+    async fn recheck(self) -> Availability {
         loop {
             let options = self.0.options.borrow().clone();
-            let found = options.try_it().await;
+            let found = options.run_check().await;
             // The options may have changed during the test.
             if *self.0.options.borrow() == options {
                 self.0.health.set(Concern::Sandbox, trouble(&found, options.policy));
@@ -101,7 +101,7 @@ impl Machine {
 }
 
 impl MachineOptions {
-    async fn try_it(&self) -> Availability {
+    async fn run_check(&self) -> Availability {
         let (supervisor, allow_root) = (self.programs.join("ironcurtain-sandbox"), self.allow_root);
         let tried = match self.backend {
             SandboxBackend::Srt => return check_srt(&self.programs, &self.trial).await,
@@ -117,7 +117,7 @@ impl MachineOptions {
         };
         tried.unwrap_or_else(|problem| Availability {
             usable: false,
-            missing: vec![format!("it could not be tried: {problem}")],
+            missing: vec![format!("the check failed: {problem}")],
             fix_command: None,
             warnings: vec![],
         })
@@ -133,10 +133,10 @@ fn trouble(found: &Availability, policy: SandboxPolicy) -> Option<String> {
     let fix = found.fix_command.as_ref().map(|command| format!(" Run: {command}")).unwrap_or_default();
     Some(match policy {
         SandboxPolicy::Enforce => {
-            format!("Servers cannot be sandboxed on this machine, so none is started: {missing}.{fix}")
+            format!("This machine cannot sandbox servers, so none is started: {missing}.{fix}")
         }
         SandboxPolicy::Warn => format!(
-            "Servers run WITHOUT a sandbox, since this machine cannot make one and `sandboxPolicy` is `warn`: {missing}.{fix}"
+            "Servers run WITHOUT a sandbox, because this machine cannot create one and `sandboxPolicy` is `warn`: {missing}.{fix}"
         ),
     })
 }
@@ -161,14 +161,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_machine_that_cannot_sandbox_is_in_trouble() {
+    async fn a_machine_that_cannot_sandbox_is_a_problem() {
         let (found, all) = broken(SandboxPolicy::Enforce).await;
         assert!(!found.usable);
-        assert!(all.len() == 1 && all[0].starts_with("Servers cannot be sandboxed"), "{all:?}");
+        assert!(all.len() == 1 && all[0].starts_with("This machine cannot sandbox servers"), "{all:?}");
     }
 
     #[tokio::test]
-    async fn running_without_is_a_trouble_too() {
+    async fn running_without_a_sandbox_is_a_problem_too() {
         let (found, all) = broken(SandboxPolicy::Warn).await;
         assert!(!found.usable);
         assert!(all.len() == 1 && all[0].starts_with("Servers run WITHOUT a sandbox"), "{all:?}");

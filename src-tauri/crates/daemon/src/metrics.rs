@@ -126,17 +126,13 @@ impl Metrics {
         };
         let entries: Counter = Counter::default();
         entries.inner().store(gauges.entries, Ordering::Relaxed);
-        all.register(
-            "mcp_roots_violations",
-            "Paths refused that lie outside of the roots",
-            f.violations.clone(),
-        );
+        all.register("mcp_roots_violations", "Refused paths outside the roots", f.violations.clone());
         all.register(
             "mcp_roots_cache_invalidations",
-            "Times that a server was told that its roots have changed",
+            "Notifications to servers about changed roots",
             f.root_changes.clone(),
         );
-        all.register("ironcurtain_questions", "Questions put to the person", f.questions.clone());
+        all.register("ironcurtain_questions", "Questions asked", f.questions.clone());
         all.register(
             "ironcurtain_questions_merged",
             "Calls that waited for the answer to the same question",
@@ -144,26 +140,26 @@ impl Metrics {
         );
         all.register(
             "ironcurtain_questions_unasked",
-            "Calls that were denied without a question, by reason",
+            "Calls denied without asking, by reason",
             f.unasked.clone(),
         );
-        all.register("ironcurtain_questions_open", "Questions that wait", gauge(gauges.questions as u64));
-        all.register("ironcurtain_answers", "Ends of questions, by kind", f.answers.clone());
-        all.register("ironcurtain_answer_seconds", "Time that people took to answer", f.answering.clone());
+        all.register("ironcurtain_questions_open", "Pending questions", gauge(gauges.questions as u64));
+        all.register("ironcurtain_answers", "Outcomes of questions, by kind", f.answers.clone());
+        all.register("ironcurtain_answer_seconds", "Time until the user answered", f.answering.clone());
         all.register("ironcurtain_calls", "Tool calls, by decision", f.calls.clone());
-        all.register("ironcurtain_call_seconds", "Time from a call to its answer", f.calling.clone());
+        all.register("ironcurtain_call_seconds", "Time from a call to its response", f.calling.clone());
         all.register(
             "ironcurtain_call_forward_seconds",
-            "Our part of it before the server: time until a call is forwarded that nobody is asked about",
+            "Time until a call that requires no approval is forwarded to the server",
             f.forwarding.clone(),
         );
-        all.register("ironcurtain_sessions", "Sessions that began", f.sessions.clone());
-        all.register("ironcurtain_sessions_open", "Sessions that are live", gauge(gauges.sessions as u64));
-        all.register("ironcurtain_server_restarts", "Servers started again", f.restarts.clone());
+        all.register("ironcurtain_sessions", "Sessions opened", f.sessions.clone());
+        all.register("ironcurtain_sessions_open", "Open sessions", gauge(gauges.sessions as u64));
+        all.register("ironcurtain_server_restarts", "Server restarts", f.restarts.clone());
         let (held, pool) = gauges.memory;
-        all.register("ironcurtain_memory_bytes", "Memory that messages on their way hold", gauge(held));
-        all.register("ironcurtain_memory_limit_bytes", "Memory that they may hold together", gauge(pool));
-        all.register("ironcurtain_record_entries", "Entries of the audit log since its beginning", entries);
+        all.register("ironcurtain_memory_bytes", "Memory held by messages in transit", gauge(held));
+        all.register("ironcurtain_memory_limit_bytes", "Maximum memory for messages in transit", gauge(pool));
+        all.register("ironcurtain_record_entries", "Entries in the audit log", entries);
         let mut text = String::new();
         encode(&mut text, &all)?;
         Ok(text)

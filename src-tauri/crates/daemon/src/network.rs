@@ -1,6 +1,6 @@
 //! Network of one server in one session: a proxy that knows the allowed hosts, asks about others and records both.
 //!
-//! - A server that may reach nothing has no network: its sandbox has no way out.
+//! - A server that may reach no host runs in a sandbox without a network.
 //! - The reachable hosts follow only from the server's entry, the current policy's list, live grants and in-flight calls.
 //! - Revoking a grant completes once no connection depends on it.
 
@@ -13,7 +13,7 @@ mod unrecorded;
 
 pub use caller::Caller;
 pub use reach::HostLease;
-pub(crate) use unrecorded::dialer_off_record;
+pub(crate) use unrecorded::unrecorded_dialer;
 
 use asking::HostAsker;
 use ironcurtain_config::NetworkSettings;

@@ -128,7 +128,7 @@ impl RecordHead {
     async fn missing(&self, known: &Written) -> Option<String> {
         let opened = self.audit.opened_at();
         if known.entries > opened.entries || (known.entries == opened.entries && known.head != opened.head) {
-            return Some(format!("there were {}", opened.entries));
+            return Some(format!("found {}", opened.entries));
         }
         self.audit.unknown_end()?;
         // Without a head file, an earlier entry may have been replaced as well.
@@ -136,19 +136,19 @@ impl RecordHead {
         let checked = tokio::task::spawn_blocking(move || check_written(&dir, &known)).await;
         match checked {
             Ok(Ok(checked)) => checked.problem,
-            Ok(Err(problem)) => Some(format!("it cannot be read: {problem}")),
-            Err(problem) => Some(format!("it cannot be read: {problem}")),
+            Ok(Err(problem)) => Some(format!("failed to read the record: {problem}")),
+            Err(problem) => Some(format!("failed to read the record: {problem}")),
         }
     }
 
     async fn report(&self, known: &Written, found: &str) {
         let text = format!(
-            "the record was cut or exchanged while nobody wrote it: the keyring knows {} entries up to {}, and {found}",
+            "the record was truncated or replaced while IronCurtain was not running: the keyring lists {} entries up to {}, but the check reports: {found}",
             known.entries, known.head
         );
         self.health.set(Concern::Record, Some(text.clone()));
         if let Err(problem) = self.audit.record(Entry::new(Event::Daemon, text)).await {
-            tracing::error!(%problem, "a cut of the record is not on record");
+            tracing::error!(%problem, "failed to record that the record was truncated");
         }
     }
 }

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-/// A handle to what is in force.
+/// Handle to the current settings, servers and policy.
 #[derive(Debug, Clone)]
 pub struct Reloader {
     snapshots: watch::Receiver<Arc<PolicySnapshot>>,
@@ -119,7 +119,7 @@ impl Reloader {
     }
 
     /// Reloads the files and waits until the result is in force.
-    pub async fn look(&self) {
+    pub async fn reload(&self) {
         let (reply, looked) = oneshot::channel();
         // The task has already stopped at shutdown.
         if self.looks.send(reply).await.is_ok() {

@@ -109,7 +109,7 @@ impl Drop for MountLease {
 }
 
 impl ServerHandle {
-    /// Starts the actor, which starts the process at once and replays what the client told an earlier process.
+    /// Starts the actor, which starts the process at once and replays the client's messages to an earlier process.
     #[must_use]
     pub fn start(options: ActorOptions, state: ReplayState) -> Self {
         let name = options.server.name.clone();
@@ -131,7 +131,7 @@ impl ServerHandle {
     /// Forwards the client's `notifications/initialized`, given as a line.
     pub fn initialized(&self, line: Vec<u8>) {
         self.replay.initialized(line, || self.connection_now());
-        // If the actor has exited, there is nobody to notify.
+        // If the actor has exited, no one needs the notification.
         let _ = self.commands.send(Command::Initialized);
     }
 
@@ -226,7 +226,7 @@ impl ServerHandle {
         reached.map(|a| a.clone()).map_err(|_| ServerError::Ending)
     }
 
-    /// Returns the current or pending reach of a server that was started with access to nothing but these folders.
+    /// Returns the current or pending reach of a server that was started with access to these folders only.
     #[must_use]
     pub fn reach_beyond(&self, own: &[CanonicalPath]) -> ServerReach {
         let is_own = |need: &Need| own.iter().any(|own| own.contains(&need.path));
@@ -243,7 +243,7 @@ impl ServerHandle {
     }
 
     /// Waits until everything revoked by this version of the grants is proven to be unmounted. Returns the number of restarts
-    /// that were needed for such a proof.
+    /// that were needed for the proof.
     ///
     /// # Errors
     /// Returns [`ServerError::Ending`] if the session closes in the meantime.

@@ -1,6 +1,6 @@
 //! The services shared by all sessions: settings, policy, audit log, grants and the prompts to the user.
 //!
-//! - Knows nothing of sessions or servers.
+//! - Independent of sessions and servers.
 
 use crate::health::Health;
 use crate::identity_gate::{Identities, IdentityGate};

@@ -182,7 +182,7 @@ impl Session {
     }
 
     fn began(&self, is_moved: bool) -> String {
-        let began = if is_moved { "goes on with its session" } else { "began a session" };
+        let began = if is_moved { "continued its session" } else { "opened a session" };
         format!("{} {began} with the server {}", self.principal.client.view.name, self.config.name)
     }
 }

@@ -1,4 +1,4 @@
-//! From domain values to what people are shown: names and paths that come from elsewhere are made visible.
+//! Converts domain values to views for the user, with invisible characters in foreign names and paths escaped.
 
 mod activity;
 mod questions;
@@ -21,14 +21,15 @@ use ironcurtain_visible as visible;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The longest name of a client, a server or a tool that is shown, in characters.
+/// Maximum length of the name of a client, a server or a tool, in characters.
 const LONGEST_NAME: usize = 200;
 
-/// The time after which a grant that nobody uses is pointed out.
+/// Time without use after which a grant is marked as unused.
 const UNUSED: Duration = Duration::from_hours(30 * 24);
 
-/// Grants for people; last, those that end while that is not stored. `changed` has the servers that are another program now, each
-/// with whether a session of the program from before still runs.
+/// Returns the views of all grants, followed by revoked grants whose revocation is not stored yet.
+///
+/// `changed` contains the servers whose program changed. The value is true if a session of the previous program is still active.
 pub(crate) fn grants<'a>(
     all: impl Iterator<Item = &'a StandingGrant>,
     ending: &[Ending],
@@ -39,32 +40,32 @@ pub(crate) fn grants<'a>(
     let now = now_ms();
     let holding = all.map(|g| {
         let view = GrantView { unused_days: unused_days(g, now), ..grant(g, &resolver) };
-        // One that ends with a session belongs to the program that the session began with.
+        // A session's grant belongs to the program that the session started with.
         match changed.get(&g.subject.server).filter(|_| g.subject.session.is_none()) {
             Some(runs) => GrantView { suspended: Some(server_changed(*runs)), server_changed: true, ..view },
             None => view,
         }
     });
     let ending = ending.iter().filter_map(|ending| {
-        let words = being_taken_back(ending);
+        let words = being_revoked(ending);
         Some(GrantView { ending: Some(words), ..grant(ending.grant.as_ref()?, &resolver) })
     });
     holding.chain(ending).collect()
 }
 
-/// A no to a project, listed where it can be taken back.
-pub(crate) fn declined(no: &Declined) -> GrantView {
+/// Returns the view of a declined workspace, which is listed so that the user can revoke the decision.
+pub(crate) fn declined(declined: &Declined) -> GrantView {
     GrantView {
-        id: no.id.clone(),
-        client: name(&no.client_name),
-        server: name(&no.server),
+        id: declined.id.clone(),
+        client: name(&declined.client_name),
+        server: name(&declined.server),
         session: None,
-        path: visible::path(&no.folder),
+        path: visible::path(&declined.folder),
         kind: "declined".to_owned(),
         access: Vec::new(),
         lifetime: "until you take the no back".to_owned(),
         expires_ms: None,
-        created_ms: no.at_ms,
+        created_ms: declined.at_ms,
         last_used_ms: None,
         uses: 0,
         provenance: "proposed workspace".to_owned(),
@@ -82,13 +83,13 @@ fn server_changed(still_runs: bool) -> String {
     }
 }
 
-/// The days for which a grant without an end was not used, once they are many.
+/// Returns the days since the last use of a permanent grant, once [`UNUSED`] has passed.
 fn unused_days(grant: &StandingGrant, now: u64) -> Option<u64> {
     let since = now.saturating_sub(grant.last_used_ms.unwrap_or(grant.created_ms));
     (grant.expires_ms.is_none() && since >= millis(UNUSED)).then_some(since / 86_400_000)
 }
 
-fn being_taken_back(ending: &Ending) -> String {
+fn being_revoked(ending: &Ending) -> String {
     let at = time_of_day(ending.at_ms);
     match &ending.trouble {
         None => format!("it is denied since {at}, and that is being stored"),
@@ -98,7 +99,7 @@ fn being_taken_back(ending: &Ending) -> String {
     }
 }
 
-/// Date and time of day in UTC.
+/// Formats a timestamp as date and time in UTC.
 #[must_use]
 pub fn time_of_day(ms: u64) -> String {
     let time = i64::try_from(ms).ok().and_then(DateTime::from_timestamp_millis).unwrap_or_default();
@@ -157,12 +158,12 @@ fn lifetime(lifetime: Lifetime) -> &'static str {
     }
 }
 
-/// A name that somebody else chose, on one line and not endless.
+/// Escapes and truncates a foreign name to one line.
 fn name(text: &str) -> String {
     visible::line(&visible::head(text, LONGEST_NAME))
 }
 
-/// The paths of an entry, and its host.
+/// Returns the paths of an entry, followed by its host.
 fn concerned(entry: &Entry) -> Vec<String> {
     let host = entry.host.as_ref().map(|host| match entry.port {
         Some(port) if host.contains(':') => format!("[{host}]:{port}"),
@@ -172,7 +173,7 @@ fn concerned(entry: &Entry) -> Vec<String> {
     entry.paths.iter().chain(&entry.path).cloned().chain(host).collect()
 }
 
-/// The entry in a sentence a person can read without the log's own fields. The tool is not in it: it has its own place.
+/// Describes an entry in a sentence that makes sense without the other fields of the log, except for the tool.
 fn sentence(entry: &Entry) -> String {
     let fixed = match entry.event {
         Event::Decision => return entry.policy_decision.as_ref().map_or_else(String::new, decided),
@@ -224,7 +225,7 @@ fn ended(end: &CallResult) -> Option<&'static str> {
 }
 
 fn decided(decision: &PolicyDecision) -> String {
-    // Whoever shows it goes on behind it.
+    // The reader appends its own text.
     let reason = decision.reason.trim_end_matches('.');
     match (&decision.status, decision.ground()) {
         (Status::Allow, Some(DecidedBy::Grant)) => "Allowed by what you granted".to_owned(),
@@ -313,8 +314,8 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_uses_is_pointed_out_and_what_ends_says_since_when() {
-        use ironcurtain_grants::Why;
+    fn unused_grants_are_marked_and_unstored_revocations_show_their_time() {
+        use ironcurtain_grants::EndReason;
         let home = CanonicalPath::assume_canonical("/home/u").unwrap();
         for (days_ago, used, lifetime, expected) in [
             (29, None, Lifetime::Always, None),
@@ -328,7 +329,7 @@ mod tests {
             assert_eq!(shown[0].unused_days, expected, "{days_ago} {used:?}");
         }
         let at_ms = 1_700_000_000_000;
-        let mut ending = Ending::new(given(400, None, Lifetime::Always), Why::TakenBack, at_ms);
+        let mut ending = Ending::new(given(400, None, Lifetime::Always), EndReason::Revoked, at_ms);
         ending.trouble = Some("the disk\u{202e} is full".into());
         let shown = grants([].into_iter(), &[ending], &BTreeMap::new(), &home);
         let words =
@@ -337,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_told_in_words_people_use() {
+    fn entries_are_described_in_plain_sentences() {
         let decided = |decision: PolicyDecision| {
             let mut entry = Entry::new(Event::Decision, "x");
             entry.policy_decision = Some(decision);

@@ -49,10 +49,10 @@ impl Workspaces {
 
     /// Returns whether the user declined this folder, or one that contains it, for this client and server.
     pub(crate) fn is_declined(&self, client: &str, server: &str, folder: &CanonicalPath) -> bool {
-        let is_in = |no: &Declined| {
-            CanonicalPath::assume_canonical(&no.folder).is_ok_and(|declined| declined.contains(folder))
+        let is_in = |workspace: &Declined| {
+            CanonicalPath::assume_canonical(&workspace.folder).is_ok_and(|declined| declined.contains(folder))
         };
-        self.all().iter().any(|no| (&*no.client, &*no.server) == (client, server) && is_in(no))
+        self.all().iter().any(|it| (&*it.client, &*it.server) == (client, server) && is_in(it))
     }
 
     /// Stores a declined workspace.
@@ -77,12 +77,12 @@ impl Workspaces {
     }
 
     /// Removes a declined workspace, so that it may be proposed again.
-    pub(crate) fn take_back(&self, id: &str) -> io::Result<Option<Declined>> {
+    pub(crate) fn revoke(&self, id: &str) -> io::Result<Option<Declined>> {
         let mut all = self.all();
-        let Some(at) = all.iter().position(|no| no.id == id) else { return Ok(None) };
-        let taken = all.remove(at);
+        let Some(at) = all.iter().position(|workspace| workspace.id == id) else { return Ok(None) };
+        let removed = all.remove(at);
         self.write(&all)?;
-        Ok(Some(taken))
+        Ok(Some(removed))
     }
 
     fn write(&self, all: &[Declined]) -> io::Result<()> {
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_no_is_remembered_for_its_client_server_and_folder_until_it_is_taken_back() {
+    fn a_declined_workspace_is_remembered_until_it_is_revoked() {
         let dir = tempfile::tempdir().unwrap();
         let open = || Workspaces::open(dir.path().join("workspaces.json")).unwrap();
         let workspaces = open();
@@ -118,8 +118,8 @@ mod tests {
         ] {
             assert!(!again.is_declined(client, server, &at(folder)), "{client} {server} {folder}");
         }
-        let [no] = again.declined().try_into().unwrap();
-        assert_eq!(again.take_back(&no.id).unwrap(), Some(no.clone()));
-        assert_eq!((again.take_back(&no.id).unwrap(), open().declined()), (None, vec![]));
+        let [one] = again.declined().try_into().unwrap();
+        assert_eq!(again.revoke(&one.id).unwrap(), Some(one.clone()));
+        assert_eq!((again.revoke(&one.id).unwrap(), open().declined()), (None, vec![]));
     }
 }

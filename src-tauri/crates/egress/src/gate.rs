@@ -221,7 +221,7 @@ impl Gate {
         let event = ConnectionEvent { server: self.server.clone(), protocol, host, port, verdict, addresses };
         if let Err(problem) = self.record.record(event).await {
             // The connection stays refused.
-            tracing::error!(%problem, code, "a refusal could not be recorded");
+            tracing::error!(%problem, code, "failed to record a refusal");
         }
     }
 }

@@ -116,7 +116,7 @@ enum Hosts {
 }
 
 impl HostRules {
-    /// Parses patterns into rules. With `ask_unknown`, a name that no pattern matches is asked about instead of denied.
+    /// Parses patterns into rules. With `ask_unknown`, a name that no pattern matches requires approval instead of being denied.
     ///
     /// # Errors
     /// [`RuleError`], naming the pattern.
@@ -163,7 +163,7 @@ impl HostRules {
         }
     }
 
-    /// Returns whether an open connection may stay. One that was allowed once needs no allowing rule, only no denying one.
+    /// Returns whether an open connection may stay. A connection that was allowed once is only closed by a denying rule.
     #[must_use]
     pub(crate) fn still_allows(&self, target: &HostPort, by: &PermittedBy) -> bool {
         match self.judge(target) {

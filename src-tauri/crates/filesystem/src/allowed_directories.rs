@@ -1,10 +1,10 @@
 //! Allowed directories, and the check of a requested path against them.
 //!
 //! - A path is allowed if both its text and its real path, with links resolved, are below an allowed directory.
-//! - The real path is what is judged. The returned [`ResolvedPath`] is opened without leaving the allowed directory, so a
-//!   link swapped in after the check leads nowhere.
-//! - A name means the entry of exactly that name. The reference server also finds one in another Unicode form; a path that
-//!   the trusted process judged would then mean something else here.
+//! - The real path is the one that is checked. The returned [`ResolvedPath`] is opened without
+//!   leaving the allowed directory, so a link created after the check has no effect.
+//! - A name means the entry with exactly that name. The reference server also accepts another
+//!   Unicode form, so a path judged by the trusted process could mean another file.
 //! - An empty list allows nothing.
 
 use std::fs;
@@ -24,8 +24,8 @@ pub(crate) struct AllowedDirectories {
 }
 
 impl AllowedDirectories {
-    /// Allows these directories and everything below them. They should be real paths; a directory that is reached through a
-    /// link must be listed under both names.
+    /// Allows these directories and everything below them. Pass real paths; a directory that is
+    /// reached through a link must be listed under both names.
     pub(crate) fn new(directories: Vec<PathBuf>) -> Self {
         Self { directories, narrowed: AtomicBool::new(false) }
     }
@@ -35,7 +35,7 @@ impl AllowedDirectories {
         self.directories.iter().map(|directory| directory.to_string_lossy().into_owned())
     }
 
-    /// Marks this set as replaced by `next`, so that calls running under it stop if `next` allows less.
+    /// Marks this set as replaced by `next`, so that running calls stop if `next` allows less.
     pub(crate) fn replace_with(&self, next: &Self) {
         if !self.directories.iter().all(|directory| next.directories.contains(directory)) {
             self.narrowed.store(true, Ordering::Release);
@@ -81,7 +81,7 @@ impl AllowedDirectories {
         candidates.find(|candidate| self.contains(candidate)).unwrap_or(first)
     }
 
-    /// Resolves a missing path as far as it exists.
+    /// Resolves the existing part of a missing path.
     fn resolve_missing(&self, absolute: &Path) -> Result<PathBuf, ToolError> {
         let no_parent = || ToolError::NoParent(lossy(absolute.parent().unwrap_or(absolute)));
         let base = self
@@ -233,7 +233,7 @@ mod tests {
         fs::write(nested.join("secret"), "harmless").expect("file");
         let allowed = AllowedDirectories::new(vec![root.join("in"), nested.clone()]);
         allowed.resolve("nested/secret").expect("a real directory");
-        // After the check, the directory becomes a link.
+        // Replace the directory by a link after the check.
         let place = |allowed: &AllowedDirectories| allowed.place(nested.join("secret"));
         fs::remove_dir_all(&nested).expect("removed");
         symlink(root.join("out"), &nested).expect("link");
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!((one.narrowed(), two.narrowed()), (false, true));
     }
 
-    /// Creates a tree in which `in` will be allowed, and `in2` and `out` will not.
+    /// Creates a tree for tests that allow `in`, but not `in2` and `out`.
     fn tree() -> (tempfile::TempDir, PathBuf) {
         let keep = tempfile::tempdir().expect("temporary directory");
         let root = keep.path().canonicalize().expect("real path");

@@ -1,8 +1,8 @@
 //! Reads and writes regular files, within limits.
 //!
 //! - Pipes, sockets and devices are refused; opening them never blocks.
-//! - Files are written in place: a granted file may be a mount of just that file, where nothing can be renamed over it and
-//!   no sibling can be created.
+//! - Files are written in place: a granted file may be a mount of only that file, where renaming
+//!   over it or creating a sibling is impossible.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -17,7 +17,8 @@ pub(crate) const TEXT_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// Opens a regular file for reading.
 pub(crate) fn open(place: &ResolvedPath) -> Result<File, ToolError> {
-    // Opening a device can have side effects, so the type is checked first; the check of the open file below is authoritative.
+    // Opening a device can have side effects, so check the type first. The check of the open file
+    // below is authoritative.
     let metadata = place.metadata().map_err(|error| ToolError::io(error, "open", place.path()))?;
     if metadata.is_dir() {
         return Err(ToolError::io(std::io::ErrorKind::IsADirectory.into(), "read", place.path()));

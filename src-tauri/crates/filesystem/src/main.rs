@@ -3,8 +3,8 @@
 //! It offers the 14 tools of the reference npm filesystem server, with the same arguments and results, over standard input
 //! and output. Inside our sandbox the kernel is the boundary; on its own, the server enforces its allowed directories.
 //!
-//! - Accesses nothing outside the allowed directories, whatever a path, a link or a race does.
-//! - Holds no file or directory open between two calls, so that a mount can be revoked at once.
+//! - Accesses nothing outside the allowed directories, even through links or races.
+//! - Holds no file or directory open between two calls, so that mounts can be revoked at once.
 //! - Never falls back to wider access: an empty list of roots allows nothing.
 //! - Standard output carries only protocol messages.
 
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes to the server's log on standard error; standard output belongs to the protocol.
+/// Writes to the server's log on standard error, because standard output carries the protocol.
 pub(crate) fn note(text: &str) {
     // INVARIANT: a closed standard error never stops the server.
     let _ = writeln!(std::io::stderr(), "ironcurtain-filesystem: {text}");

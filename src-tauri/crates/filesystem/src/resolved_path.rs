@@ -1,7 +1,7 @@
-//! A checked path, as a handle that cannot lead elsewhere.
+//! A handle for a checked path. It cannot be redirected.
 //!
-//! - The allowed directory is opened by its real path without following links, and everything below it through that
-//!   handle, which refuses to leave it (`openat2` where available).
+//! - The allowed directory is opened by its real path without following links. Everything below it
+//!   is opened through that handle, which prevents leaving it (`openat2` where available).
 //! - Lives no longer than its call.
 
 use std::ffi::OsStr;
@@ -94,7 +94,7 @@ fn open_directory(path: &Path) -> io::Result<Dir> {
     open_real(path)
 }
 
-/// Fallback without `openat2`: opens a directory only if its path has no links.
+/// Opens a directory whose path has no links; the fallback without `openat2`.
 fn open_real(path: &Path) -> io::Result<Dir> {
     let directory = Dir::open_ambient_dir(path, cap_std::ambient_authority())?;
     if std::fs::canonicalize(path)? == path {

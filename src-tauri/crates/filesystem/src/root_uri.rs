@@ -1,6 +1,6 @@
 //! Conversion between file URIs and paths (RFC 8089).
 //!
-//! - Bytes that are not UTF-8 survive both directions.
+//! - Preserves bytes that are not UTF-8 in both directions.
 //! - Refuses URIs that are not local absolute paths: other schemes and hosts, encoded slashes, NUL.
 
 use std::path::{Path, PathBuf};

@@ -1,9 +1,8 @@
-//! Currently allowed directories: those of the command line until the client sends its roots, then the client's roots.
+//! Currently allowed directories: from the command line until the client sends its roots, then the client's roots.
 //!
-//! - Order is kept: a call that arrives after the client announced a change is judged by the changed roots. It waits for
-//!   them, at most [`PATIENCE`].
-//! - Never wider by accident: an empty list of roots, or roots that are not directories, allow nothing. The same holds for a
-//!   client that has sent roots and fails to send them again.
+//! - Keeps the order: a call after an announced change waits for the new roots, at most [`PATIENCE`], and uses them.
+//! - Never widens access by accident: an empty list of roots, roots that are not directories, or a
+//!   failure to send roots again allow nothing.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +39,7 @@ impl Roots {
     /// Starts with the directories of the command line.
     ///
     /// # Errors
-    /// Fails when directories were given and none of them can be used.
+    /// Returns an error if directories were given but all are unusable.
     pub(crate) fn from_command_line(directories: &[PathBuf]) -> anyhow::Result<Self> {
         let home = paths::home();
         let mut usable = Vec::new();
@@ -96,8 +95,8 @@ impl Roots {
     pub(crate) async fn current(&self) -> Arc<AllowedDirectories> {
         let target = self.announced.load(Ordering::Acquire);
         let mut applied = self.applied.subscribe();
-        // The timeout only guards against a bug here: `refresh` itself finishes in time. The previous directories may no
-        // longer be allowed, so nothing is.
+        // The timeout only guards against a bug here: `refresh` itself finishes in time. Allow
+        // nothing, because the previous directories may no longer be allowed.
         match timeout(PATIENCE * 2, applied.wait_for(|applied| *applied >= target)).await {
             Ok(Ok(_)) => Arc::clone(&self.lock().allowed),
             Ok(Err(_)) | Err(_) => Arc::default(),

@@ -1,8 +1,8 @@
 //! MCP side: server information, and dispatch of tool calls to `tools`.
 //!
 //! - Supports the protocol versions with a handshake (2024-11-05 to 2025-11-25): roots need it.
-//! - A call waits for announced changes of roots, then runs on its own thread; a panic in it becomes an error response, and
-//!   the server continues.
+//! - A call waits for announced changes of roots, then runs on its own thread. A panic there
+//!   becomes an error response, and the server continues.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Messages over standard input and output, one JSON value per line.
 //!
-//! - One thread reads and one writes, so a silent or slow client does not delay calls, and the descriptors keep their
-//!   blocking mode, which other programs share.
+//! - One thread reads and one writes, so a slow client does not delay calls, and the descriptors
+//!   stay in blocking mode, which other programs share.
 //! - Changes of roots are announced here, in the order of the messages, before any later message is passed on.
-//! - Invalid input never stops the server: a line that is not JSON is logged; JSON that is not a message, or a line over
-//!   [`LINE_LIMIT`], gets an error response.
+//! - Invalid input never stops the server: a line that is not JSON is logged; JSON that is not a
+//!   message, or a line over [`LINE_LIMIT`], gets an error response.
 
 mod lines;
 
@@ -27,7 +27,7 @@ use crate::roots::Roots;
 /// Maximum length of a line: 64 MiB of content and its envelope.
 const LINE_LIMIT: usize = 65 * 1024 * 1024;
 
-/// Maximum number of unprocessed messages; beyond it the client waits.
+/// Maximum number of unprocessed messages. Beyond it, reading pauses.
 const READ_AHEAD: usize = 64;
 
 /// The server's end of standard input and output.
@@ -92,7 +92,7 @@ impl Transport<RoleServer> for Stdio {
                 () = self.outgoing.closed() => return None,
             };
             self.started |= matches!(message, JsonRpcMessage::Request(_));
-            // Before the first request, no other message is meaningful.
+            // Ignore other messages before the first request.
             if !self.started {
                 continue;
             }
@@ -151,7 +151,7 @@ fn parse(line: &[u8]) -> Result<ClientJsonRpcMessage, Option<Refusal>> {
         Ok(message) => return Ok(message),
         Err(error) => error,
     };
-    // Like other SDKs, ignores a line that is not JSON: there is no id to respond to.
+    // Like other SDKs, ignore a line that is not JSON: it has no id to respond to.
     let Ok(value) = serde_json::from_slice::<Value>(line) else {
         note(&format!("ignoring a line that is not JSON: {error}"));
         return Err(None);

@@ -1,6 +1,6 @@
-//! Addresses that are judged, shown and recorded.
+//! Addresses for judging, display and the audit log.
 //!
-//! - The address shown to the user has no password and leads to the same place as the original: the parser that judges it
+//! - The address shown to the user has no password and has the same destination as the original: the judge's parser
 //!   confirms both.
 //! - An address that git and that parser may read differently is unknown.
 
@@ -16,12 +16,12 @@ pub(super) fn shown(address: &str) -> Result<String, UnknownAddress> {
     let shown = without_login(address);
     let (full, bare) = (parse(address), parse(&shown));
     let same = (full.domain(), full.host_and_port()) == (bare.domain(), bare.host_and_port());
-    // An address without a host can contain a password elsewhere.
+    // An address without a host may have a password in another part.
     let hides = bare.domain().is_none() && has_password(&shown);
     if same && !hides { Ok(shown) } else { Err(UnknownAddress::Ambiguous) }
 }
 
-/// Returns the address to send for one that the agent wrote.
+/// Returns the address to send in place of the agent's.
 pub(super) fn sent(written: &str) -> String {
     parse(written).text().to_owned()
 }

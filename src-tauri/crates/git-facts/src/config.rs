@@ -1,7 +1,7 @@
 //! Settings in a repository's own files.
 //!
-//! - An included file counts at the position of its include, and is found as git finds it: relative to the path by which
-//!   the including file was reached.
+//! - An included file counts at the position of its include, and is resolved as in git: relative to the path under which
+//!   the including file was opened.
 //! - Settings that git reads before any include (a repository's extensions) are taken from the file alone.
 //! - A repository that redirects its connections, or keeps remotes outside its configuration, is unknown.
 
@@ -46,8 +46,8 @@ pub(super) fn read_settings(
     }
 }
 
-/// Returns `true` if worktrees have their own settings, by the extensions that every git understands. Some versions of git
-/// may ignore a repository with other extensions.
+/// Returns `true` if worktrees have their own settings, considering only extensions that all versions of git support. Some
+/// versions may ignore a repository with other extensions.
 fn has_worktree_settings(own: &GitSettings) -> Result<bool, UnknownAddress> {
     let version = own.last("core.repositoryformatversion");
     let is_known = |(key, value): &(String, Option<String>)| match key.strip_prefix("extensions.") {
@@ -64,7 +64,7 @@ fn has_worktree_settings(own: &GitSettings) -> Result<bool, UnknownAddress> {
     }
 }
 
-/// Returns why a repository with this setting is unknown.
+/// Returns the reason that a repository with this setting is unknown, if it is.
 fn objection(key: &str) -> Option<UnknownAddress> {
     let (section, _) = key.split_once('.')?;
     let (before, name) = key.rsplit_once('.')?;

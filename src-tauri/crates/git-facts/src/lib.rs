@@ -1,16 +1,15 @@
-//! Finds the addresses that the git remotes of a call lead to, from the configuration of the repository and the user.
+//! Resolves the git remotes of a call to addresses, from the configuration of the repository and the user.
 //!
 //! - Git never works in the repository: its configuration is read here, within limits and only from regular files at paths
 //!   that the caller allows, and git only parses it (`git config --file -`). This starts no hook, file system monitor,
 //!   credential helper, ssh command, pager or alias, and git follows no include.
-//! - The configuration of the user and the machine is read by git itself (`git config --file` and `--system`), because it
-//!   decides what git really does. With `GIT_DIR` set, git reads `HEAD` and `config` there for conditional includes, and
-//!   nothing else.
-//! - Every run is limited in time, memory and output (`run`). An address that cannot be determined is one that no pattern
-//!   covers: the call then requires approval or is refused, and is never allowed unseen.
-//! - Never decides, never connects and never writes: it reports where the call may lead.
+//! - Git itself reads the configuration of the user and the machine (`git config --file` and `--system`), because it
+//!   determines git's behaviour. With `GIT_DIR` set, git reads only `HEAD` and `config` there, for conditional includes.
+//! - Every run is limited in time, memory and output (`run`). No pattern covers an address that cannot be determined: the
+//!   call then requires approval or is refused.
+//! - Never decides, connects or writes: it only reports possible destinations of the call.
 //! - All addresses count: those of every push URL, with and without the user's configuration where the server may not see
-//!   it, and with and without the machine's where git may be told to ignore it.
+//!   it, and with and without the machine's where the environment may make git ignore it.
 
 mod address;
 mod config;
@@ -31,8 +30,8 @@ use settings::GitSettings;
 /// Environment that git's answers depend on.
 #[derive(Debug, Clone)]
 pub struct GitContext {
-    /// The user's home.
-    pub person: CanonicalPath,
+    /// The user's home directory.
+    pub home: CanonicalPath,
     /// Set if the server's git may not see the user's configuration.
     pub in_sandbox: bool,
 }
@@ -90,8 +89,8 @@ struct KnownRemotes {
 }
 
 impl RemoteQuestion {
-    /// Returns the question of a call, or `None` if it has no git remote. `paths` may lead to repositories. The question is
-    /// about addresses as they are sent.
+    /// Returns the question of a call, or `None` if it has no git remote. `paths` may be in repositories. Uses addresses in the
+    /// form in which they are sent.
     #[must_use]
     pub fn of<'a>(plan: &CallPlan<'_>, paths: impl IntoIterator<Item = &'a CanonicalPath>) -> Option<Self> {
         let remotes = plan.values().iter().enumerate().filter(|(_, value)| value.is_remote());
@@ -113,10 +112,10 @@ impl RemoteQuestion {
         &self.repositories
     }
 
-    /// Determines the addresses with git. Blocking. `may_look` decides whether the file or folder at a path may be accessed.
+    /// Determines the addresses with git. Blocking. `may_look` returns whether the file or folder at a path may be accessed.
     #[must_use]
     pub fn answer(&self, git: &GitContext, may_look: &MayLook<'_>) -> Vec<(usize, Fact)> {
-        let runner = GitRunner::new(&git.person);
+        let runner = GitRunner::new(&git.home);
         let known = self.all_settings(git, &runner, may_look);
         let fact = |raw: Option<&str>| {
             let all =
@@ -142,7 +141,7 @@ impl RemoteQuestion {
 
     /// Returns the settings of each repository with the user's configuration and, in a sandbox, also without it.
     ///
-    /// - A call that creates a repository needs none, and git ignores one around the new repository.
+    /// - A call that creates a repository needs none, and git ignores surrounding ones.
     /// - Any other call without a path works in a repository that it was given before, or in its server's. Those settings
     ///   could redirect the address anywhere.
     /// - Push and fetch require a repository. Other operations also work without one, which includes a repository that git
@@ -204,16 +203,16 @@ fn own_layers(
     place: Option<&Repository>,
 ) -> Result<Vec<GitSettings>, UnknownAddress> {
     let without = run::may_pass_over_machine().then(GitSettings::default);
-    let (machine, person) = (runner.of_machine(place)?, runner.of_person(place)?);
+    let (machine, user) = (runner.of_machine(place)?, runner.of_user(place)?);
     let mut layers = Vec::new();
     for machine in [machine].into_iter().chain(without) {
         layers.extend(git.in_sandbox.then(|| machine.clone()));
-        layers.push(GitSettings([machine.0, person.0.clone()].concat()));
+        layers.push(GitSettings([machine.0, user.0.clone()].concat()));
     }
     Ok(layers)
 }
 
-/// Creates an address that no pattern covers, because it is a sentence.
+/// Creates a placeholder that no pattern covers, because it is a sentence.
 fn unknown(why: &UnknownAddress) -> Fact {
     Fact::Remotes(vec![format!("(unknown: {why})")])
 }

@@ -74,7 +74,7 @@ impl Remotes {
             Some(raw) => self.named(raw, pushes, &mut Vec::new(), &mut all)?,
             None => self.usual(pushes, &mut all)?,
         }
-        // Whatever the operation, git fetches missing objects from these.
+        // In any operation, git may fetch missing objects from these.
         for name in self.names()?.into_iter().filter(|name| self.has_missing(name)) {
             all.extend(self.remote(name, false)?);
         }
@@ -180,7 +180,7 @@ impl Remotes {
         if all.iter().any(String::is_empty) { Err(UnknownAddress::Empty) } else { Ok(all) }
     }
 
-    /// Returns `true` if a name is neither a remote nor, by its addresses, an address.
+    /// Returns `true` if a name is not a remote and does not resolve to an address.
     fn is_unknown(&self, name: &str, found: &[String]) -> bool {
         let is_plain = !name.is_empty() && !name.contains(['/', ':', '.', '\\']);
         is_plain && !self.is_configured(name) && found == [name]
@@ -190,7 +190,7 @@ impl Remotes {
         self.of_remote(name).next().is_some()
     }
 
-    /// Returns the settings of a remote. Git has none for a name that starts like a path.
+    /// Returns the settings of a remote. Git ignores settings for a name that starts like a path.
     fn of_remote<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a str, Option<&'a str>)> {
         let settings = self.settings.0.iter().filter(move |_| !name.starts_with('/'));
         settings.filter_map(move |(key, value)| {

@@ -1,7 +1,7 @@
 //! Finds a repository's folder and its current branch.
 //!
-//! - Found as git finds it: `.git` in the folder or the nearest parent, a `.git` file that points elsewhere, a bare
-//!   repository, a linked worktree. Folders that git ignores are ignored; those that it might ignore are unknown.
+//! - Searches like git: `.git` in the folder or the nearest parent, a `.git` file that points elsewhere, a bare repository,
+//!   a linked worktree. Ignores folders that git ignores; folders that git might ignore are unknown.
 //! - Each folder must be allowed by the caller before it is read.
 
 use super::UnknownAddress;

@@ -45,13 +45,13 @@ const SET: [(&str, &str); 6] = [
 
 /// Runs git for one call.
 pub(super) struct GitRunner {
-    person: CanonicalPath,
+    home: CanonicalPath,
     until: Instant,
 }
 
 impl GitRunner {
-    pub(super) fn new(person: &CanonicalPath) -> Self {
-        Self { person: person.clone(), until: Instant::now() + BOUND }
+    pub(super) fn new(home: &CanonicalPath) -> Self {
+        Self { home: home.clone(), until: Instant::now() + BOUND }
     }
 
     /// Returns the machine's settings as they apply to a repository.
@@ -60,11 +60,11 @@ impl GitRunner {
     }
 
     /// Returns the user's settings as they apply to a repository. With `--global`, git may skip one of its two files.
-    pub(super) fn of_person(&self, place: Option<&Repository>) -> Result<GitSettings, UnknownAddress> {
+    pub(super) fn of_user(&self, place: Option<&Repository>) -> Result<GitSettings, UnknownAddress> {
         if std::env::var_os("GIT_CONFIG_GLOBAL").is_some() {
             return self.own(&["--global"], place);
         }
-        let home = self.person.as_path();
+        let home = self.home.as_path();
         let base = std::env::var_os("XDG_CONFIG_HOME").filter(|base| !base.is_empty());
         let base = base.map_or_else(|| home.join(".config"), PathBuf::from);
         let mut settings = GitSettings::default();
@@ -102,7 +102,7 @@ impl GitRunner {
             return Err(UnknownAddress::Conditional);
         }
         match written.strip_prefix("~/") {
-            Some(rest) => Ok(self.person.as_path().join(rest)),
+            Some(rest) => Ok(self.home.as_path().join(rest)),
             None if written.starts_with('~') => Err(UnknownAddress::NotPlain),
             None => Ok(folder.join(written)),
         }
@@ -117,7 +117,7 @@ impl GitRunner {
     ) -> Result<Option<Vec<u8>>, UnknownAddress> {
         let mut git = Command::new("git");
         git.arg("--no-pager").args(arguments).env_clear().envs(SET);
-        git.env("PATH", search_path()).env("HOME", self.person.as_path());
+        git.env("PATH", search_path()).env("HOME", self.home.as_path());
         git.envs(PASSED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
         git.envs(place.map(|place| ("GIT_DIR", place.git_dir.as_path())));
         git.current_dir("/").process_group(0);
@@ -144,7 +144,7 @@ impl GitRunner {
             threads.spawn(move || {
                 let mut output = Vec::new();
                 let read = stdout.take(MOST_BYTES + 1).read_to_end(&mut output);
-                // On timeout the receiver is gone and git has been killed.
+                // On timeout, the receiver was dropped and git killed.
                 let _ = send.send(read.map(|_| output));
             });
             let left = self.until.saturating_duration_since(Instant::now());

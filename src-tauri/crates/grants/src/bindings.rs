@@ -1,21 +1,21 @@
 //! Table of server names: which program owns the grants and data under each name.
 //!
 //! - Identities are opaque text here; `server_identity` creates and compares them.
-//! - The trusted process binds and suspends names. The user's own programs decide, in the same table, and nothing on
-//!   the socket does.
-//! - Every change is one statement, so that two processes do not interleave.
+//! - The trusted process binds and suspends names. Only the user's own programs decide, by writing to the same table;
+//!   no request on the socket can.
+//! - Every change is one statement, so that concurrent processes cannot interleave.
 
 use super::StoreError;
 use super::store::schema;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use std::path::{Path, PathBuf};
 
-/// Owner of the grants and data under a server's name.
+/// Binding of a server's name to the program that owns its grants and data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
     /// Name of the server.
     pub server: String,
-    /// Identity of the owner. `None` if unknown; then every program counts as a different one.
+    /// Identity of the owner. If `None`, it is unknown and every program counts as a different one.
     pub owner: Option<String>,
     /// Different identity found under the name; everything under the name is suspended then.
     pub found: Option<String>,
@@ -28,7 +28,7 @@ pub struct Binding {
 pub enum IdentityDecision {
     /// The new program takes over the grants and data.
     Keep,
-    /// The grants and data are put aside.
+    /// The grants and data are set aside.
     StartAfresh,
 }
 
@@ -88,7 +88,7 @@ impl Bindings {
 
     /// Binds an unbound name and returns its binding.
     pub fn bound(&self, server: &str, owner: &str, at_ms: u64) -> Result<Binding, StoreError> {
-        // Reading needs no lock, which a writer may hold for long.
+        // Reads first, because writing needs the lock, which another process may hold for a long time.
         if let Some(binding) = self.get(server)? {
             return Ok(binding);
         }
@@ -107,7 +107,7 @@ impl Bindings {
         )
     }
 
-    /// Gives a name with nothing under it to another owner.
+    /// Rebinds a name that has no grants or data to another owner.
     pub fn bind_anew(&self, server: &str, owner: &str, at_ms: u64) -> Result<(), StoreError> {
         self.change(
             "UPDATE bindings SET owner = ?2, since_ms = ?3, found = NULL, decided = NULL WHERE server = ?1",
@@ -116,7 +116,7 @@ impl Bindings {
         Ok(())
     }
 
-    /// Records an identity found in place of the owner, or `None` once the owner is back.
+    /// Records the identity found in place of the owner, or `None` when the owner was found again.
     pub fn found(&self, server: &str, found: Option<&str>) -> Result<(), StoreError> {
         let update = "UPDATE bindings SET found = ?2 WHERE server = ?1 AND found IS NOT ?2";
         self.change(update, params![server, found])?;

@@ -6,38 +6,40 @@ use serde::{Deserialize, Serialize};
 
 /// Reason that a grant ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Why {
-    /// The user revoked it.
-    TakenBack,
-    /// It expired.
-    Clock,
-    /// It was recorded but could not be stored.
-    NotKept,
+pub enum EndReason {
+    /// The user revoked the grant.
+    #[serde(rename = "taken-back")]
+    Revoked,
+    /// The grant expired.
+    #[serde(rename = "clock")]
+    Expired,
+    /// The grant was recorded but could not be stored.
+    #[serde(rename = "not-kept")]
+    NotStored,
 }
 
-impl Why {
+impl EndReason {
     /// Returns the sentence for the audit log.
     fn sentence(self) -> &'static str {
         match self {
-            Self::TakenBack => "a grant was revoked",
-            Self::Clock => "a grant ended by the clock",
-            Self::NotKept => "a grant could not be stored, and is not in force",
+            Self::Revoked => "a grant was revoked",
+            Self::Expired => "a grant ended by the clock",
+            Self::NotStored => "a grant could not be stored, and is not in force",
         }
     }
 
     /// Returns the name in the database.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::TakenBack => "taken-back",
-            Self::Clock => "clock",
-            Self::NotKept => "not-kept",
+            Self::Revoked => "taken-back",
+            Self::Expired => "clock",
+            Self::NotStored => "not-kept",
         }
     }
 
     /// Parses the name in the database.
     pub(super) fn named(name: &str) -> Option<Self> {
-        [Self::TakenBack, Self::Clock, Self::NotKept].into_iter().find(|why| why.name() == name)
+        [Self::Revoked, Self::Expired, Self::NotStored].into_iter().find(|why| why.name() == name)
     }
 }
 
@@ -49,7 +51,7 @@ pub struct Ending {
     /// The grant, unless the database no longer contains it.
     pub grant: Option<StandingGrant>,
     /// Reason for the end.
-    pub why: Why,
+    pub why: EndReason,
     /// Time of the end.
     pub at_ms: u64,
     /// Reason that storing it failed, if it did.
@@ -60,12 +62,12 @@ pub struct Ending {
 
 impl Ending {
     /// Creates the end of a grant at this moment, in milliseconds since the Unix epoch.
-    pub fn new(grant: StandingGrant, why: Why, at_ms: u64) -> Self {
+    pub fn new(grant: StandingGrant, why: EndReason, at_ms: u64) -> Self {
         let entry = Box::new(entry(&grant, why));
         Self { id: grant.id.clone(), grant: Some(grant), why, at_ms, trouble: None, entry }
     }
 
-    /// Creates an end from a line that the previous run left in the journal.
+    /// Creates an end from a journal line of the previous run.
     pub(super) fn left(left: Left, grant: Option<StandingGrant>) -> Self {
         let Left { id, why, at_ms, mut entry } = left;
         entry.summary.push_str("; IronCurtain exited before this was stored");
@@ -77,7 +79,7 @@ impl Ending {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Left {
     pub(super) id: String,
-    pub(super) why: Why,
+    pub(super) why: EndReason,
     pub(super) at_ms: u64,
     pub(super) entry: Box<Entry>,
 }
@@ -89,7 +91,7 @@ impl Left {
     }
 }
 
-fn entry(grant: &StandingGrant, why: Why) -> Entry {
+fn entry(grant: &StandingGrant, why: EndReason) -> Entry {
     let mut entry = Entry::new(Event::Revoked, why.sentence());
     entry.grant_id = Some(grant.id.clone());
     entry.client = Some(grant.subject.client_name.clone());
@@ -103,7 +105,7 @@ fn entry(grant: &StandingGrant, why: Why) -> Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
     /// Reason for the end.
-    pub why: Why,
+    pub why: EndReason,
     /// Time of the end.
     pub at_ms: u64,
 }

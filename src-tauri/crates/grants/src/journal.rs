@@ -1,9 +1,9 @@
-//! Journal of grants being given and of ends that the database does not contain yet.
+//! Journal of grants that are being created and of ends that are not in the database yet.
 //!
 //! - INVARIANT: disk space is reserved in advance, so that an end is durable even on a full disk or while another
 //!   process locks the database.
-//! - Read at start, before anything is granted, and then cleared. It stays short, because all lines are cleared as
-//!   soon as nothing is pending.
+//! - Read and cleared at start, before any grant is created. It stays short: all lines are cleared when none is
+//!   pending.
 
 use super::ending::Left;
 use ironcurtain_paths::bounded_read;
@@ -23,12 +23,12 @@ const ROOM: u64 = 256 * 1024;
 /// Reason that the journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
-    /// Its file cannot be used.
+    /// The file cannot be used.
     #[error("the journal of grants `{path}` cannot be used: {source}")]
     File {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Reason.
         source: io::Error,
     },
     /// A line is damaged.
@@ -44,7 +44,7 @@ pub enum JournalError {
     },
 }
 
-/// Journal, held by the owner.
+/// The open journal.
 #[derive(Debug)]
 pub(super) struct Journal {
     path: PathBuf,
@@ -60,7 +60,7 @@ impl Journal {
         let at = |source| JournalError::File { path: path.clone(), source };
         let mut file = bounded_read::open_own(&path).map_err(at)?;
         let take_room = || -> io::Result<()> {
-            // Lines are written in place.
+            // Lines are written at an offset, which `O_APPEND` would ignore.
             fcntl_setfl(&file, fcntl_getfl(&file)?.difference(OFlags::APPEND))?;
             match fallocate(&file, FallocateFlags::empty(), 0, ROOM) {
                 Err(Errno::OPNOTSUPP) => fill(&file)?,
@@ -73,7 +73,7 @@ impl Journal {
         file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_end(&mut text)).map_err(at)?;
         let (left, length) = lines(&path, &text)?;
         let journal = Self { path, file, length };
-        // A line torn by a crash must not join the next one.
+        // Erases a line torn by a crash, so that the next line does not continue it.
         journal
             .blank(length, text.split(|byte| *byte == 0).next().unwrap_or_default().len() as u64 - length)?;
         Ok((journal, left))
@@ -116,7 +116,7 @@ impl Journal {
 
     /// Clears the journal.
     pub(super) fn clear(&mut self) -> Result<(), JournalError> {
-        // Reading stops at the first zero byte. A line left after a crash is stored again, which changes nothing.
+        // Readers stop at the first zero byte. After a crash, remaining lines are stored again, which is idempotent.
         self.blank(0, self.length)?;
         self.length = 0;
         Ok(())
@@ -139,12 +139,12 @@ fn fill(file: &File) -> io::Result<()> {
     file.write_all_at(&nothing, taken)
 }
 
-/// Parses the lines and returns their length. A partial last line was torn by a crash before anybody relied on it.
+/// Parses the lines and returns their length. Ignores a partial last line, which a crash tore before it took effect.
 fn lines(path: &Path, text: &[u8]) -> Result<(Vec<Left>, u64), JournalError> {
-    let said = text.split(|byte| *byte == 0).next().unwrap_or_default();
-    let whole = said.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-    let said = said.get(..whole).unwrap_or_default();
-    let parsed = said.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()).map(
+    let content = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    let whole = content.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let content = content.get(..whole).unwrap_or_default();
+    let parsed = content.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()).map(
         |(at, line)| {
             let damaged = |_| JournalError::Damaged { path: path.to_path_buf(), line: at + 1 };
             serde_json::from_slice(line).map_err(damaged)
@@ -155,17 +155,17 @@ fn lines(path: &Path, text: &[u8]) -> Result<(Vec<Left>, u64), JournalError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ending::Why;
+    use super::super::ending::EndReason;
     use super::*;
     use ironcurtain_audit::{Entry, Event};
 
     fn left(id: &str) -> Left {
         let entry = Box::new(Entry::new(Event::Revoked, "x"));
-        Left { id: id.to_owned(), why: Why::TakenBack, at_ms: 5, entry }
+        Left { id: id.to_owned(), why: EndReason::Revoked, at_ms: 5, entry }
     }
 
     #[test]
-    fn what_is_noted_is_found_again_until_it_is_cleared() {
+    fn lines_are_kept_until_the_journal_is_cleared() {
         let dir = tempfile::tempdir().unwrap();
         let database = dir.path().join("state.db");
         assert_eq!(Journal::read(&database).unwrap(), []);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_line_is_nothing_and_a_damaged_one_is_told() {
+    fn a_torn_line_is_ignored_and_a_damaged_one_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let database = dir.path().join("state.db");
         let (mut journal, _) = Journal::open(&database).unwrap();

@@ -3,8 +3,8 @@
 //! - Readers use the published [`GrantTable`] without waiting. Revoking a grant removes it from the table first; one
 //!   thread then records and stores the end.
 //! - An expired grant is not in the table, so judging needs no clock.
-//! - Permissions for one call or connection are not grants; they end with it.
-//! - Never asks the user and never judges a call: the caller has asked before it gives a grant.
+//! - Permissions for one call or connection are not grants.
+//! - Never asks the user and never judges a call: callers ask before they create a grant.
 //!
 //! ```no_run
 //! use ironcurtain_audit::Audit;
@@ -40,7 +40,7 @@ mod uses;
 
 pub use bindings::{Binding, Bindings, IdentityDecision};
 pub use client::{Client, UNKNOWN};
-pub use ending::{Ended, Ending, Why};
+pub use ending::{EndReason, Ended, Ending};
 pub use lifetime::Lifetime;
 pub use limits::GrantLimits;
 pub use owner::Stored;
@@ -60,13 +60,13 @@ use table::Published;
 use tokio::sync::{oneshot, watch};
 use uses::AllUses;
 
-/// Reason that a grant is not given.
+/// Reason that a grant was not created.
 #[derive(Debug, thiserror::Error)]
 pub enum GrantError {
     /// The audit log could not be written.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// The database did not store it.
+    /// The database failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -96,7 +96,7 @@ pub struct Grants {
 
 /// A grant that was just revoked.
 #[derive(Debug)]
-pub struct TakenBack {
+pub struct RevokedGrant {
     /// The grant.
     pub grant: StandingGrant,
     /// Version of the table that no longer contains it.
@@ -104,28 +104,28 @@ pub struct TakenBack {
     stored: oneshot::Receiver<Stored>,
 }
 
-impl TakenBack {
+impl RevokedGrant {
     /// Waits for the first attempt to store the end.
     pub async fn stored(self) -> Stored {
         self.stored
             .await
-            .unwrap_or_else(|_| Stored::Nowhere("the trusted process is shutting down".to_owned()))
+            .unwrap_or_else(|_| Stored::NotStored("the trusted process is shutting down".to_owned()))
     }
 }
 
 /// State of a grant that is not in force.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Fate {
-    /// It ended, which is not stored yet.
+pub enum GrantState {
+    /// The grant ended, and the end is not stored yet.
     Ending(Box<Ending>),
-    /// It ended.
+    /// The grant ended.
     Ended(Ended),
     /// No grant has this id, or it ended long ago.
     Unknown,
 }
 
 impl Grants {
-    /// Opens the database and starts its owner, which first finishes what the previous run left.
+    /// Opens the database and starts its owner thread, which first completes changes pending from the previous run.
     ///
     /// # Errors
     /// Returns a [`StoreError`] if the database or its journal cannot be read.
@@ -139,12 +139,12 @@ impl Grants {
             Some(grants.remove(at).0)
         };
         let mut endings: Vec<Ending> = Vec::new();
-        for left in left.iter().filter(|left| left.why != Why::NotKept).cloned() {
+        for left in left.iter().filter(|left| left.why != EndReason::NotStored).cloned() {
             let grant = leaves(&left.id);
             endings.push(Ending::left(left, grant));
         }
-        // A grant that was being given is kept if the database has it, because it was recorded before.
-        for lost in left.into_iter().filter(|left| left.why == Why::NotKept) {
+        // A grant that the database contains was recorded before, so it stays in force.
+        for lost in left.into_iter().filter(|left| left.why == EndReason::NotStored) {
             let is_known = |id: &str| endings.iter().any(|ending| ending.id == id);
             if !is_known(&lost.id) && !grants.iter().any(|(grant, _)| grant.id == lost.id) {
                 endings.push(Ending::left(lost, None));
@@ -162,7 +162,7 @@ impl Grants {
         shared.published.give(grants.into_iter().map(with_time).collect());
         let over = shared.published.expire();
         let (commands, inbox) = mpsc::channel();
-        tell_ends(&commands, over);
+        send_ends(&commands, over);
         let owner = GrantsOwner::new(shared.clone(), (store, journal), (audit, on_trouble), endings);
         std::thread::Builder::new()
             .name("grants".to_owned())
@@ -172,7 +172,7 @@ impl Grants {
         Ok(Self { shared, commands, _timing: Arc::new(timing) })
     }
 
-    /// Returns the grants in force, without uses since the start.
+    /// Returns the grants in force. Their use counts exclude uses since the start.
     #[must_use]
     pub fn now(&self) -> Arc<GrantTable> {
         self.shared.published.now()
@@ -208,15 +208,15 @@ impl Grants {
     pub fn hold(&self, ids: &[String]) -> bool {
         let holds = self.shared.published.hold(ids);
         if !holds {
-            tell_ends(&self.commands, self.shared.published.expire());
+            send_ends(&self.commands, self.shared.published.expire());
         }
         holds
     }
 
-    /// Gives grants, each with its audit entry, and returns the version of the table that contains them.
+    /// Creates grants, each with its audit entry, and returns the version of the table that contains them.
     ///
     /// # Errors
-    /// Returns a [`GrantError`] if none of them was given.
+    /// Returns a [`GrantError`] if no grant was created.
     pub async fn give(&self, gifts: Vec<(StandingGrant, Entry)>) -> Result<u64, GrantError> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(Command::Give(gifts, reply)).map_err(|_| StoreError::Ended)?;
@@ -225,41 +225,41 @@ impl Grants {
 
     /// Revokes a grant, effective when this returns. Returns `None` if no such grant is in force.
     #[must_use]
-    pub fn take_back(&self, id: &str) -> Option<TakenBack> {
+    pub fn revoke(&self, id: &str) -> Option<RevokedGrant> {
         let (ending, version) = self.shared.published.take(id)?;
         let grant = ending.grant.clone()?;
-        let (told, stored) = oneshot::channel();
-        // If the owner is gone, `stored` reports it.
-        let _ = self.commands.send(Command::End(Box::new(ending), Some(told)));
-        Some(TakenBack { grant, version, stored })
+        let (notify, stored) = oneshot::channel();
+        // If the owner thread has exited, `stored` reports it.
+        let _ = self.commands.send(Command::End(Box::new(ending), Some(notify)));
+        Some(RevokedGrant { grant, version, stored })
     }
 
     /// Returns the state of a grant that is not in force.
     ///
     /// # Errors
     /// Returns a [`StoreError`] if the database cannot be read.
-    pub async fn fate(&self, id: &str) -> Result<Fate, StoreError> {
+    pub async fn state_of(&self, id: &str) -> Result<GrantState, StoreError> {
         let ending = self.now().ending.iter().find(|ending| ending.id == id).cloned();
         if let Some(ending) = ending {
-            return Ok(Fate::Ending(Box::new(ending)));
+            return Ok(GrantState::Ending(Box::new(ending)));
         }
         let (reply, answer) = oneshot::channel();
-        self.commands.send(Command::Fate(id.to_owned(), reply)).map_err(|_| StoreError::Ended)?;
+        self.commands.send(Command::GrantState(id.to_owned(), reply)).map_err(|_| StoreError::Ended)?;
         let ended = answer.await.map_err(|_| StoreError::Ended)??;
-        Ok(ended.map_or(Fate::Unknown, Fate::Ended))
+        Ok(ended.map_or(GrantState::Unknown, GrantState::Ended))
     }
 
     /// Drops the grants of a closed session.
     pub fn end_session(&self, session: &str) {
         self.shared.published.end_session(session);
-        // Without its owner, nothing is granted any more.
+        // If the owner thread has exited, no grants are created any more.
         let _ = self.commands.send(Command::EndSession(session.to_owned()));
     }
 
     /// Counts a use of grants.
     pub fn used(&self, ids: &[String]) {
         if !ids.is_empty() && self.shared.uses.count(ids, self.shared.published.clock.now().wall_ms) {
-            // As above.
+            // Ignored as in `end_session`.
             let _ = self.commands.send(Command::Used);
         }
     }
@@ -273,12 +273,12 @@ impl Grants {
     /// Records that a server with this identity has answered a call.
     pub fn serves(&self, server: String) {
         if self.shared.served.add(&server) {
-            // As above.
+            // Ignored as in `end_session`.
             let _ = self.commands.send(Command::Serves(server));
         }
     }
 
-    /// Stores pending changes and stops giving grants.
+    /// Stores pending changes and stops the owner thread.
     pub async fn close(&self) {
         let (done, closed) = oneshot::channel();
         if self.commands.send(Command::Close(done)).is_ok() {
@@ -288,7 +288,7 @@ impl Grants {
     }
 }
 
-fn tell_ends(commands: &mpsc::Sender<Command>, ended: Vec<Ending>) {
+fn send_ends(commands: &mpsc::Sender<Command>, ended: Vec<Ending>) {
     for ending in ended {
         // Without its owner, the trusted process is shutting down.
         let _ = commands.send(Command::End(Box::new(ending), None));

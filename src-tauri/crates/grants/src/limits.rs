@@ -1,4 +1,4 @@
-//! Limits on what may be granted.
+//! Limits of grants.
 
 use ironcurtain_paths::CanonicalPath;
 

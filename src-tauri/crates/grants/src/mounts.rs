@@ -1,8 +1,8 @@
-//! Computes the paths that the kernel must show a server, and the steps from the current mounts to these. Pure.
+//! Computes the mounts that a server needs, and the steps from its current mounts to these. Pure.
 //!
 //! - Mounts are exactly what grants in force and calls in flight need.
 //! - Removing a mount removes those below it; the needed ones are added again.
-//! - INVARIANT: a mount needed both before and after is never removed in between, because calls in flight use it.
+//! - INVARIANT: a mount needed both before and after is never removed temporarily, because calls in flight use it.
 
 use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::{Access, FileWrites};
@@ -72,7 +72,7 @@ pub fn united(needs: impl IntoIterator<Item = Need>) -> Vec<Need> {
         first.named |= is_same && later.named;
         is_same
     });
-    // A need that a mount above covers requires no mount of its own.
+    // A need covered by a mount above it requires no separate mount.
     let shows =
         |above: &Need, n: &Need| above.path.strictly_contains(&n.path) && (above.writable || !n.writable);
     // A mount above closes autostart files, so a named one keeps its own mount.
@@ -87,7 +87,7 @@ pub enum MountStep {
     Add(Need),
     /// Makes a writable mount read-only.
     Narrow(Need),
-    /// Removes a mount and verifies that it is gone.
+    /// Removes a mount and verifies the removal.
     Remove(CanonicalPath),
 }
 
@@ -106,8 +106,8 @@ pub fn needed_mounts(now: &[Need], needs: &[Need]) -> Vec<Need> {
     wanted
 }
 
-/// Returns the steps that add needed mounts. A mount that is writable below one that becomes read-only is added
-/// first; mounts on top of others stay.
+/// Returns the steps that add needed mounts. Writable mounts below a mount that becomes read-only are added first;
+/// mounts on top of others stay.
 #[must_use]
 pub fn additions(now: &[Need], wanted: &[Need]) -> Vec<MountStep> {
     let new: Vec<&Need> = wanted.iter().filter(|w| !now.contains(w)).collect();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn each_access_needs_no_more_than_it_must() {
+    fn each_access_needs_the_smallest_mount() {
         let p = path("/d/f");
         let got = |access, target, writes| need(access, &p, target, writes, Some(path("/d")));
         let (file, in_place, replace) =
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn needs_are_united_without_losing_or_widening_any() {
+    fn merging_needs_loses_and_widens_none() {
         let got = united([n("/d/f", false), n("/d", false), n("/d/g", true), n("/e", false), n("/e", true)]);
         assert_eq!(got, [n("/d", false), n("/d/g", true), n("/e", true)]);
         assert_eq!(united([n("/d", true), n("/d/ro", false)]), [n("/d", true)]);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn wider_mounts_come_beneath_and_go_without_touching_what_lies_on_them() {
+    fn wider_mounts_are_added_and_removed_below_existing_ones() {
         let now = [n("/d", false), n("/d/f", true), n("/e", false)];
         assert_eq!(removals(&now, &[n("/d/f", true), n("/e", false)]), [MountStep::Remove(path("/d"))]);
         assert_eq!(
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mounted_and_still_needed_stays_unless_it_would_hide_more() {
+    fn needed_mounts_stay_unless_they_would_narrow_a_wider_need() {
         let (file, read, write) = (n("/d/f", false), n("/d", false), n("/d", true));
         let mounted = [file.clone()];
         assert_eq!(needed_mounts(&mounted, &[file.clone(), read.clone()]), [read.clone(), file.clone()]);
@@ -225,7 +225,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_steps_always_arrive(
+        fn steps_lead_to_the_needed_mounts(
             now in proptest::collection::vec(("(/[ab]){1,4}", any::<bool>()), 0..8),
             needs in proptest::collection::vec(("(/[ab]){1,4}", any::<bool>()), 0..8),
         ) {
@@ -238,7 +238,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_is_mounted_already_no_need_is_widened_or_lost(
+        fn existing_mounts_never_widen_or_lose_a_need(
             now in proptest::collection::vec(("(/[ab]){1,4}", any::<bool>()), 0..8),
             needs in proptest::collection::vec(("(/[ab]){1,4}", any::<bool>()), 0..8),
         ) {

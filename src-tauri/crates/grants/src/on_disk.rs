@@ -1,6 +1,6 @@
 //! Reads grants from disk, without the trusted process.
 
-use super::ending::Why;
+use super::ending::EndReason;
 use super::journal::Journal;
 use super::store::{Store, StoredEnd};
 use super::{StandingGrant, StoreError};
@@ -8,8 +8,8 @@ use ironcurtain_audit::clock::Clock;
 use std::path::Path;
 
 impl StandingGrant {
-    /// Reads the grants that outlive their session from the database, whether the trusted process runs or not. Leaves
-    /// out expired ones; without a database, there are none.
+    /// Reads the grants that outlive their session from the database, whether or not the trusted process runs. Omits
+    /// expired grants; without a database, returns none.
     ///
     /// # Errors
     /// Returns a [`StoreError`] if the database cannot be read.
@@ -20,7 +20,7 @@ impl StandingGrant {
         let mut grants = store.load()?;
         grants.retain(|(grant, end)| {
             let is_over = StoredEnd::left(grant, end.as_ref(), &clock) == Some(0);
-            !is_over && !ended.iter().any(|left| left.why != Why::NotKept && left.id == grant.id)
+            !is_over && !ended.iter().any(|left| left.why != EndReason::NotStored && left.id == grant.id)
         });
         Ok(grants.into_iter().map(|(grant, _)| grant).collect())
     }

@@ -1,12 +1,12 @@
-//! Thread that owns the database and the journal, and records what happens to grants.
+//! Thread that owns the database and the journal, and records changes of grants.
 //!
 //! - An end is written to the journal, the audit log and the database, in this order. A failed step is retried until
-//!   it succeeds, also after a restart, and is reported until then. The grant is not in force meanwhile.
+//!   it succeeds, also after a restart, and is reported until then. The grant stays out of force.
 //! - A grant is written to the journal, the audit log and the database before it takes effect. If it cannot be
 //!   stored, its end is recorded.
 
 use super::OnTrouble;
-use super::ending::{Ended, Ending, Left, Why};
+use super::ending::{EndReason, Ended, Ending, Left};
 use super::journal::Journal;
 use super::served::ServedBefore;
 use super::store::{Store, StoredEnd};
@@ -42,7 +42,7 @@ pub(super) enum Command {
     EndSession(String),
     Used,
     Serves(String),
-    Fate(String, oneshot::Sender<Result<Option<Ended>, StoreError>>),
+    GrantState(String, oneshot::Sender<Result<Option<Ended>, StoreError>>),
     Close(oneshot::Sender<()>),
 }
 
@@ -50,11 +50,11 @@ pub(super) enum Command {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stored {
     /// The audit log and the database contain it.
-    Whole,
+    Complete,
     /// The journal contains it; it is stored once that succeeds.
-    Noted(String),
+    InJournal(String),
     /// Nothing contains it: a restart would bring the grant back.
-    Nowhere(String),
+    NotStored(String),
 }
 
 /// An end that is not stored yet.
@@ -62,7 +62,7 @@ struct Pending {
     ending: Ending,
     noted: bool,
     recorded: bool,
-    told: Option<oneshot::Sender<Stored>>,
+    notify: Option<oneshot::Sender<Stored>>,
 }
 
 pub(super) struct GrantsOwner {
@@ -81,7 +81,7 @@ pub(super) struct GrantsOwner {
 }
 
 impl GrantsOwner {
-    /// Creates the owner and finishes what the previous run left.
+    /// Creates the owner and completes changes pending from the previous run.
     pub(super) fn new(
         shared: Arc<Shared>,
         (store, journal): (Store, Journal),
@@ -89,7 +89,7 @@ impl GrantsOwner {
         left: Vec<Ending>,
     ) -> Self {
         let pending =
-            left.into_iter().map(|ending| Pending { ending, noted: true, recorded: false, told: None });
+            left.into_iter().map(|ending| Pending { ending, noted: true, recorded: false, notify: None });
         let runtime = Handle::current();
         Self {
             pending: pending.collect(),
@@ -115,7 +115,7 @@ impl GrantsOwner {
                 Err(mpsc::RecvTimeoutError::Disconnected) => return self.store_batch(),
             };
             let (mut due, mut closing) = (first.is_none(), None);
-            // These grants are denied already. Writes all ends to the journal before storing any.
+            // Writes all ends to the journal before storing any. These grants are already out of force.
             for command in first.into_iter().chain(inbox.try_iter()) {
                 closing = self.handle(command).or(closing);
             }
@@ -131,7 +131,7 @@ impl GrantsOwner {
                 self.store_batch();
             }
             if let Some(done) = closing {
-                // The caller may no longer wait.
+                // The caller may have stopped waiting.
                 let _ = done.send(());
                 return;
             }
@@ -146,7 +146,7 @@ impl GrantsOwner {
 
     /// Handles one command. Returns the sender to notify at exit for the command to exit.
     fn handle(&mut self, command: Command) -> Option<oneshot::Sender<()>> {
-        // A command is carried out even if its caller is gone.
+        // A command is carried out even if its caller has stopped waiting.
         match command {
             Command::Give(gifts, reply) => {
                 let given = self.give(gifts);
@@ -158,8 +158,8 @@ impl GrantsOwner {
                 }
                 let _ = reply.send(given);
             }
-            Command::End(ending, told) => self.end(*ending, told),
-            // Covers a grant that was being given when its session ended.
+            Command::End(ending, notify) => self.end(*ending, notify),
+            // Removes grants that were created while the session was closing.
             Command::EndSession(session) => self.shared.published.end_session(&session),
             Command::Used => self.batch_soon(),
             Command::Serves(server) => {
@@ -169,7 +169,7 @@ impl GrantsOwner {
                     tracing::warn!(%problem, "failed to store that a server has answered a call; it counts as new after a restart");
                 }
             }
-            Command::Fate(id, reply) => {
+            Command::GrantState(id, reply) => {
                 let _ = reply.send(self.store.ended(&id));
             }
             Command::Close(done) => return Some(done),
@@ -179,14 +179,14 @@ impl GrantsOwner {
 
     /// Checks that the database is still the file that was opened.
     fn check_store(&mut self) {
-        let lost = self.store.stands().err();
+        let lost = self.store.check_file().err();
         if lost.is_some() || std::mem::take(&mut self.is_lost) {
             self.is_lost = lost.is_some();
             self.is_stored(lost.map(|problem| problem.to_string()));
         }
     }
 
-    /// Remembers why something could not be stored, or that it was.
+    /// Sets or clears the reason that a grant or use could not be stored.
     fn is_stored(&mut self, problem: Option<String>) {
         self.unstored = problem;
         (self.on_trouble)(self.trouble());
@@ -203,8 +203,10 @@ impl GrantsOwner {
     fn give(&mut self, gifts: Vec<(StandingGrant, Entry)>) -> Result<u64, GrantError> {
         let clock = self.shared.published.clock.clone();
         let now = clock.now();
-        let if_lost: Vec<Ending> =
-            gifts.iter().map(|(grant, _)| Ending::new(grant.clone(), Why::NotKept, now.wall_ms)).collect();
+        let if_lost: Vec<Ending> = gifts
+            .iter()
+            .map(|(grant, _)| Ending::new(grant.clone(), EndReason::NotStored, now.wall_ms))
+            .collect();
         // A session's grant is not stored; its end is recorded with the session.
         let is_stored = |grant: &StandingGrant| grant.subject.session.is_none();
         let kept = gifts.first().is_some_and(|(grant, _)| is_stored(grant));
@@ -240,16 +242,16 @@ impl GrantsOwner {
         Ok(version)
     }
 
-    /// Ends grants that were recorded but not given.
+    /// Ends grants that were recorded but not created.
     fn lose(&mut self, lost: Vec<Ending>, noted: bool) {
         self.shared.published.list_ending(&lost);
-        let pending = lost.into_iter().map(|ending| Pending { ending, noted, recorded: false, told: None });
+        let pending = lost.into_iter().map(|ending| Pending { ending, noted, recorded: false, notify: None });
         self.pending.extend(pending);
         self.clear_journal();
     }
 
-    fn end(&mut self, ending: Ending, told: Option<oneshot::Sender<Stored>>) {
-        let mut pending = Pending { ending, noted: false, recorded: false, told };
+    fn end(&mut self, ending: Ending, notify: Option<oneshot::Sender<Stored>>) {
+        let mut pending = Pending { ending, noted: false, recorded: false, notify };
         pending.noted = self.note(&pending.ending);
         self.pending.push(pending);
     }
@@ -291,11 +293,11 @@ impl GrantsOwner {
         let (mut whole, waiting): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|pending| pending.ending.trouble.is_none());
         self.pending = waiting;
-        // Reports trouble first, so that a caller who is notified finds it listed.
+        // Reports trouble first, so that notified callers find it listed.
         (self.on_trouble)(self.trouble());
         for pending in whole.iter_mut().chain(&mut self.pending) {
             self.shared.published.note_end(&pending.ending.id, pending.ending.trouble.as_deref());
-            tell(pending);
+            send_result(pending);
         }
         self.clear_journal();
     }
@@ -310,9 +312,9 @@ impl GrantsOwner {
         let (subject, verb) =
             if count == 1 { ("1 grant".to_owned(), "has") } else { (format!("{count} grants"), "have") };
         let then = if self.pending.iter().all(|pending| pending.noted) {
-            "IronCurtain retries until that succeeds, and a restart does not bring ended grants back"
+            "IronCurtain retries until it succeeds, and a restart does not restore ended grants"
         } else {
-            "until that succeeds, a restart would bring back what was revoked"
+            "until it succeeds, a restart would restore revoked grants"
         };
         Some(format!("{subject} {verb} ended, but that could not be stored: {why}; {then}."))
     }
@@ -352,10 +354,10 @@ impl GrantsOwner {
     }
 }
 
-fn tell(pending: &mut Pending) {
-    if let Some(told) = pending.told.take() {
-        let fate = if pending.noted { Stored::Noted } else { Stored::Nowhere };
-        // The caller may be gone.
-        let _ = told.send(pending.ending.trouble.clone().map_or(Stored::Whole, fate));
+fn send_result(pending: &mut Pending) {
+    if let Some(notify) = pending.notify.take() {
+        let failed = if pending.noted { Stored::InJournal } else { Stored::NotStored };
+        // The caller may have stopped waiting.
+        let _ = notify.send(pending.ending.trouble.clone().map_or(Stored::Complete, failed));
     }
 }

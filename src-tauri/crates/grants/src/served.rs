@@ -1,6 +1,6 @@
 //! Servers that have answered a call before, by identity.
 //!
-//! - This allows nothing. A server that is not listed is new, and nothing of it is offered for always.
+//! - Never allows a call. A server that is not listed is new, and its grants are not offered for always.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -149,13 +149,13 @@ pub struct GrantSubject {
     pub client_name: String,
     /// Name of the server.
     pub server: String,
-    /// The session, for a grant that ends with it.
+    /// The session, for a grant that expires with it.
     pub session: Option<String>,
 }
 
 impl GrantSubject {
     /// Returns whether a session of `client` with `server` may use a grant with this subject. An unidentified client
-    /// can only have grants of its own session, because the next unidentified one may be another program.
+    /// has only its session's grants, because another unidentified client may be a different program.
     #[must_use]
     pub fn covers(&self, client: &str, server: &str, session: &str) -> bool {
         let is_in_time = match &self.session {
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_that_hides_has_grants_of_its_session_alone() {
+    fn an_unidentified_client_uses_only_its_sessions_grants() {
         let of = |client: &str, session: Option<&str>| GrantSubject {
             client: client.to_owned(),
             client_name: client.to_owned(),

@@ -6,7 +6,7 @@ mod tool;
 pub use schema::StoreError;
 
 use self::tool::StoredToolError;
-use super::ending::{Ended, Why};
+use super::ending::{EndReason, Ended};
 use super::table::whole_time;
 use super::uses::Uses;
 use super::{Files, GrantSubject, Granted, Lifetime, StandingGrant};
@@ -21,7 +21,7 @@ use std::num::TryFromIntError;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of ended grants that are remembered.
+/// Maximum number of remembered ended grants.
 const MOST_ENDED: i64 = 10_000;
 
 pub(super) struct Store {
@@ -53,7 +53,7 @@ impl Store {
     ///
     /// # Errors
     /// Returns [`StoreError::Lost`] otherwise.
-    pub(super) fn stands(&self) -> Result<(), StoreError> {
+    pub(super) fn check_file(&self) -> Result<(), StoreError> {
         let lost = |what| Err(StoreError::Lost { path: self.path.clone(), what });
         match identity(&self.path) {
             Ok(found) if found == self.identity => Ok(()),
@@ -63,7 +63,7 @@ impl Store {
         }
     }
 
-    /// Loads every grant that can be parsed. Others are logged and left out, which denies.
+    /// Loads all grants that can be parsed. Logs and omits the others, which denies.
     pub(super) fn load(&self) -> Result<Vec<(StandingGrant, Option<StoredEnd>)>, StoreError> {
         let mut statement = self
             .connection
@@ -127,11 +127,11 @@ impl Store {
         })
     }
 
-    /// Returns why and when a grant ended, if it has.
+    /// Returns the reason and time of a grant's end, if it ended.
     pub(super) fn ended(&self, id: &str) -> Result<Option<Ended>, StoreError> {
         let found = self.connection.query_row("SELECT why, at_ms FROM ended WHERE id = ?1", [id], |row| {
             let (why, at_ms): (String, i64) = (row.get("why")?, row.get("at_ms")?);
-            Ok(Why::named(&why).map(|why| Ended { why, at_ms: u64::try_from(at_ms).unwrap_or(0) }))
+            Ok(EndReason::named(&why).map(|why| Ended { why, at_ms: u64::try_from(at_ms).unwrap_or(0) }))
         });
         found.optional().map(Option::flatten).map_err(|e| self.failed(e))
     }
@@ -155,7 +155,7 @@ impl Store {
         })
     }
 
-    /// Stores uses of grants and the remaining time of those that expire.
+    /// Stores the uses of grants and the remaining time of expiring ones.
     pub(super) fn note(
         &mut self,
         uses: &[(String, Uses)],
@@ -177,7 +177,7 @@ impl Store {
         &mut self,
         with: impl FnOnce(&Transaction<'_>) -> Result<(), rusqlite::Error>,
     ) -> Result<(), StoreError> {
-        self.stands()?;
+        self.check_file()?;
         let changed = self.connection.transaction().and_then(|change| {
             with(&change)?;
             change.commit()
@@ -205,7 +205,7 @@ fn note_end(change: &Transaction<'_>, id: &str, end: &StoredEnd) -> Result<(), r
 /// End of a grant by the monotonic clock, as last stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StoredEnd {
-    /// Boot id to which the clock reading belongs.
+    /// Boot id of the clock reading.
     pub(super) boot: String,
     /// End by that clock.
     pub(super) ends_ms: u64,
@@ -232,7 +232,7 @@ impl StoredEnd {
     }
 }
 
-/// Columns that describe what a grant opens.
+/// Columns that describe the opened files, host or tool.
 struct Columns {
     kind: &'static str,
     path: Option<String>,
@@ -377,7 +377,7 @@ fn lifetime_name(lifetime: Lifetime) -> &'static str {
     }
 }
 
-/// Parses a lifetime that outlives a session. Those with a clock also require a stored end, or they would never
+/// Parses a lifetime other than a session's. A limited one also requires a stored end; otherwise it would never
 /// expire.
 fn lifetime_of(name: &str) -> Option<Lifetime> {
     [Lifetime::QuarterHour, Lifetime::Hour, Lifetime::Always].into_iter().find(|l| lifetime_name(*l) == name)

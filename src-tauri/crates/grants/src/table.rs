@@ -5,7 +5,7 @@
 //! - A grant is in force only while both clocks allow it.
 
 use super::StandingGrant;
-use super::ending::{Ending, Why};
+use super::ending::{EndReason, Ending};
 use ironcurtain_audit::clock::{Clock, Moment, millis};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct GrantTable {
 }
 
 impl GrantTable {
-    /// Creates a table of these grants, for inspecting what they open.
+    /// Creates a table of these grants, for inspection.
     #[must_use]
     pub fn of(grants: Vec<StandingGrant>) -> Self {
         Self { version: 1, grants, ..Self::default() }
@@ -115,7 +115,7 @@ impl Published {
 
     /// Removes a grant. Returns its end and the table's version, or `None` if it does not exist.
     pub(super) fn take(&self, id: &str) -> Option<(Ending, u64)> {
-        let mut ended = self.end(Why::TakenBack, |grant| grant.id == id);
+        let mut ended = self.end(EndReason::Revoked, |grant| grant.id == id);
         ended.1.pop().map(|ending| (ending, ended.0))
     }
 
@@ -124,7 +124,7 @@ impl Published {
         let now = self.clock.now();
         let table = self.now();
         let over = |grant: &StandingGrant| table.has_ended(grant, now);
-        if table.grants.iter().any(over) { self.end(Why::Clock, over).1 } else { Vec::new() }
+        if table.grants.iter().any(over) { self.end(EndReason::Expired, over).1 } else { Vec::new() }
     }
 
     /// Removes the grants of a closed session. They are not stored, and the session's end is recorded.
@@ -133,7 +133,7 @@ impl Published {
         self.change(|table| table.grants.extract_if(.., |grant| is_its(grant)).count() > 0);
     }
 
-    fn end(&self, why: Why, is_over: impl Fn(&StandingGrant) -> bool) -> (u64, Vec<Ending>) {
+    fn end(&self, why: EndReason, is_over: impl Fn(&StandingGrant) -> bool) -> (u64, Vec<Ending>) {
         let at_ms = self.clock.now().wall_ms;
         let mut ended = Vec::new();
         self.change(|table| {
@@ -148,7 +148,7 @@ impl Published {
         (self.table.borrow().version, ended)
     }
 
-    /// Lists ends that are not stored yet: from the previous run's journal, or of grants that could not be stored.
+    /// Lists ends that are not stored yet: from the previous run's journal, or of grants that failed to be stored.
     pub(super) fn list_ending(&self, endings: &[Ending]) {
         self.table.send_if_modified(|table| {
             Arc::make_mut(table).ending.extend(endings.iter().cloned());
@@ -184,7 +184,7 @@ impl Published {
     }
 }
 
-/// Returns the time of a new grant, by its lifetime or its wall-clock expiry, whichever is shorter.
+/// Returns the duration of a new grant: the shorter of its lifetime and the time until its wall-clock expiry.
 pub(super) fn whole_time(grant: &StandingGrant, now: Moment) -> Option<u64> {
     let by_wall = grant.expires_ms?.saturating_sub(now.wall_ms);
     Some(grant.lifetime.length().map_or(by_wall, |length| millis(length).min(by_wall)))

@@ -1,4 +1,4 @@
-//! Grants as their users see them: given, used, taken back, and what is left of that after a kill.
+//! Tests of creating, using and revoking grants, including restarts and kills.
 
 mod clocks;
 
@@ -92,7 +92,7 @@ fn ids(grants: &Grants) -> Vec<String> {
     grants.now().grants.iter().map(|grant| grant.id.clone()).collect()
 }
 
-/// Another program holds the database until this is dropped.
+/// Locks the database, as another program does, until dropped.
 fn hold(place: &Place) -> rusqlite::Connection {
     let other = rusqlite::Connection::open(place.database()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -115,17 +115,17 @@ async fn standing_grants_survive_a_restart_and_session_grants_do_not() {
     grants.close().await;
     let grants = place.open();
     assert_eq!(grants.now().grants, std::slice::from_ref(&always));
-    let taken = grants.take_back("a").unwrap();
+    let taken = grants.revoke("a").unwrap();
     assert_eq!((taken.grant.clone(), taken.version), (always, grants.now().version));
-    assert_eq!(taken.stored().await, Stored::Whole);
-    assert!(grants.take_back("a").is_none());
+    assert_eq!(taken.stored().await, Stored::Complete);
+    assert!(grants.revoke("a").is_none());
     grants.close().await;
     assert_eq!(ids(&place.open()), [""; 0]);
     assert_eq!(place.ends_on_record("a"), 1);
 }
 
 #[tokio::test]
-async fn a_host_is_granted_like_files_are() {
+async fn a_host_grant_survives_a_restart_and_can_be_revoked() {
     let place = Place::new();
     let target = HostPort::parse("docs.example.org:443", None).unwrap();
     let host = StandingGrant { what: Granted::Host(target.clone()), ..grant("h", Lifetime::Always, None) };
@@ -138,13 +138,13 @@ async fn a_host_is_granted_like_files_are() {
     let gate = host.for_gate().map(|gate| (gate.host, gate.port));
     assert_eq!(gate, Some(("docs.example.org".to_owned(), 443)));
     assert_eq!((host.for_judging(), host.what.to_string()), (None, "docs.example.org:443".to_owned()));
-    assert_eq!(grants.take_back("h").unwrap().stored().await, Stored::Whole);
+    assert_eq!(grants.revoke("h").unwrap().stored().await, Stored::Complete);
     grants.close().await;
     assert_eq!(ids(&place.open()), [""; 0]);
 }
 
 #[tokio::test]
-async fn a_session_takes_its_grants_with_it() {
+async fn closing_a_session_removes_its_grants() {
     let place = Place::new();
     let grants = place.open();
     give(&grants, &[grant("a", Lifetime::Session, Some("one"))]).await;
@@ -154,7 +154,7 @@ async fn a_session_takes_its_grants_with_it() {
 }
 
 #[tokio::test]
-async fn an_expired_grant_leaves_the_table_by_itself_and_at_the_next_start() {
+async fn expired_grants_are_removed_at_once_and_at_the_next_start() {
     let place = Place::new();
     let short = |id| StandingGrant { expires_ms: Some(now_ms() + 30), ..grant(id, Lifetime::Hour, None) };
     let grants = place.open();
@@ -176,7 +176,7 @@ async fn an_expired_grant_leaves_the_table_by_itself_and_at_the_next_start() {
 }
 
 #[tokio::test]
-async fn what_is_on_disk_can_be_read_beside_the_keeper_and_without_one() {
+async fn grants_on_disk_can_be_read_with_and_without_the_trusted_process() {
     let place = Place::new();
     let database = place.database();
     assert_eq!(StandingGrant::on_disk(&database).unwrap(), []);
@@ -189,31 +189,31 @@ async fn what_is_on_disk_can_be_read_beside_the_keeper_and_without_one() {
     give(&grants, &[grant("s", Lifetime::Session, Some("one"))]).await;
     assert_eq!(StandingGrant::on_disk(&database).unwrap(), [always.clone(), later.clone()]);
     let held = hold(&place);
-    assert!(matches!(grants.take_back("later").unwrap().stored().await, Stored::Noted(_)));
+    assert!(matches!(grants.revoke("later").unwrap().stored().await, Stored::InJournal(_)));
     assert_eq!(
         StandingGrant::on_disk(&database).unwrap(),
         std::slice::from_ref(&always),
-        "the database has it still"
+        "the database still contains it"
     );
     drop(held);
     grants.close().await;
     assert_eq!(StandingGrant::on_disk(&database).unwrap(), [always]);
     let other = place.dir.path().join("other.db");
-    std::fs::write(&other, "no database").unwrap();
+    std::fs::write(&other, "not a database").unwrap();
     assert!(matches!(StandingGrant::on_disk(&other), Err(StoreError::Database { .. })));
 }
 
 #[tokio::test]
-async fn uses_are_counted_at_once_and_stored_at_the_end() {
+async fn uses_are_counted_at_once_and_stored_on_close() {
     let place = Place::new();
     let grants = place.open();
     give(&grants, &[grant("a", Lifetime::Always, None)]).await;
     let before = grants.now().version;
     for _ in 0..1000 {
-        grants.used(&["a".into(), "none of them".into()]);
+        grants.used(&["a".into(), "unknown".into()]);
     }
     assert_eq!(grants.listed()[0].uses, 1000);
-    assert_eq!(grants.now().version, before, "nobody is woken for a use");
+    assert_eq!(grants.now().version, before, "a use does not wake watchers");
     grants.close().await;
     let listed = place.open().listed();
     assert_eq!(listed[0].uses, 1000);
@@ -221,30 +221,33 @@ async fn uses_are_counted_at_once_and_stored_at_the_end() {
 }
 
 #[tokio::test]
-async fn what_is_taken_back_is_denied_before_anything_is_stored_and_does_not_come_back() {
+async fn a_revoked_grant_is_denied_before_it_is_stored_and_after_a_kill() {
     let place = Place::new();
     let grants = place.open();
     give(&grants, &[grant("a", Lifetime::Always, None), grant("kept", Lifetime::Always, None)]).await;
     let held = hold(&place);
     assert!(grants.hold(&["a".into()]));
-    let taken = grants.take_back("a").unwrap();
+    let taken = grants.revoke("a").unwrap();
     assert!(!grants.hold(&["a".into()]) && grants.hold(&["kept".into()]));
-    let Stored::Noted(problem) = taken.stored().await else { panic!("it was stored") };
+    let Stored::InJournal(problem) = taken.stored().await else { panic!("it was stored") };
     assert!(problem.contains("database is locked"), "{problem}");
     let ending = grants.ending();
     assert_eq!((ending.len(), ending[0].id.as_str()), (1, "a"));
     let troubles = place.troubles();
     assert!(troubles[0].starts_with("1 grant has ended, but that could not be stored:"), "{troubles:?}");
-    let Fate::Ending(again) = grants.fate("a").await.unwrap() else { panic!("it is not ending") };
+    let GrantState::Ending(again) = grants.state_of("a").await.unwrap() else { panic!("its end is stored") };
     assert!(again.trouble.unwrap().contains("locked"));
-    // Killed here: the next one finds it in the journal, and stores it when it can.
+    // Simulates a kill: the next run finds the end in the journal and stores it.
     drop((grants, held));
     let grants = place.open();
     assert_eq!(ids(&grants), ["kept"]);
     stored(&grants).await;
     assert_eq!(place.troubles(), [""; 0]);
-    assert!(matches!(grants.fate("a").await.unwrap(), Fate::Ended(Ended { why: Why::TakenBack, .. })));
-    assert_eq!(grants.fate("kept").await.unwrap(), Fate::Unknown);
+    assert!(matches!(
+        grants.state_of("a").await.unwrap(),
+        GrantState::Ended(Ended { why: EndReason::Revoked, .. })
+    ));
+    assert_eq!(grants.state_of("kept").await.unwrap(), GrantState::Unknown);
     grants.close().await;
     let rows: i64 = rusqlite::Connection::open(place.database())
         .unwrap()
@@ -254,12 +257,12 @@ async fn what_is_taken_back_is_denied_before_anything_is_stored_and_does_not_com
 }
 
 #[tokio::test]
-async fn what_waits_to_be_stored_is_stored_when_that_can_be() {
+async fn a_pending_end_is_stored_once_the_database_is_unlocked() {
     let place = Place::new();
     let grants = place.open();
     give(&grants, &[grant("a", Lifetime::Always, None)]).await;
     let held = hold(&place);
-    assert!(matches!(grants.take_back("a").unwrap().stored().await, Stored::Noted(_)));
+    assert!(matches!(grants.revoke("a").unwrap().stored().await, Stored::InJournal(_)));
     assert_eq!(place.troubles().len(), 1);
     drop(held);
     stored(&grants).await;
@@ -269,7 +272,7 @@ async fn what_waits_to_be_stored_is_stored_when_that_can_be() {
 }
 
 #[tokio::test]
-async fn a_grant_that_cannot_be_kept_is_not_given_and_has_an_end_on_record() {
+async fn a_grant_that_cannot_be_stored_is_not_created_and_its_end_is_recorded() {
     let place = Place::new();
     let grants = place.open();
     let held = hold(&place);
@@ -285,14 +288,14 @@ async fn a_grant_that_cannot_be_kept_is_not_given_and_has_an_end_on_record() {
 }
 
 #[tokio::test]
-async fn a_grant_on_record_that_was_not_stored_by_a_kill_has_an_end_on_record() {
+async fn a_recorded_grant_lost_in_a_kill_gets_a_recorded_end() {
     let place = Place::new();
     let grants = place.open();
     give(&grants, &[grant("kept", Lifetime::Always, None)]).await;
     grants.close().await;
-    // As a kill leaves it after the record and before, or right after, the database.
+    // Simulates kills after the audit entry: before the database change, and right after it.
     let (mut journal, _) = Journal::open(&place.database()).unwrap();
-    let being_given = |id| Left::of(&Ending::new(grant(id, Lifetime::Always, None), Why::NotKept, 1));
+    let being_given = |id| Left::of(&Ending::new(grant(id, Lifetime::Always, None), EndReason::NotStored, 1));
     journal.note(&[being_given("lost"), being_given("kept")]).unwrap();
     drop(journal);
     let grants = place.open();
@@ -301,11 +304,11 @@ async fn a_grant_on_record_that_was_not_stored_by_a_kill_has_an_end_on_record() 
     assert_eq!((place.ends_on_record("lost"), place.ends_on_record("kept")), (1, 0));
     grants.close().await;
     stored(&place.open()).await;
-    assert_eq!(place.ends_on_record("lost"), 1, "it is told once");
+    assert_eq!(place.ends_on_record("lost"), 1, "it is recorded once");
 }
 
 #[tokio::test]
-async fn a_tool_is_granted_like_files_are() {
+async fn a_tool_grant_survives_a_restart_and_can_be_revoked() {
     let place = Place::new();
     let owner =
         BoundValue { argument: "owner".to_owned(), role: Role::GithubOwner, value: "provos".to_owned() };
@@ -319,13 +322,13 @@ async fn a_tool_is_granted_like_files_are() {
     assert_eq!(granted.for_tool(), Some(ToolGrant { id: "t".to_owned(), tool }));
     assert_eq!((granted.for_judging(), granted.for_proxy(), granted.for_gate()), (None, None, None));
     assert_eq!(granted.what.to_string(), "create_issue in provos");
-    assert_eq!(grants.take_back("t").unwrap().stored().await, Stored::Whole);
+    assert_eq!(grants.revoke("t").unwrap().stored().await, Stored::Complete);
     grants.close().await;
     assert_eq!(ids(&place.open()), [""; 0]);
 }
 
 #[tokio::test]
-async fn grants_that_come_and_go_leave_nothing_in_any_table() {
+async fn ended_grants_leave_nothing_in_any_table() {
     let place = Place::new();
     let grants = place.open();
     for n in 0..6 {
@@ -341,17 +344,17 @@ async fn grants_that_come_and_go_leave_nothing_in_any_table() {
         }
         grants.used(&[of("always"), of("session")]);
         for id in [of("hour"), of("always")] {
-            assert_eq!(grants.take_back(&id).unwrap().stored().await, Stored::Whole);
+            assert_eq!(grants.revoke(&id).unwrap().stored().await, Stored::Complete);
         }
         grants.end_session("one");
     }
     assert_eq!(grants.shared.published.held(), (0, 0, 0));
-    eventually("no uses are counted", Duration::from_secs(20), || grants.shared.uses.counted() == 0);
+    eventually("use counts are dropped", Duration::from_secs(20), || grants.shared.uses.counted() == 0);
     grants.close().await;
 }
 
 #[tokio::test]
-async fn a_database_that_was_removed_or_replaced_is_reported_and_takes_nothing() {
+async fn a_removed_or_replaced_database_is_reported_and_refuses_grants() {
     for replaced in [false, true] {
         let place = Place::new();
         let grants = place.open();
@@ -366,13 +369,13 @@ async fn a_database_that_was_removed_or_replaced_is_reported_and_takes_nothing()
         let what = if replaced { "was replaced while" } else { "was removed while" };
         let troubles = place.troubles();
         assert!(troubles.len() == 1 && troubles[0].contains(what), "{troubles:?}");
-        // A revocation holds, and is noted beside the database until that can be written again.
-        let Stored::Noted(problem) = grants.take_back("a").unwrap().stored().await else {
+        // A revocation takes effect, and stays in the journal until the database can be written again.
+        let Stored::InJournal(problem) = grants.revoke("a").unwrap().stored().await else {
             panic!("it was stored")
         };
         assert!(problem.contains(what), "{problem}");
         assert_eq!(ids(&grants), [""; 0]);
-        // Put back, it is written again.
+        // Once the file is restored, changes are stored again.
         std::fs::rename(&aside, place.database()).unwrap();
         stored(&grants).await;
         give(&grants, &[grant("c", Lifetime::Always, None)]).await;

@@ -1,7 +1,7 @@
-//! Notices when grants expire, also when the wall clock is set or the machine resumes.
+//! Wakes when grants expire, also after a change of the wall clock or a resume from suspend.
 
 use super::owner::{Command, Shared};
-use super::tell_ends;
+use super::send_ends;
 use ironcurtain_audit::clock::{Alarm, Moment};
 use std::io;
 use std::sync::{Arc, mpsc};
@@ -27,11 +27,11 @@ async fn watch(shared: Arc<Shared>, commands: mpsc::Sender<Command>, alarm: Alar
     loop {
         table.mark_unchanged();
         let next = shared.published.next_end();
-        // Sets the alarm before checking the clocks, so that a change in between is noticed.
+        // Sets the alarm before reading the clocks, so that no change between the two is missed.
         if let Some(next) = next {
             set(&alarm, next);
         }
-        tell_ends(&commands, shared.published.expire());
+        send_ends(&commands, shared.published.expire());
         let changed = tokio::select! {
             changed = table.changed() => changed.is_ok(),
             () = alarm.rings(), if next.is_some() => true,

@@ -1,4 +1,4 @@
-//! Counts uses of grants in memory during calls, and stores them in batches.
+//! Counts uses of grants in memory; the owner stores them in batches.
 //!
 //! - Bounded by the number of grants: only grants in force are counted.
 
@@ -26,7 +26,7 @@ impl AllUses {
         self.all().extend(grants.map(|grant| (grant.id.clone(), uses(grant))));
     }
 
-    /// Counts one use each. Returns `true` if nothing else was waiting to be stored.
+    /// Counts one use of each grant. Returns `true` if no earlier count was waiting to be stored.
     pub(super) fn count(&self, ids: &[String], now_ms: u64) -> bool {
         let mut all = self.all();
         let mut first = false;

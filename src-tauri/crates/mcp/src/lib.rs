@@ -1,6 +1,6 @@
 //! The Model Context Protocol as IronCurtain speaks it: messages, framing and both protocol versions.
 //!
-//! - Knows nothing of policy, consent or grants: it never decides whether a message may pass.
+//! - Independent of policy, consent and grants: never decides whether a message may pass.
 //! - Reads what clients and servers write, and bounds the memory that their messages hold.
 //! - Results and parameters pass as the bytes they came as; only ids and the fields of the protocol are rewritten.
 //!

@@ -4,7 +4,7 @@
 //! - Messages pass unchanged, with the server's secrets redacted; only transport headers and configured headers are added.
 //! - INVARIANT: a message that may have reached the server is not sent again. An interrupted call fails.
 //! - Connects only to its one host, under the same rules and records as every server's network; redirects are not followed.
-//! - When the server forgets the session, the connection ends like a process; the next one is initialized again.
+//! - When the server forgets the session, the connection ends like a process exit; the next one is initialized again.
 
 mod answer;
 mod conversation;
@@ -73,15 +73,15 @@ pub struct RemoteConnection {
     pub hold: RemoteHold,
 }
 
-/// Why a connection to a remote server cannot be set up.
+/// Reason that a connection to a remote server cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
     /// Invalid header value.
-    #[error("`headers.{0}` has a character that no header has")]
+    #[error("`headers.{0}` has a character that is not allowed in a header")]
     Header(String),
     /// No trusted root certificates.
     #[error(
-        "no certificates are trusted on this machine ({0}); install them, as the package `ca-certificates` does"
+        "no trusted root certificates found ({0}); install them, for example with the package `ca-certificates`"
     )]
     NoRoots(String),
     /// Failed to create the streams.

@@ -1,7 +1,7 @@
 //! Requests to a server on behalf of its client, built from known fields.
 //!
-//! - INVARIANT: only the fields of [`RequestBody`] and [`RequestMeta`] reach the server. Free text from the client is in a body that
-//!   was checked; the rest was issued by the server or has one of a few values.
+//! - INVARIANT: only the fields of [`RequestBody`] and [`RequestMeta`] reach the server. Free text from the client is limited to
+//!   checked bodies; other fields were issued by the server or are enumerated values.
 
 mod meta;
 
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_has_the_fields_of_its_method_and_no_other() {
+    fn a_request_has_only_the_fields_of_its_method() {
         let arguments = json!({ "n": 1.0, "big": 18_446_744_073_709_551_615_u64, "t": "\n" });
         let call = RequestBody::CallTool {
             name: "t",

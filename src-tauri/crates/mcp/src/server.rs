@@ -3,7 +3,7 @@
 //! - Results, errors and notification parameters pass to the client unchanged and in order; only ids are translated.
 //! - INVARIANT: the only messages without an id that reach the client are notifications of the protocol.
 //! - `roots/list` and `ping` are answered here; other server requests reach the client only if it declared the capability.
-//! - Applies backpressure: a server that does not read our answers is not read either.
+//! - Applies backpressure: stops reading from a server that does not read our responses.
 //! - Invalid lines are counted and logged, and have no other effect.
 //! - Every request is answered exactly once: by the server, or with an error.
 //! - One task reads. Senders write themselves, so that a call wakes only its server.
@@ -145,7 +145,7 @@ impl ServerConnection {
         self.stateless.get().is_some()
     }
 
-    /// Sends a request of our own.
+    /// Sends our own request to the server.
     #[must_use]
     pub fn request(&self, method: &str, params: Option<&RawValue>) -> PendingRequest {
         let (answer, answered) = oneshot::channel();
@@ -293,7 +293,7 @@ pub struct UnansweredRequest {
 }
 
 impl UnansweredRequest {
-    /// Returns what the response may contain.
+    /// Returns the allowed content of the response.
     #[must_use]
     pub fn request(&self) -> &ClientRequest {
         &self.request

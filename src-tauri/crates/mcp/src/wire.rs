@@ -1,6 +1,6 @@
-//! JSON-RPC over lines, as the stdio transport of MCP has it, and the same lines handed over in memory.
+//! JSON-RPC over lines, as in the stdio transport of MCP, and the same lines passed in memory.
 //!
-//! Messages that pass through are kept as raw text; only what must be judged or rewritten is parsed.
+//! Forwarded messages stay raw text; only judged or rewritten parts are parsed.
 
 mod descriptor;
 mod fields;
@@ -25,8 +25,7 @@ pub use message::{
     Id, Incoming, Response, Salvage, error_line, members, notification_line, request_line, request_parts,
     response_line, response_parts, result_line,
 };
-pub use notifications::client_may_tell;
-pub(crate) use notifications::server_may_tell;
+pub use notifications::{client_may_send, server_may_send};
 pub use outbox::{Gathered, Outbox, Outlet};
 pub use outgoing::{Held, Outgoing};
 pub use overlong::id_in;

@@ -1,21 +1,10 @@
-//! Packages that servers are started from: installed once, at one version, and started without any network.
+//! Packages that servers run from: installed once at a fixed version, and started without network access.
 //!
-//! - An entry that names a package runner (`npx`, `uvx`) stays as the person wrote it; a record of ours says what was
-//!   installed for it. Without a record nothing is started.
-//! - A package is looked at before each start. One that changed is not started.
-//! - A folder that a server was started from is locked until that server has ended.
-//! - Nothing is installed, changed or removed here.
-//!
-//! ```no_run
-//! use ironcurtain_config::{Servers, home::Home};
-//! use ironcurtain_packages::Packages;
-//!
-//! let home = Home::from_env()?;
-//! for server in Servers::load(&home)?.iter() {
-//!     println!("{}: {:?}", server.name, Packages::of(&home).state(server));
-//! }
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+//! - An entry with a package runner (`npx`, `uvx`) stays as the user wrote it; our own record describes the installed package.
+//!   A server without a record does not start.
+//! - Verifies a package before each start. A changed package does not start.
+//! - Locks the folder of a package until the server that runs from it has exited.
+//! - Never installs, changes or removes a package.
 
 mod record;
 mod requested;
@@ -29,17 +18,17 @@ pub use start::{FolderLock, PackageError, PackageState, PackagedServer};
 use ironcurtain_config::home::Home;
 use std::path::PathBuf;
 
-/// The installed packages of a person.
+/// Installed packages of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packages {
-    /// The folder of all packages.
+    /// Folder of all packages.
     pub files: PathBuf,
-    /// The folder of their records.
+    /// Folder of their records.
     pub records: PathBuf,
 }
 
 impl Packages {
-    /// The packages below a person's directories.
+    /// Returns the packages in the user's directories.
     #[must_use]
     pub fn of(home: &Home) -> Self {
         Self { files: home.installs(), records: home.state.join("installs") }

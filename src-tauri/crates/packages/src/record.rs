@@ -1,4 +1,4 @@
-//! The record of an installed package: one file for each server, among our own.
+//! Records of installed packages: one file per server in our state folder.
 
 use super::{Packages, RequestedPackage};
 use ironcurtain_config::{ConfigError, read};
@@ -6,94 +6,94 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The system's own Python.
+/// Python of the operating system.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// The version of the format.
+/// Version of the format.
 const SCHEMA_VERSION: u32 = 1;
 
-/// The marks that an installed package is known by.
+/// Identity of an installed package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageIdentity {
-    /// Its registry and name.
+    /// Registry and name.
     pub package: String,
-    /// The hash of everything in its folder.
+    /// Hash of all files in its folder.
     pub tree: String,
 }
 
-/// One installed package.
+/// Record of an installed package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PackageRecord {
-    /// The version of the format; 1.
+    /// Version of the format, 1.
     schema_version: u32,
-    /// The package that the entry asked for.
+    /// Package that the entry requested.
     #[serde(rename = "wanted")]
     pub requested: RequestedPackage,
-    /// The version that is installed.
+    /// Installed version.
     pub version: String,
-    /// The hash of its archive, as the registry says.
+    /// Hash of its archive according to the registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub integrity: Option<String>,
-    /// The time it was installed at, in milliseconds since the Unix epoch.
+    /// Time of installation, in milliseconds since the Unix epoch.
     pub installed_ms: u64,
-    /// The folder it is in, below that of all packages.
+    /// Folder, relative to the folder of all packages.
     pub folder: String,
-    /// The hash of everything in the folder.
+    /// Hash of all files in the folder.
     pub hash: String,
-    /// The kernel's word on everything in the folder: it changes with every write, whatever is written.
+    /// Hash of the metadata of all files in the folder, which changes with every write.
     pub stamp: String,
-    /// The program that is started.
+    /// Program to start.
     #[serde(rename = "run")]
     pub entry_point: EntryPoint,
 }
 
-/// The program of an installed package.
+/// Program of an installed package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EntryPoint {
-    /// The interpreter that runs it.
+    /// Interpreter that runs it.
     pub runtime: Runtime,
-    /// Its path in the folder.
+    /// Path in the folder.
     pub program: String,
 }
 
-/// An interpreter.
+/// Interpreter of a package.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Runtime {
-    /// The `node` on the path.
+    /// `node` from `PATH`.
     Node,
-    /// The Python of the folder's own virtual environment, which is this one of the system's.
+    /// Python of the folder's virtual environment, which was created with this system Python.
     Python(PathBuf),
 }
 
-/// Why a record cannot be used.
+/// Error from reading a record.
 #[derive(Debug, thiserror::Error)]
 pub enum PackageRecordError {
-    /// The file cannot be read.
+    /// The file is unreadable.
     #[error("{0}")]
     Read(#[from] ConfigError),
-    /// The file is not understood.
+    /// The file is invalid.
     #[error("`{file}`: {source}")]
     NotUnderstood {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The error, with its line.
+        /// Error of the parser, with the position.
         source: serde_json::Error,
     },
-    /// The file is of another version of the format.
-    #[error("`{file}`: `schemaVersion` is {version}; this program knows {SCHEMA_VERSION}")]
+    /// The file has another version of the format.
+    #[error("`{file}`: unsupported `schemaVersion` {version}, expected {SCHEMA_VERSION}")]
     OtherVersion {
-        /// The file.
+        /// Path of the file.
         file: PathBuf,
-        /// The version.
+        /// Version in the file.
         version: u32,
     },
 }
 
 impl PackageRecord {
-    /// The record of a package that is not in its folder yet.
+    /// Creates the record of a package that is not in its folder yet.
     #[must_use]
     pub fn new(
         requested: RequestedPackage,
@@ -114,14 +114,14 @@ impl PackageRecord {
         }
     }
 
-    /// The marks that the package is known by.
+    /// Returns the identity of the package.
     #[must_use]
     pub fn identity(&self) -> PackageIdentity {
         let RequestedPackage { registry, package, .. } = &self.requested;
         PackageIdentity { package: format!("{}:{package}", registry.name()), tree: self.hash.clone() }
     }
 
-    /// The package and its version, as its runner is told of it.
+    /// Returns the package and version in the syntax of its runner.
     #[must_use]
     pub fn spelled(&self) -> String {
         self.requested.spelled(Some(&self.version))
@@ -129,10 +129,10 @@ impl PackageRecord {
 }
 
 impl Packages {
-    /// The record of a server's package; nothing when it is not installed.
+    /// Returns the record of a server's package, or `None` if it is not installed.
     ///
     /// # Errors
-    /// [`PackageRecordError`], naming the file.
+    /// [`PackageRecordError`], which names the file.
     pub fn record(&self, server: &str) -> Result<Option<PackageRecord>, PackageRecordError> {
         let file = self.record_file(server);
         let Some(text) = read(&file)? else { return Ok(None) };
@@ -146,26 +146,26 @@ impl Packages {
         }
     }
 
-    /// The folder of a record.
+    /// Returns the folder of a recorded package.
     #[must_use]
     pub fn folder(&self, record: &PackageRecord) -> PathBuf {
         self.files.join(&record.folder)
     }
 
-    /// The file of a server's record. A server's name may have letters, digits, `-`, `_` and `.` only, so this leads nowhere
-    /// else.
+    /// Returns the path of a server's record. Server names contain only letters, digits, `-`, `_` and `.`, so the path cannot
+    /// leave the folder.
     #[must_use]
     pub fn record_file(&self, server: &str) -> PathBuf {
         self.records.join(format!("{server}.json"))
     }
 }
 
-/// The system's own Python, as a file.
+/// Returns the real path of the system's Python.
 ///
 /// # Errors
-/// The operating system's answer, with the path.
+/// The error of the operating system, with the path.
 pub fn system_python() -> io::Result<PathBuf> {
     Path::new(PYTHON).canonicalize().map_err(|e| {
-        io::Error::new(e.kind(), format!("`{PYTHON}`, which runs packages of PyPI, cannot be used: {e}"))
+        io::Error::new(e.kind(), format!("failed to find `{PYTHON}`, which runs PyPI packages: {e}"))
     })
 }

@@ -1,87 +1,87 @@
-//! The package that an entry of `mcp-servers.json` asks a package runner for. Pure.
+//! Parses the package runner command line of an entry in `mcp-servers.json`. Pure.
 //!
-//! - Only options whose meaning is known are passed over; any other makes the entry one that cannot be installed, by name.
-//! - A package is one of a registry: a path, an address or a repository is refused.
+//! - An unknown option is an error that names the option.
+//! - A package must come from a registry: a path, a URL or a repository is an error.
 
 use ironcurtain_config::Server;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A package of a registry, and which of its programs is meant.
+/// A requested package and its program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RequestedPackage {
-    /// The registry that it comes from.
+    /// Registry of the package.
     pub registry: Registry,
-    /// Its name there.
+    /// Name in the registry.
     pub package: String,
-    /// The version the entry names; without one, the newest when it is installed.
+    /// Version, or `None` for the newest at the time of installation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The program of the package that is meant, where the entry names one.
+    /// Program of the package, if the entry names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// Packages that the entry asks for besides (`uvx --with`): in the versions that this one needs and does not name.
+    /// Additional requirements (`uvx --with`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<String>,
 }
 
-/// Who hands out packages.
+/// Package registry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Registry {
-    /// npm's.
+    /// npm.
     Npm,
-    /// Python's.
+    /// Python Package Index.
     Pypi,
 }
 
-/// The command line of a package runner.
+/// Command line of a package runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunnerCommand {
-    /// The package.
+    /// Package.
     pub requested: RequestedPackage,
-    /// The index of the argument that names it; nothing where it cannot be replaced there.
+    /// Index of the argument that names the package, or `None` if that argument cannot be replaced.
     pub position: Option<usize>,
-    /// The arguments of its program.
+    /// Arguments of the program.
     pub rest: Vec<String>,
 }
 
-/// Why a command line names no package that can be installed.
+/// Error from parsing the command line of a package runner.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// The option that names a package is the last word.
-    #[error("`{0}` names no package")]
+    /// The option requires a value.
+    #[error("the option `{0}` requires a package name")]
     OptionWithoutPackage(String),
-    /// The option may mean anything.
-    #[error("the option `{option}` of `{runner}` is not understood (argument {number})")]
+    /// The option is not supported.
+    #[error("the option `{option}` of `{runner}` is not supported (argument {number})")]
     UnknownOption {
-        /// The option.
+        /// Option.
         option: String,
-        /// The runner.
+        /// Package runner.
         runner: &'static str,
-        /// Its number among the arguments, from 1.
+        /// Number of the argument, from 1.
         number: usize,
     },
-    /// The package is named by an option, and a program must be, too.
-    #[error("`{0}` is told of a package, but of no program of it")]
+    /// An option names the package, but the program is missing.
+    #[error("the command line of `{0}` names a package, but no program to run from it")]
     NoProgram(&'static str),
-    /// There are options at most.
-    #[error("`{0}` is told of no package")]
+    /// The package is missing.
+    #[error("the command line of `{0}` names no package")]
     NoPackage(&'static str),
-    /// The word is a path, an address, a range or a repository.
+    /// The argument is a path, a URL, a range or a repository.
     #[error("`{}` is not the name of a package in a registry, with or without a version", .0.escape_default())]
     NotAPackage(String),
-    /// The word after `--with` is none that a registry knows by its name.
-    #[error("`{}` is no package of a registry with the versions that it may have, such as `mcp<2`", .0.escape_default())]
+    /// The value of `--with` is not a requirement.
+    #[error("invalid requirement `{}`; expected a package name with version bounds, such as `mcp<2`", .0.escape_default())]
     NotARequirement(String),
-    /// The word leads elsewhere.
-    #[error("`{}` cannot be the name of a program", .0.escape_default())]
+    /// The name of the program is invalid.
+    #[error("invalid program name `{}`", .0.escape_default())]
     NotAProgram(String),
 }
 
 impl Registry {
-    /// Its name in paths and in words.
+    /// Returns the name for paths and messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -92,7 +92,7 @@ impl Registry {
 }
 
 impl RequestedPackage {
-    /// The package as its runner is told of it, at another version.
+    /// Returns the package at this version in the syntax of its runner.
     #[must_use]
     pub fn spelled(&self, version: Option<&str>) -> String {
         match (self.registry, version) {
@@ -110,10 +110,10 @@ impl fmt::Display for RequestedPackage {
 }
 
 impl RunnerCommand {
-    /// The command line of a server's entry; nothing when its command is no package runner.
+    /// Parses the command line of an entry. Returns `None` if the command is not a package runner.
     ///
     /// # Errors
-    /// [`RequestError`].
+    /// [`RequestError`], which names the argument.
     pub fn of(server: &Server) -> Result<Option<Self>, RequestError> {
         let program = server.command.rsplit('/').next().unwrap_or_default();
         let args = server.args.iter().map(String::as_str).enumerate().collect::<Vec<_>>();
@@ -139,7 +139,7 @@ fn uvx(args: &Words<'_>) -> Result<RunnerCommand, RequestError> {
     line.asks_for(Registry::Pypi, package, version)
 }
 
-/// A runner's command line, cut where its program's own arguments begin.
+/// Parsed command line of a package runner.
 struct RunnerLine<'a> {
     package: &'a str,
     position: Option<usize>,
@@ -177,7 +177,7 @@ fn line<'a>(
         } else if let Some(package) =
             package_options.iter().find_map(|option| word.strip_prefix(option)?.strip_prefix('='))
         {
-            // With `=` the package is not a word of its own.
+            // The package is part of the option, so it cannot be replaced.
             (named, left) = (Some((None, package)), after);
         } else if package_options.contains(word) {
             let [(at, package), after @ ..] = after else {
@@ -252,7 +252,7 @@ fn python_package(text: &str) -> Result<(String, Option<String>), RequestError> 
     if fine { Ok((name.to_owned(), version.map(str::to_owned))) } else { Err(not_a_package(text)) }
 }
 
-/// A package by its name with bounds of its version; nothing that leads to another place than the registry.
+/// Parses a package name with version bounds. URLs and paths are errors.
 fn requirement(text: &str) -> Result<String, RequestError> {
     let bounds = text.find(['<', '>', '=', '!', '~']).unwrap_or(text.len());
     let (name, bounds) = text.split_at(bounds);
@@ -262,7 +262,7 @@ fn requirement(text: &str) -> Result<String, RequestError> {
     if fine { Ok(text.to_owned()) } else { Err(RequestError::NotARequirement(text.to_owned())) }
 }
 
-/// The name of a file, and nothing that leads elsewhere.
+/// Parses the name of a program, which must not be a path.
 fn program_name(text: &str) -> Result<String, RequestError> {
     if is_word(text, &['-', '_', '.']) && !text.starts_with(['.', '-']) {
         Ok(text.to_owned())
@@ -271,7 +271,7 @@ fn program_name(text: &str) -> Result<String, RequestError> {
     }
 }
 
-/// Tells a version from the other things that can stand in its place: ranges, addresses, paths.
+/// Returns `true` for an exact version, not a range, a URL or a path.
 #[must_use]
 pub fn is_version(text: &str) -> bool {
     is_word(text, &['-', '_', '.', '+', '!']) && !text.starts_with(['-', '.'])
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn package_version_program_and_arguments_are_told_apart() {
+    fn parses_package_version_program_and_arguments() {
         for (command, args, expected) in [
             ("npx", &["-y", "@a/b@1.2.3", "-y", "/x"][..], "npm @a/b@1.2.3 - 1 -y /x"),
             ("/usr/bin/npx", &["--yes", "b@latest"], "npm b - 1 "),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_package_of_a_registry_is_named() {
+    fn an_error_names_the_argument_that_is_not_a_package() {
         let registry = "is not the name of a package in a registry";
         for (command, args, problem) in [
             ("npx", &["-y", "github:a/b"][..], registry),
@@ -357,9 +357,9 @@ mod tests {
                 "the option `--registry=https://x.example` of `npx`",
             ),
             ("npx", &["-c", "rm"], "the option `-c` of `npx`"),
-            ("npx", &[], "is told of no package"),
-            ("npx", &["-p", "b"], "but of no program"),
-            ("npx", &["-p", "b", "../x"], "cannot be the name of a program"),
+            ("npx", &[], "names no package"),
+            ("npx", &["-p", "b"], "but no program"),
+            ("npx", &["-p", "b", "../x"], "invalid program name"),
             ("uvx", &["git+https://x.example/y"], registry),
             ("uvx", &["a>=1"], registry),
             ("uvx", &["a[b"], registry),

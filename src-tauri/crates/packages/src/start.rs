@@ -1,4 +1,4 @@
-//! Starting a server from its package, if that is still what was installed.
+//! Starts a server from its installed package if the package is unchanged.
 
 use super::{
     PackageIdentity, PackageRecord, PackageRecordError, Packages, RequestError, RequestedPackage,
@@ -9,105 +9,107 @@ use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// A server that is started from an installed package.
+/// A server that runs from an installed package.
 #[derive(Debug)]
 pub struct PackagedServer {
-    /// Its entry, with the installed program in the place of the package runner.
+    /// Its entry, with the package runner replaced by the installed program.
     pub server: Server,
-    /// The folder it must see.
+    /// Folder that must be visible to it.
     pub folder: String,
-    /// The marks that it is known by.
+    /// Identity of the package.
     pub identity: PackageIdentity,
-    /// Keeps the folder there.
+    /// Lock on the folder.
     pub lock: FolderLock,
 }
 
-/// Keeps a package's folder from being removed.
+/// Prevents the removal of a package's folder while held.
 #[derive(Debug)]
 pub struct FolderLock {
     _folder: File,
 }
 
-/// Why a server cannot be started from a package.
+/// Error from starting a server from a package.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PackageError {
-    /// Nobody installed it.
-    #[error("its package `{package}` is to be installed first: `ironcurtain servers install {server}`")]
+    /// The package is not installed.
+    #[error("its package `{package}` is not installed; run `ironcurtain servers install {server}`")]
     NotInstalled {
-        /// The server.
+        /// Name of the server.
         server: String,
-        /// The package that its entry names.
+        /// Package in its entry.
         package: String,
     },
-    /// Another one is installed.
+    /// Another package or version is installed.
     #[error(
-        "its entry names the package `{wanted}`, and `{installed}` is installed: `ironcurtain servers install {server}`"
+        "its entry requests the package `{wanted}`, but `{installed}` is installed; run `ironcurtain servers install {server}`"
     )]
     Other {
-        /// The server.
+        /// Name of the server.
         server: String,
-        /// The package that its entry names.
+        /// Package in its entry.
         wanted: String,
-        /// The package that is installed.
+        /// Installed package.
         installed: String,
     },
-    /// Its entry is not understood.
-    #[error("its package cannot be installed: {0}; install the server yourself and name its files")]
-    NotUnderstood(RequestError),
-    /// The files are not those that were installed.
+    /// The command line of its entry is not supported.
     #[error(
-        "its package `{package}` is not what was installed any more: {problem}; look at what happened, then: `ironcurtain servers install {server}`"
+        "its package cannot be installed: {0}; install the server yourself, and set `command` to its program"
+    )]
+    NotUnderstood(RequestError),
+    /// The installed files changed.
+    #[error(
+        "its package `{package}` changed since it was installed: {problem}; find out why, then run `ironcurtain servers install {server}`"
     )]
     Changed {
-        /// The server.
+        /// Name of the server.
         server: String,
-        /// The package.
+        /// Installed package.
         package: String,
-        /// The change that was found.
+        /// Description of the change.
         problem: String,
     },
 }
 
-/// Why a package is not what was installed.
+/// Error from verifying a package.
 #[derive(Debug, thiserror::Error)]
 enum PackageChange {
-    /// Its files, or the system's Python, cannot be looked at.
+    /// Its files or the system's Python are unreadable.
     #[error(transparent)]
     Unreadable(#[from] std::io::Error),
-    /// Its files are others.
-    #[error("something in `{folder}` was changed", folder = .0.display())]
+    /// Its files changed.
+    #[error("files in `{folder}` changed", folder = .0.display())]
     Files(PathBuf),
-    /// The system's Python is another one.
-    #[error("the system's Python was `{then}` and is `{now}` now", then = .then.display(), now = .now.display())]
+    /// The system's Python changed.
+    #[error("the system's Python changed from `{then}` to `{now}`", then = .then.display(), now = .now.display())]
     Python {
-        /// The one that it was installed for.
+        /// Python at the time of installation.
         then: PathBuf,
-        /// The one that is there.
+        /// Current Python.
         now: PathBuf,
     },
 }
 
-/// The state of a server's package.
+/// State of a server's package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PackageState {
-    /// It comes from none.
+    /// The server does not run from a package.
     NoPackage,
-    /// This version is installed.
+    /// The package is installed.
     Installed {
-        /// The version.
+        /// Version.
         version: String,
-        /// Its hash.
+        /// Hash.
         hash: String,
     },
-    /// It cannot be started.
+    /// The package cannot be started.
     NotReady(PackageError),
 }
 
 impl Packages {
-    /// The installed program of a server; nothing when its entry names no package runner.
+    /// Verifies and locks a server's package. Returns `None` if the entry does not use a package runner.
     ///
     /// # Errors
-    /// [`PackageError`]: it must not be started, but for one whose entry opted out of the sandbox and was never installed.
+    /// [`PackageError`]; the server must not start, unless its entry opts out of the sandbox and the package was never installed.
     pub fn ready(&self, server: &Server) -> Result<Option<PackagedServer>, PackageError> {
         let Some(command) = RunnerCommand::of(server).map_err(PackageError::NotUnderstood)? else {
             return Ok(None);
@@ -116,7 +118,7 @@ impl Packages {
         self.ready_with(server, &command, &record).map(Some)
     }
 
-    /// The state of a server's package.
+    /// Returns the state of a server's package.
     #[must_use]
     pub fn state(&self, server: &Server) -> PackageState {
         let record = || self.record(&server.name).ok().flatten();
@@ -130,10 +132,10 @@ impl Packages {
         }
     }
 
-    /// The installed program of a server, by a record.
+    /// Verifies and locks the recorded package.
     ///
     /// # Errors
-    /// [`PackageError::Changed`].
+    /// [`PackageError::Changed`], if the package is not as recorded.
     pub fn ready_with(
         &self,
         server: &Server,
@@ -173,7 +175,7 @@ impl Packages {
         Ok(record)
     }
 
-    /// Cheap as long as nothing was touched; everything is read when something was.
+    /// Verifies the package. Reads the files only if their metadata changed.
     fn check(&self, record: &PackageRecord, folder: &Path) -> Result<(), PackageChange> {
         if tree::stamp(folder)? != record.stamp && tree::hash(folder)? != record.hash {
             return Err(PackageChange::Files(folder.to_path_buf()));
@@ -193,7 +195,7 @@ impl FolderLock {
     }
 }
 
-/// A virtual environment is of one Python, and of no other.
+/// Checks that the system's Python is the one that the virtual environment was created with.
 fn is_still(then: &Path) -> Result<(), PackageChange> {
     let now = system_python()?;
     if now == then {
@@ -206,7 +208,7 @@ fn not_installed(server: &Server, package: &str) -> PackageError {
     PackageError::NotInstalled { server: server.name.clone(), package: package.to_owned() }
 }
 
-/// The entry with what was installed in the place of the package runner.
+/// Returns the entry with the package runner replaced by the installed program.
 fn started(server: &Server, command: &RunnerCommand, record: &PackageRecord, folder: &str) -> Server {
     let mut server = server.clone();
     server.command = match &record.entry_point.runtime {
@@ -216,7 +218,7 @@ fn started(server: &Server, command: &RunnerCommand, record: &PackageRecord, fol
     server.args = vec![format!("{folder}/{}", record.entry_point.program)];
     server.args.extend(command.rest.iter().cloned());
     if let Runtime::Python(_) = record.entry_point.runtime {
-        // Nothing is written beside the modules, where they could be.
+        // Python would otherwise try to write compiled modules into the read-only folder.
         server.env.entry("PYTHONDONTWRITEBYTECODE".to_owned()).or_insert_with(|| "1".to_owned());
     }
     if let Sandbox::Sandboxed(settings) = &mut server.sandbox {

@@ -1,8 +1,7 @@
-//! The folder of an installed package: closing it for writing, hashing it, and noticing that it changed.
+//! Makes the folder of an installed package read-only, hashes it, and detects changes.
 //!
-//! - Everything in it counts: names, kinds, modes, contents, and where links lead. What is neither file, folder nor link
-//!   has no place in it.
-//! - [`stamp`] reads no contents: the kernel gives every write a time of change (`ctime`) that no program can choose.
+//! - The hash covers names, types, modes, contents and link targets. Any other type of file is an error.
+//! - [`stamp`] reads no contents: every write changes the `ctime`, which a program cannot set.
 
 use sha2::{Digest, Sha256};
 use std::fs::{File, Metadata, Permissions};
@@ -11,10 +10,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Takes everybody's right to write away from everything below `root`, and every special right.
+/// Removes write permission and special mode bits from everything below `root`.
 ///
 /// # Errors
-/// The operating system\'s answer.
+/// The error of the operating system.
 pub fn close(root: &Path) -> io::Result<()> {
     for entry in entries(root)? {
         if entry.about.is_symlink() {
@@ -26,18 +25,18 @@ pub fn close(root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Closes the folder itself, too.
+/// Makes the folder itself read-only.
 ///
 /// # Errors
-/// The operating system\'s answer.
+/// The error of the operating system.
 pub fn close_top(root: &Path) -> io::Result<()> {
     set_mode(root, 0o555)
 }
 
-/// Removes a closed folder.
+/// Removes a read-only folder.
 ///
 /// # Errors
-/// The operating system\'s answer.
+/// The error of the operating system.
 pub fn remove(root: &Path) -> io::Result<()> {
     if !root.exists() {
         return Ok(());
@@ -47,10 +46,10 @@ pub fn remove(root: &Path) -> io::Result<()> {
     std::fs::remove_dir_all(root)
 }
 
-/// The hash of everything below `root`.
+/// Returns the hash of everything below `root`.
 ///
 /// # Errors
-/// The operating system\'s answer.
+/// The error of the operating system.
 pub fn hash(root: &Path) -> io::Result<String> {
     let mut all = Sha256::new();
     for entry in entries(root)? {
@@ -69,10 +68,10 @@ pub fn hash(root: &Path) -> io::Result<String> {
     Ok(named(all))
 }
 
-/// The kernel's word on everything at and below `root`.
+/// Returns a hash of the metadata of everything at and below `root`.
 ///
 /// # Errors
-/// The operating system\'s answer.
+/// The error of the operating system.
 pub fn stamp(root: &Path) -> io::Result<String> {
     let mut all = Sha256::new();
     let top = Entry { path: root.to_path_buf(), about: root.symlink_metadata()? };
@@ -94,7 +93,7 @@ struct Entry {
     about: Metadata,
 }
 
-/// Everything below `root`, in the order of its names; folders before what is in them.
+/// Returns everything below `root`, sorted by path; a folder precedes its contents.
 fn entries(root: &Path) -> io::Result<Vec<Entry>> {
     let mut found = Vec::new();
     let mut open = vec![root.to_path_buf()];
@@ -105,7 +104,7 @@ fn entries(root: &Path) -> io::Result<Vec<Entry>> {
             if about.is_dir() {
                 open.push(path.clone());
             } else if !about.is_file() && !about.is_symlink() {
-                let problem = format!("`{}` is neither a file nor a folder nor a link", path.display());
+                let problem = format!("`{}` is not a file, folder or link", path.display());
                 return Err(io::Error::other(problem));
             }
             found.push(Entry { path, about });
@@ -115,7 +114,7 @@ fn entries(root: &Path) -> io::Result<Vec<Entry>> {
     Ok(found)
 }
 
-/// Name, kind and mode. A NUL ends the name, which has none.
+/// Hashes name, type and mode. A NUL terminates the name, which cannot contain one.
 fn head(all: &mut Sha256, root: &Path, entry: &Entry) {
     let name = entry.path.strip_prefix(root).unwrap_or(&entry.path);
     all.update(name.as_os_str().as_bytes());
@@ -139,7 +138,7 @@ fn named(all: Sha256) -> String {
     format!("sha256:{hex}")
 }
 
-/// Makes folders writable that are to be emptied.
+/// Makes folders writable so that their contents can be removed.
 fn open_folders(folder: &Path) -> io::Result<()> {
     for child in std::fs::read_dir(folder)? {
         let child = child?;
@@ -177,7 +176,7 @@ mod tests {
         all.iter().filter(|e| !e.about.is_symlink()).map(|e| e.about.mode() & 0o7777).collect()
     }
 
-    /// Waits until the kernel's clock for files has gone on since the tree was made; it ticks every few milliseconds.
+    /// Waits until the kernel's file clock, which ticks every few milliseconds, has advanced since the tree was created.
     fn tick(root: &Path) {
         let time = |about: &Metadata| (about.ctime(), about.ctime_nsec());
         let last = entries(root).unwrap().iter().map(|e| time(&e.about)).max();
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_folder_has_no_writable_and_no_special_file_and_can_be_removed() {
+    fn a_read_only_folder_has_no_writable_or_special_file_and_can_be_removed() {
         let (_dir, root) = tree();
         close(&root).unwrap();
         close_top(&root).unwrap();
@@ -203,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn every_change_shows_in_the_hash_and_in_the_stamp() {
+    fn every_change_changes_the_hash_and_the_stamp() {
         let (_dir, root) = tree();
         let (hash_before, stamp_before) = (hash(&root).unwrap(), stamp(&root).unwrap());
         assert!(hash_before.starts_with("sha256:") && hash_before.len() == 71);
@@ -239,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_shows_in_the_stamp_though_length_and_time_are_as_before() {
+    fn a_write_changes_the_stamp_even_if_length_and_mtime_are_unchanged() {
         let (_dir, root) = tree();
         let file = root.join("a/file");
         let (before, time) = (stamp(&root).unwrap(), fs::metadata(&file).unwrap().modified().unwrap());
@@ -251,10 +250,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_has_no_place() {
+    fn a_special_file_is_an_error() {
         let (_dir, root) = tree();
         drop(std::os::unix::net::UnixListener::bind(root.join("a/socket")).unwrap());
         let problem = hash(&root).unwrap_err().to_string();
-        assert!(problem.contains("a/socket` is neither a file"), "{problem}");
+        assert!(problem.contains("a/socket` is not a file"), "{problem}");
     }
 }

@@ -1,4 +1,4 @@
-//! Replacing a file in one step, or not at all; a link to it stays a link, and its mode stays.
+//! Atomic replacement of files, keeping links to a file and its mode.
 
 use crate::{bounded_read, random_name};
 use rustix::fs::{FlockOperation, flock};
@@ -7,24 +7,24 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The beginning of the name of each temporary file.
+/// Prefix of the names of temporary files.
 const TEMPORARY: &str = ".ironcurtain-";
 
-/// The number of names that are tried.
+/// Maximum number of names to try.
 const TRIES: usize = 3;
 
-/// Replaces a file, or what a link at its place leads to, in one step.
+/// Replaces a file atomically. A symlink at the path is followed.
 ///
 /// # Errors
-/// The operating system's answer; then the file is as it was.
+/// Returns an error if the system refuses; the file is then unchanged.
 pub fn replace(path: &Path, text: &str) -> io::Result<()> {
     replace_bytes(path, text.as_bytes())
 }
 
-/// Replaces a file with bytes, as [`replace`] does with text.
+/// Replaces a file with bytes, like [`replace`].
 ///
 /// # Errors
-/// As [`replace`].
+/// Those of [`replace`].
 pub fn replace_bytes(path: &Path, content: &[u8]) -> io::Result<()> {
     let target = if path.is_symlink() { path.canonicalize()? } else { path.to_path_buf() };
     let folder = target.parent().ok_or(io::ErrorKind::NotFound)?;
@@ -39,10 +39,10 @@ pub fn replace_bytes(path: &Path, content: &[u8]) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Removes the temporary files that killed processes have left in a folder. One that is being written is locked, and stays.
+/// Removes the temporary files of killed processes from a folder. A file that is being written is locked and kept.
 ///
 /// # Errors
-/// The operating system's answer. The folder may not exist.
+/// Returns an error if the system refuses, for example because the folder does not exist.
 pub fn sweep(folder: &Path) -> io::Result<()> {
     for found in std::fs::read_dir(folder)? {
         let found = found?;
@@ -57,12 +57,12 @@ pub fn sweep(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Creates a temporary file in a folder. Its lock lasts as long as it is open.
+/// Creates a locked temporary file in a folder. Closing it releases the lock.
 fn create_in(folder: &Path) -> io::Result<(PathBuf, File)> {
     for _ in 0..TRIES {
         let path = folder.join(format!("{TEMPORARY}{}", random_name()?));
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-        // Between its creation and its lock it may have been taken for one that was left.
+        // Before it was locked, another process may have removed it as a leftover.
         let is_ours =
             flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && file.metadata()?.nlink() > 0;
         if is_ours {
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_killed_process_left_is_removed_and_what_is_being_written_is_not() {
+    fn leftovers_of_killed_processes_are_removed_and_files_being_written_are_kept() {
         let dir = tempfile::tempdir().unwrap();
         let left = [".ironcurtain-0123", ".ironcurtain-head-1-0"].map(|name| dir.path().join(name));
         left.iter().for_each(|path| std::fs::write(path, "").unwrap());

@@ -1,8 +1,8 @@
-//! Opens files safely where the path may hold something else: a named pipe without a writer, an endless device, a folder.
+//! Opens files safely where the path may be something else: a named pipe without a writer, an endless device, a folder.
 //!
 //! - Opening never blocks, and only regular files are read.
-//! - Our own files are created or already owned by this user; nothing is written through a link or to a file that others
-//!   may write.
+//! - Our files are created or already owned by this user. Nothing is written through a link, or to
+//!   a file that others may write.
 
 use crate::is_written_by_others;
 use rustix::fs::{FileType, Mode, OFlags, fstat};
@@ -17,7 +17,7 @@ pub const LONGEST: u64 = 16 * 1024 * 1024;
 /// Opens a regular file for reading.
 ///
 /// # Errors
-/// When it cannot be opened or is not a regular file; the message names its type.
+/// Returns an error if opening fails or the file is not regular; the message names its type.
 pub fn open(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::empty())
 }
@@ -30,7 +30,7 @@ pub fn open_unlinked(path: &Path) -> io::Result<File> {
 /// Opens like [`open`], but refuses a symlink anywhere in the path.
 ///
 /// # Errors
-/// Those of [`open`], when the path has a symlink, and where the kernel cannot check this.
+/// Those of [`open`]; also if the path has a symlink, or where the kernel cannot check this.
 #[cfg(target_os = "linux")]
 pub fn open_without_links(path: &Path) -> io::Result<File> {
     use rustix::fs::{CWD, ResolveFlags, openat2};
@@ -44,10 +44,10 @@ pub fn open_without_links(_: &Path) -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Opens one of our own files for appending, creating it if needed.
+/// Opens one of our files for appending, creating it if needed.
 ///
 /// # Errors
-/// When it cannot be opened, is a link, or is owned or writable by another user.
+/// Returns an error if opening fails, or the file is a link or is owned or writable by another user.
 pub fn open_own(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR
         | OFlags::APPEND
@@ -79,7 +79,7 @@ pub fn open_own(path: &Path) -> io::Result<File> {
             Err(refused("other users can write it: close it with `chmod go-w`".to_owned()))
         }
         FileType::RegularFile => Ok(file),
-        // Only root can create a device.
+        // Accept a device: only root can create one.
         FileType::CharacterDevice => Ok(file),
         FileType::Directory
         | FileType::Fifo
@@ -95,7 +95,7 @@ fn open_with(path: &Path, more: OFlags) -> io::Result<File> {
     only_a_file(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
-/// Returns the opened file if it is a regular one.
+/// Returns the opened file if it is regular.
 fn only_a_file(file: File) -> io::Result<File> {
     let kind = match FileType::from_raw_mode(fstat(&file)?.st_mode) {
         FileType::RegularFile => return Ok(file),
@@ -107,11 +107,11 @@ fn only_a_file(file: File) -> io::Result<File> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {kind}, not a regular file")))
 }
 
-/// Returns whether nothing exists at a path. A dangling link exists, also above the path: its target is unknown and must
-/// not count as absent.
+/// Returns `true` if nothing exists at a path. A dangling link counts as existing, also above the
+/// path, because its target is unknown.
 ///
 /// # Errors
-/// When the path cannot be accessed.
+/// Returns an error if the path is not accessible.
 pub fn is_absent(path: &Path) -> io::Result<bool> {
     let is_missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
     match std::fs::symlink_metadata(path) {
@@ -130,7 +130,7 @@ pub fn is_absent(path: &Path) -> io::Result<bool> {
 /// Reads a file as text; returns `None` if nothing exists at its path.
 ///
 /// # Errors
-/// When it cannot be read, is not a regular file, is longer than [`LONGEST`], is not UTF-8, or is a dangling link.
+/// Returns an error if the file is unreadable, not regular, longer than [`LONGEST`], not UTF-8, or a dangling link.
 pub fn text(path: &Path) -> io::Result<Option<String>> {
     let file = match open(path) {
         Ok(file) => file,

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 /// A resolved path, or one trusted to be resolved.
 ///
-/// The type guarantees the spelling only. That no component is a symlink was true when a `Resolver` created the value. It
-/// is not rechecked, and was never checked for a value from [`CanonicalPath::assume_canonical`].
+/// The type guarantees only the spelling. A `Resolver` creates values without symlinks, but does
+/// not recheck them later. Values from [`CanonicalPath::assume_canonical`] were never checked.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CanonicalPath(Arc<str>);
 
@@ -34,7 +34,7 @@ impl CanonicalPath {
     /// Accepts a stored path after checking its spelling only.
     ///
     /// # Errors
-    /// When the spelling is not canonical. Symlinks are *not* checked: resolve paths from outside instead.
+    /// Returns an error if the spelling is not canonical. Symlinks are *not* checked: resolve untrusted paths instead.
     pub fn assume_canonical(text: &str) -> Result<Self, NotCanonicalError> {
         match text.strip_prefix('/') {
             Some(relative) if is_canonical(relative) => Ok(Self(text.into())),
@@ -120,17 +120,17 @@ impl CanonicalPath {
         uri
     }
 
-    /// Appends components by spelling alone; a component that is a symlink stays one.
+    /// Resolves neither of them; resolve them first if they may contain symlinks.
     ///
     /// # Errors
-    /// When `below` is not a canonical relative path.
+    /// Returns an error if `below` is not a canonical relative path.
     pub fn join(&self, below: &str) -> Result<Self, NotCanonicalError> {
         let slash = if self.is_root() { "" } else { "/" };
         Self::assume_canonical(&format!("{}{slash}{below}", self.0))
     }
 }
 
-/// Returns `true` if no component is empty, `.` or `..`, or has a NUL. The root has no components.
+/// Returns `true` if no component is empty, `.` or `..`, or contains a NUL. The root has no components.
 fn is_canonical(relative: &str) -> bool {
     let is_plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
     relative.is_empty() || relative.split('/').all(is_plain)

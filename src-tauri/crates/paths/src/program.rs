@@ -1,7 +1,7 @@
-//! Starts our own programs through the same descriptor that was checked.
+//! Starts our own programs through the descriptor that was checked.
 //!
-//! - Our programs belong to root or to this user, and no other user can write them. Other programs are not started.
-//! - The process shows the path by which the program was opened.
+//! - Root or this user owns our programs, and no other user can write them. Other programs are not started.
+//! - The process list shows the path that was opened.
 
 use rustix::process::{getegid, geteuid};
 use std::fs::File;
@@ -13,8 +13,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Search path for programs that run outside a sandbox. The environment's `PATH` is not used: an agent's client may have
-/// set it, and a sandbox may write to the user's own directories.
+/// Search path for programs that run outside a sandbox. The environment's `PATH` is not used, because an agent's client
+/// may have set it, and a sandbox may be able to write to the user's directories.
 pub const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin";
 
 /// One of our programs, checked and ready to start.
@@ -46,7 +46,7 @@ impl OwnProgram {
         Ok(Self { file, path: path.to_path_buf() })
     }
 
-    /// Returns a command that starts the opened file; it works while this value lives.
+    /// Returns a command that starts the opened file. It works while this value exists.
     #[must_use]
     pub fn command(&self) -> Command {
         #[cfg(target_os = "linux")]
@@ -58,7 +58,8 @@ impl OwnProgram {
     }
 }
 
-/// Returns `true` if an owner is root or this user. In a user namespace, the host's root and all other users share one overflow id.
+/// Returns `true` if root or this user is the owner. In a user namespace, the host's root and all
+/// other users share one overflow id.
 #[must_use]
 pub fn is_trusted_owner(uid: u32) -> bool {
     const UNMAPPED: u32 = 65534;

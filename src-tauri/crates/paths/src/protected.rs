@@ -1,9 +1,8 @@
-//! Paths that no agent may read or change, because they unlock everything else. All of it is data, one line per path, each
-//! with its documentation.
+//! Paths that no agent may read or change, because they unlock everything else. Each line is one path with its source.
 //!
 //! - Unresolved: the caller resolves each path and adds our own folders.
-//! - Platforms are not separated: a path of another platform does no harm here.
-//! - Every sandbox is also built from this list, which knows no policies.
+//! - Lists contain the paths of all platforms; those of other platforms do no harm.
+//! - Every sandbox is also built from these lists, without knowledge of policies.
 
 mod clients;
 mod logins;
@@ -42,13 +41,14 @@ pub fn logins(home: &CanonicalPath) -> Vec<CanonicalPath> {
     below(home, logins::LOGINS).collect()
 }
 
-/// Returns the configuration of agent clients in this home: a process that writes it can make a client start unsandboxed programs.
+/// Returns the configuration files of agent clients in this home. A process that writes one can
+/// make a client start unsandboxed programs.
 #[must_use]
 pub fn clients(home: &CanonicalPath) -> Vec<CanonicalPath> {
     below(home, clients::IN_HOME).collect()
 }
 
-/// Names of files in a project that tell clients which programs to start when the folder is opened.
+/// Names of project files from which clients start programs when the folder is opened.
 pub const IN_PROJECT: &[KnownPath] = clients::IN_PROJECT;
 
 fn below(home: &CanonicalPath, list: &'static [KnownPath]) -> impl Iterator<Item = CanonicalPath> {
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn no_entry_is_in_a_common_work_folder() {
-        // Creating a folder that holds a protected path is refused, whether or not the protected path exists.
+        // Creating a folder that would contain a protected path is refused, even if the protected path does not exist.
         for folder in
             ["Desktop", "Documents", "Downloads", "Music", "Pictures", "Public", "Templates", "Videos", "src"]
         {

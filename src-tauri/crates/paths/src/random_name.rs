@@ -5,7 +5,7 @@ use std::io;
 /// Returns an unguessable name: 80 bits from the kernel's random source, as lower-case letters and digits.
 ///
 /// # Errors
-/// If the kernel provides no random bytes.
+/// Returns an error if the kernel provides no random bytes.
 pub fn random_name() -> io::Result<String> {
     const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     Ok(random_bytes()?

@@ -1,12 +1,12 @@
 //! Resolves paths component by component, as the kernel would.
 //!
 //! - A symlink before `..` is followed first; a dangling symlink is followed to where a write through it would land.
-//! - Components that do not exist, or are below a file, are appended verbatim at any depth, and a `..` there removes one
-//!   component. The kernel would refuse such a path; here it is safe, because the resolved path is the one that is sent.
+//! - Components that do not exist, or are below a file, are appended verbatim, and a `..` there removes one component.
+//!   The kernel would refuse such a path. Here it is safe, because the resolved path is sent instead.
 //! - A missing name that exists in another Unicode form is an error: a server may confuse the two.
 //! - Errors, on which the caller denies: a kernel link (`/proc/self/fd/0`), a loop, too many links, a NUL, `~name`, an
 //!   empty path, a link to a name that is not UTF-8, and a folder without search permission.
-//! - A result is valid only for the moment; resolve again before a later use.
+//! - A result may be outdated at once; resolve again before a later use.
 
 mod unicode_twins;
 mod walk;
@@ -40,7 +40,7 @@ pub struct Resolver {
 /// A resolved path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolution {
-    /// The path, free of symlinks in everything that exists.
+    /// The path, without symlinks in its existing part.
     pub path: CanonicalPath,
     /// Symlinks that were followed, in order.
     pub links: Vec<Link>,
@@ -120,7 +120,7 @@ pub enum PathError {
 impl Resolver {
     /// Creates a resolver with `home` for `~` and `base` for relative paths.
     ///
-    /// Neither is resolved here: resolve them first if they may contain symlinks.
+    /// Resolves neither of them; resolve them first if they may contain symlinks.
     #[must_use]
     pub fn new(home: CanonicalPath, base: CanonicalPath) -> Self {
         Self { home, base }

@@ -2,9 +2,9 @@
 //!
 //! - Rules are compared one by one. Decisions are compared on probes: generated calls for every annotated tool that its
 //!   server would accept, with values that either policy names and values that neither names.
-//! - A value that a rule denies is distinguished from one that no rule covers: the first stays denied whatever is granted
-//!   or answered, and behind a host gate the second is asked about.
-//! - A tool with too many probes is reported, because a difference that no probe meets is not found.
+//! - A value denied by a rule is distinguished from an uncovered one: grants and answers never override the former; a host
+//!   gate asks about the latter.
+//! - Tools with too many probes are reported, because differences without a probe are not found.
 
 mod comparing;
 mod probes;
@@ -17,8 +17,8 @@ use ironcurtain_policy::{Annotations, Decision, DeniedBy, Policy, Rule, Verdict}
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of rule checks for all tools together, so that this takes only seconds.
-const MOST_LOOKS: usize = 100_000_000;
+/// Maximum number of rule checks for all tools together: some seconds.
+const MOST_RULE_CHECKS: usize = 100_000_000;
 
 /// Differences between two policies.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -46,9 +46,9 @@ pub enum ProbeOutcome {
     Allow,
     /// Requires approval.
     Escalate,
-    /// No rule covers it: denied, unless a grant covers it or a gate asks about it.
+    /// Uncovered: denied, unless a grant covers it or a gate asks about it.
     Uncovered,
-    /// A rule denies it, whatever is granted or answered.
+    /// Denied by a rule, regardless of grants and answers.
     Deny,
 }
 
@@ -61,7 +61,7 @@ pub struct DecisionChange {
     pub tool: String,
     /// Arguments of the first such probe.
     pub arguments: Map<String, Value>,
-    /// Set if the outcomes differ only for a server that reaches nothing.
+    /// Set if the outcomes differ only for a server without network and files beyond its own sandbox.
     pub reaches_nothing: bool,
     /// Outcome by the old policy, and the deciding rule.
     pub old: (ProbeOutcome, String),
@@ -98,7 +98,7 @@ pub fn diff(old: &Policy, new: &Policy, annotations: &Annotations) -> Difference
             annotations.tools(server).map(move |(tool, annotation)| (server, tool, annotation))
         })
         .collect();
-    let looks = MOST_LOOKS.checked_div(tools.len()).unwrap_or(MOST_LOOKS);
+    let looks = MOST_RULE_CHECKS.checked_div(tools.len()).unwrap_or(MOST_RULE_CHECKS);
     for tool in tools {
         comparing.tool(tool, &differing, looks, &mut difference);
     }

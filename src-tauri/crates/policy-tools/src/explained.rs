@@ -1,4 +1,4 @@
-//! Explains a verdict in words: for each value, what decided it and why earlier rules did not.
+//! Explains a verdict in words: which rule or grant decided each value, and why earlier rules did not.
 
 use ironcurtain_policy::{Decision, ExplanationStep, Mismatch, SettledBy};
 
@@ -46,12 +46,9 @@ pub fn reason_of(step: &ExplanationStep) -> String {
             format!("by the rule `{name}`: {reason}; and {OUTSIDE}")
         }
         SettledBy::Rule { name, reason, .. } => format!("by the rule `{name}`: {reason}"),
-        SettledBy::Confined => {
-            "the server has no network and sees nothing beyond what was granted to it".to_owned()
-        }
+        SettledBy::Confined => "the server has no network and can access only granted paths".to_owned(),
         SettledBy::Unannotated => {
-            "nobody has annotated this tool, and the entry of its server says to ask (`unannotated`)"
-                .to_owned()
+            "this tool is not annotated, and its server's entry says to ask (`unannotated`)".to_owned()
         }
         SettledBy::NoRule if step.gated => format!("{OUTSIDE}, and no rule covers it"),
         SettledBy::NoRule => "no rule covers it".to_owned(),
@@ -62,14 +59,12 @@ pub fn reason_of(step: &ExplanationStep) -> String {
 #[must_use]
 pub fn missed(miss: Mismatch) -> &'static str {
     match miss {
-        Mismatch::OtherRoles => "it does not speak about this role",
+        Mismatch::OtherRoles => "it does not apply to this role",
         Mismatch::NotWithin => "the path is not in its folder",
-        Mismatch::NotInDomains => "a value of this role leads to none of its hosts",
+        Mismatch::NotInDomains => "a value of this role is not at one of its hosts",
         Mismatch::NotListed => "a value is not on its list",
-        Mismatch::InDoubt => {
-            "whether it is meant for the value is not known, and in doubt the stricter rule decides"
-        }
-        Mismatch::NoResource => "the conditions do not hold for a tool that names no resource",
-        Mismatch::MayReach => "the call names something, or its server may reach more than its own sandbox",
+        Mismatch::InDoubt => "it might not cover the value, and in doubt the stricter rule decides",
+        Mismatch::NoResource => "its conditions require a resource, and the call names none",
+        Mismatch::MayReach => "the call names a resource, or its server can reach more than its own sandbox",
     }
 }

@@ -1,7 +1,7 @@
 //! Finds questionable parts of a valid policy: rules that never decide, rules that are too broad, names and folders that
 //! are probably mistakes, and tools without rules.
 //!
-//! - A finding that a rule never decides is always right, but not every such rule is found.
+//! - Rules reported as never deciding are certain, but not all such rules are found.
 
 mod broad;
 mod dead;
@@ -34,13 +34,13 @@ pub enum LintKind {
         /// Set if one of them has another decision.
         otherwise: bool,
     },
-    /// Its conditions can never hold.
+    /// The rule's conditions can never hold.
     Dead(String),
     /// Tools whose paths, addresses or repositories are judged instead of the rule's roles.
     PassedOver(Vec<String>),
     /// A name in a list of names is unknown.
     UnknownName(String),
-    /// A protected folder, about whose content no rule decides.
+    /// A protected folder, whose content no rule can allow.
     ProtectedFolder(CanonicalPath),
     /// A folder with a character that is a wildcard elsewhere but literal here.
     Wildcard(char),
@@ -50,7 +50,7 @@ pub enum LintKind {
     AnyHost,
     /// Every path or every host, without restriction.
     Everything(Vec<Role>),
-    /// A tool without a rule, at all or for a role.
+    /// A tool without a rule, or with a role that no rule covers.
     Uncovered(Gap),
 }
 
@@ -64,7 +64,7 @@ pub fn lint(
 ) -> Vec<LintFinding> {
     let tools = Tools::of(annotations);
     let mut findings = Vec::new();
-    // A rule that never decides leaves everything to later rules.
+    // Rules that never decide do not shadow later rules.
     let mut before: Vec<&Rule> = Vec::new();
     for rule in policy.rules() {
         let dead = dead::find(rule, &tools, protected);
@@ -72,7 +72,7 @@ pub fn lint(
         let never = dead.or_else(|| shadow::find(&before, rule).map(|kind| ("if", kind)));
         let found = match never {
             Some(never) => vec![never],
-            // A rule that never decides opens nothing.
+            // Rules that never decide are not too broad.
             None => {
                 let passed = dead::passed_over(rule, &tools).into_iter();
                 passed.chain(broad::find(&before, rule, &tools, home)).collect()
@@ -129,7 +129,7 @@ impl Tool<'_> {
         })
     }
 
-    /// Returns `true` if a call may have no resource: every argument can do without a judged role.
+    /// Returns `true` if a call may have no resource, because every argument can lack a judged role.
     fn may_name_nothing(&self) -> bool {
         self.annotation.arguments.iter().all(|(_, roles)| {
             let mut ways = std::iter::once(&roles.default).chain(roles.when.iter().map(|guard| &guard.roles));
@@ -152,32 +152,34 @@ impl fmt::Display for LintKind {
         match self {
             Self::Shadowed { by, otherwise } => {
                 let by = by.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-                let but = if *otherwise { "decided otherwise" } else { "decided" };
-                write!(formatter, "never decides: all it covers is already {but} by {by}")
+                let but = if *otherwise { "decided differently" } else { "decided" };
+                write!(formatter, "has no effect: everything it covers is already {but} by {by}")
             }
             Self::Dead(why) => formatter.write_str(why),
             Self::PassedOver(tools) => {
                 let tools = tools.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
                 write!(
                     formatter,
-                    "is not looked at for {tools}: where a tool names paths, addresses or repositories, these alone are judged"
+                    "does not apply to {tools}: a tool with paths, addresses or repositories is judged by these alone"
                 )
             }
-            Self::UnknownName(name) => write!(formatter, "nothing annotated is called `{name}`"),
+            Self::UnknownName(name) => {
+                write!(formatter, "unknown name `{name}`: nothing with this name is annotated")
+            }
             Self::ProtectedFolder(path) => write!(
                 formatter,
-                "never decides: `{path}` is protected, and all in it is denied whatever rules say"
+                "has no effect: `{path}` is protected, and everything in it is always denied"
             ),
             Self::Wildcard(letter) => {
-                write!(formatter, "`{letter}` is a letter like any other here: name the folder itself")
+                write!(formatter, "`{letter}` is not a wildcard here: name the folder itself")
             }
             Self::BroadFolder(path) => {
-                write!(formatter, "`{path}` holds the whole home: name a folder in it")
+                write!(formatter, "`{path}` contains the whole home directory: name a folder in it")
             }
-            Self::AnyHost => formatter.write_str("`*` covers every public host: name the hosts"),
+            Self::AnyHost => formatter.write_str("`*` matches every public host: name the hosts"),
             Self::Everything(roles) => {
                 let roles = roles.iter().map(|role| format!("`{role}`")).collect::<Vec<_>>().join(", ");
-                write!(formatter, "allows every value of {roles}: name folders, hosts or lists")
+                write!(formatter, "allows every value of {roles}: restrict it by folders, hosts or lists")
             }
             Self::Uncovered(gap) => gap.fmt(formatter),
         }

@@ -2,8 +2,8 @@
 //!
 //! - Pure, without a list of known tools: names, descriptions and schemas are evidence, and each proposal gives its reason.
 //! - A server's hints can make a proposal stricter; its `readOnlyHint` never makes one less strict.
-//! - In doubt the proposal is the stricter one, and an argument without any evidence is marked as unknown. A tool whose
-//!   nested arguments name resources cannot be annotated and stays refused.
+//! - In doubt, proposes the stricter role, and marks arguments without evidence as unknown. A tool whose nested arguments
+//!   name resources cannot be annotated and stays refused.
 
 mod clues;
 mod context;
@@ -49,9 +49,9 @@ pub struct ProposalHints {
 }
 
 impl ProposalHints {
-    /// Returns `true` if the hints say that the tool changes something. A destructive tool does, whatever else the hints say:
-    /// by the protocol, a missing `readOnlyHint` means false.
-    fn tell_of_changes(self) -> bool {
+    /// Returns `true` if the hints declare that the tool changes something. A destructive tool does, regardless of other
+    /// hints: in the protocol, a missing `readOnlyHint` means false.
+    fn declare_changes(self) -> bool {
         self.read_only == Some(false) || self.destructive == Some(true)
     }
 }
@@ -79,9 +79,9 @@ pub enum Proposal {
         /// Set if a folder argument includes everything in the folder; `None` if the tool's name determines this.
         descends: Option<bool>,
     },
-    /// The annotation format cannot express the tool; it is left out and refused.
+    /// The annotation format cannot express the tool, so it is omitted and refused.
     LeftOut {
-        /// Reason, for people.
+        /// Reason in words.
         reason: String,
     },
 }
@@ -95,12 +95,12 @@ pub struct ProposedArgument {
     pub roles: Vec<Role>,
     /// Confidence in the roles.
     pub confidence: Confidence,
-    /// Reason, for people.
+    /// Reason in words.
     pub reason: String,
 }
 
 impl Confidence {
-    /// Returns the name, for people and programs.
+    /// Returns the name used in output.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -116,8 +116,8 @@ impl Confidence {
 #[must_use]
 pub fn propose(tool: &Tool<'_>) -> Proposal {
     let shape = Shape::of(tool.input_schema);
-    if let Some(reason) = shape.not_understood() {
-        return Proposal::LeftOut { reason: format!("the shape of its arguments {reason}") };
+    if let Some(reason) = shape.unsupported() {
+        return Proposal::LeftOut { reason: format!("the schema of its arguments {reason}") };
     }
     let setting = Setting::new(tool, &shape);
     let mut arguments = Vec::with_capacity(shape.fields.len());

@@ -1,9 +1,9 @@
 //! Judges recorded calls by another policy, and reports which become looser or stricter.
 //!
-//! - Only policies are compared: a call that the user was asked about counts as asked about, whatever the answer, and a call
-//!   that a grant allowed is judged as if its paths were still granted.
+//! - Compares policies only: a call that required approval counts as such regardless of the answer, and a call that a grant
+//!   allowed is judged as if the grant were still in force.
 //! - A call that cannot be judged as before is not judged, and the reason is reported.
-//! - The caller reads the record and judges the calls, because that needs the disk.
+//! - The caller reads the audit log and judges the calls, because both need disk access.
 
 mod comparison;
 
@@ -33,7 +33,7 @@ pub struct Replay {
 pub struct Replayed {
     /// Recorded call.
     pub call: Recorded,
-    /// Current ruling, or why there is none.
+    /// Current ruling, or the reason that the call cannot be judged.
     pub now: Result<Ruling, Obstacle>,
 }
 
@@ -68,13 +68,13 @@ pub struct Recorded {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Obstacle {
     /// A judged argument was redacted.
-    #[error("the argument `{0}` is redacted on record, and the policy looks at it")]
+    #[error("the argument `{0}` is redacted in the audit log, and the policy depends on it")]
     Redacted(String),
     /// The server is no longer configured.
-    #[error("the server `{0}` is not configured any more")]
-    ServerGone(String),
+    #[error("the server `{0}` is no longer configured")]
+    ServerRemoved(String),
     /// A path now has another target.
-    #[error("`{path}` leads to `{leads_to}` by now")]
+    #[error("`{path}` now leads to `{leads_to}`")]
     Moved {
         /// Path as judged.
         path: String,
@@ -82,8 +82,8 @@ pub enum Obstacle {
         leads_to: String,
     },
     /// The repository is missing, so its remotes are unknown.
-    #[error("`{0}` is gone, so git cannot be asked where the remote leads")]
-    RepositoryGone(String),
+    #[error("`{0}` no longer exists, so git cannot resolve its remotes")]
+    RepositoryRemoved(String),
 }
 
 impl Recorded {
@@ -91,11 +91,11 @@ impl Recorded {
     #[must_use]
     pub fn hidden(&self, annotations: &Annotations) -> Option<Obstacle> {
         let tool = annotations.get(&self.server, &self.tool)?;
-        let hidden = self.redacted.iter().find(|name| is_looked_at(tool, name))?;
+        let hidden = self.redacted.iter().find(|name| affects_decision(tool, name))?;
         Some(Obstacle::Redacted(hidden.clone()))
     }
 
-    /// Returns the ruling on a call that cannot be planned. If its arguments do not fit, redaction may be the reason.
+    /// Returns the ruling on a call that cannot be planned. Redaction may be the reason that arguments are invalid.
     ///
     /// # Errors
     /// [`Obstacle::Redacted`], in that case.
@@ -138,7 +138,7 @@ impl Recorded {
 }
 
 /// Returns `true` if an argument affects the decision, by its roles or by a condition.
-fn is_looked_at(tool: &ToolAnnotation, name: &str) -> bool {
+fn affects_decision(tool: &ToolAnnotation, name: &str) -> bool {
     tool.arguments.iter().any(|(argument, roles)| {
         let mut given = roles.default.iter().chain(roles.when.iter().flat_map(|guard| &guard.roles));
         let means = **argument == *name && given.any(|role| *role != Role::None);

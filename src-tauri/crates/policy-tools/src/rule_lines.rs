@@ -1,6 +1,6 @@
 //! Line numbers of rules in the text of a policy.
 //!
-//! - The text is parsed once for any number of lookups.
+//! - Parses the text once for any number of lookups.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -49,7 +49,7 @@ impl<'a> RuleLines<'a> {
     }
 }
 
-/// Returns the value at a dotted field, or the one that would contain it.
+/// Returns the value at a dotted field, or the value that would contain the field.
 fn find<'a>(value: &'a RawValue, field: &str) -> &'a RawValue {
     let (name, below) = field.split_once('.').unwrap_or((field, ""));
     let fields: Option<BTreeMap<String, &RawValue>> = serde_json::from_str(value.get()).ok();

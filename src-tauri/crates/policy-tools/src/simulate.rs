@@ -1,6 +1,6 @@
 //! Scenarios: calls with the decisions expected of a policy.
 //!
-//! - The caller reads the file and judges the calls, because that needs the disk.
+//! - The caller reads the file and judges the calls, because both need disk access.
 
 use crate::Ruling;
 use ironcurtain_policy::{Decision, strict};
@@ -65,7 +65,7 @@ impl Scenarios {
             return wrong("schemaVersion", format!("`schemaVersion` must be {VERSION}"));
         }
         if stored.scenarios.is_empty() {
-            return wrong("scenarios", "`scenarios`: there is none, so nothing would be tried".to_owned());
+            return wrong("scenarios", "`scenarios` is empty; add at least one".to_owned());
         }
         let is_whole = |sandbox: &PathBuf| sandbox.is_absolute() || sandbox.starts_with("~");
         if !stored.sandbox.as_ref().is_none_or(is_whole) {
@@ -131,7 +131,7 @@ impl From<StoredScenario> for Scenario {
     }
 }
 
-/// Returns the name of the scenario that contains a field such as `scenarios[0].expect`, if it has one.
+/// Returns the name, if any, of the scenario that contains a field such as `scenarios[0].expect`.
 fn name_of(text: &str, field: &str) -> Option<String> {
     let (index, _) = field.strip_prefix("scenarios[")?.split_once(']')?;
     let stored: Value = serde_json::from_str(text).ok()?;
@@ -168,7 +168,7 @@ mod tests {
         let none = problem("{\n\"scenarios\": []}");
         assert_eq!(
             (none.line, none.to_string().as_str()),
-            (Some(2), "`scenarios`: there is none, so nothing would be tried")
+            (Some(2), "`scenarios` is empty; add at least one")
         );
     }
 }

@@ -1,17 +1,16 @@
-//! Times judging a mix of twenty calls of a coding session. Prints rows of a table in Markdown.
+//! Benchmarks the judge on twenty calls of a coding session. Prints the rows of a Markdown table.
 //!
-//! - Four figures for each policy: `judge` alone with paths that are canonical, and with every path found on disk by a
-//!   `Resolver` first; the whole way of a call (`plan`, `resolve`, `judge`) with such paths; and that way with every path
-//!   found on disk. Where the judge is timed alone, copying the call that it takes is part of it.
-//! - Policies: the one that ships with rules for the other servers beside it, generated ones of 10 and 1,000 rules that
-//!   name server and tool, and the coding policy of the existing system where its files lie beside the checkout or
-//!   `IRONCURTAIN_PEER` says where.
-//! - A figure is the quickest of many short batches, which what else runs on the machine has disturbed least. Dropping
-//!   what was made is part of it.
-//! - `judge-bench --smoke` computes every figure from one batch.
-//! - `judge-bench FIGURE POLICY ROUNDS` (both counted from 0, in the order of the table) goes through the mix this often
-//!   and prints nothing: for tools that count instructions (`valgrind --tool=callgrind`), allocations (`valgrind`) and
-//!   system calls (`strace -c`), of which no machine is too busy to tell.
+//! - Measures four figures for each policy: `judge` alone with canonical paths; a `Resolver` that finds every path on
+//!   disk, then `judge`; `plan`, `resolve` and `judge` with canonical paths; and the same with every path found on
+//!   disk. A figure for `judge` alone includes copying the call.
+//! - Policies: the shipped one plus rules for the other servers, generated ones of 10 and 1,000 rules that name server
+//!   and tool, and the existing system's coding policy if it is next to the checkout or at `IRONCURTAIN_PEER`.
+//! - Each figure is the fastest of many short batches, to exclude interference from other
+//!   processes. It includes dropping the created values.
+//! - `judge-bench --smoke` computes every figure from a single batch.
+//! - `judge-bench FIGURE POLICY ROUNDS` (the first two are indices from 0, in the order of the table) repeats the mix
+//!   ROUNDS times and prints nothing. Use it with tools that count instructions (`valgrind --tool=callgrind`),
+//!   allocations (`valgrind`) or system calls (`strace -c`), because load on the machine does not affect the counts.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -31,7 +30,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 use world::World;
 
-/// The number of times the mix is judged in one batch: less than a scheduler's slice of time.
+/// Number of repetitions of the mix in a batch. Shorter than a scheduler time slice.
 const BATCH: u32 = 20;
 const BATCHES: usize = 2_000;
 
@@ -53,16 +52,16 @@ fn main() {
     }
 }
 
-/// The stretch of a call that is measured.
+/// The part of a call that is measured.
 #[derive(Clone, Copy, PartialEq)]
 enum Figure {
-    /// Judging alone.
+    /// `judge` alone.
     Judge,
-    /// Finding paths on disk, and judging.
+    /// Finding paths on disk, and `judge`.
     Found,
-    /// Understanding the call, with paths taken by their spelling, and judging.
+    /// `plan`, `resolve` and `judge` with paths as written.
     Spelled,
-    /// Understanding the call, with paths found on disk, and judging: what the trusted process does with every call.
+    /// `plan`, `resolve` and `judge` with paths found on disk, as in the trusted process.
     Located,
 }
 
@@ -87,7 +86,7 @@ impl Figure {
     }
 }
 
-/// The mix in one world.
+/// The mix of calls in one world.
 struct Work<'a> {
     world: &'a World,
     calls: &'a [Call],
@@ -104,7 +103,7 @@ impl<'a> Work<'a> {
         Self { world, calls, resolved, paths }
     }
 
-    /// Goes through the mix once.
+    /// Runs the mix once.
     fn once(&self, figure: Figure) {
         match figure {
             Figure::Judge => self.resolved.iter().for_each(|call| self.judge(call)),
@@ -128,7 +127,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// One figure: what was measured, how long the mix took, and how long it may take.
+/// One row: the measured part, its duration, and its limit.
 struct Row {
     figure: Figure,
     world: String,
@@ -154,7 +153,7 @@ fn measure(worlds: &[World], calls: &[Call], batches: usize) -> Vec<Row> {
     worlds.iter().flat_map(figures).collect()
 }
 
-/// The quickest of many batches.
+/// Returns the duration of the fastest batch.
 fn time(batches: usize, work: impl Fn()) -> Duration {
     let batch = || {
         let start = Instant::now();
@@ -171,7 +170,7 @@ fn print(rows: &[Row], calls: usize) {
     }
 }
 
-/// The cost of a hundred times the rules for calls that name a server and a tool.
+/// Describes the slowdown with a hundred times the rules, for calls that name a server and a tool.
 fn growth(rows: &[Row]) -> Option<String> {
     let of = |count: &str| rows.iter().find(|row| row.figure == Figure::Judge && row.world.ends_with(count));
     let (few, many) = (of("(10 rules)")?.took, of("(1000 rules)")?.took);

@@ -20,10 +20,10 @@ use std::sync::Arc;
 /// Decision on calls of unannotated tools, as set in the server's entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unannotated {
-    /// They are denied.
+    /// Deny every call.
     #[default]
     Deny,
-    /// Each call requires approval.
+    /// Require approval for each call.
     Ask,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct AnnotatedTool {
     pub(crate) server: Arc<str>,
     pub(crate) name: Arc<str>,
     pub(crate) annotation: ToolAnnotation,
-    /// Set for an unannotated tool, whose annotation is empty.
+    /// Set for an unannotated tool; its annotation is then empty.
     pub(crate) is_unannotated: bool,
     /// Request that is judged like a tool call; `None` for a tool.
     pub(crate) request: Option<JudgedRequest>,
@@ -52,9 +52,10 @@ pub struct ToolAnnotation {
     pub arguments: Vec<(Arc<str>, ArgumentRoles)>,
     /// Input schema declared by the server, if known.
     pub input_schema: Option<Value>,
-    /// Set if a folder argument includes everything in the folder: as the file says, or else by the tool's name.
+    /// Set if a folder argument includes everything in the folder, according to the file or, by
+    /// default, the tool's name.
     pub descends: bool,
-    /// Arguments that make a call recursive if they are given and not false, by name.
+    /// Names of arguments that make a call recursive if they are present and not false.
     pub(crate) deep: Vec<Arc<str>>,
     /// Values that a call may give.
     pub(crate) accepted: AcceptedArguments,
@@ -83,19 +84,19 @@ pub struct ConditionalRoles {
 /// Condition on the value of an argument.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ArgumentCondition {
-    /// Equals this value.
+    /// Equal to this value.
     Equals(Value),
-    /// Equals one of these values.
+    /// Equal to one of these values.
     In(Vec<Value>),
-    /// Is given and not null.
+    /// Present and not null.
     Present,
-    /// Is missing or null.
+    /// Missing or null.
     Absent,
-    /// Is given, and not null, false, zero or an empty string.
+    /// Present, and not null, false, zero or an empty string.
     Truthy,
     /// Is not truthy.
     Falsy,
-    /// Has no operator and never holds.
+    /// No operator; never holds.
     Never,
 }
 

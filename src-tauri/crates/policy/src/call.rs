@@ -54,7 +54,7 @@ pub enum Resource {
     Url(Arc<Destination>),
     /// String.
     Text(Arc<str>),
-    /// Not a string; no list covers it.
+    /// A value that is not a string; no list covers it.
     Shapeless,
 }
 
@@ -119,7 +119,7 @@ impl ResolvedCall {
         Arc::clone(&self.arguments)
     }
 
-    /// Returns `true` if the call itself has this argument, and it is not empty.
+    /// Returns `true` if the call has this argument and it is not empty.
     pub(crate) fn gives(&self, argument: &str) -> bool {
         match self.arguments.get(argument) {
             None | Some(Json::Null) => false,
@@ -128,7 +128,7 @@ impl ResolvedCall {
         }
     }
 
-    /// Returns `true` if the call has no value that is judged on its own: no path, address, host name or repository name.
+    /// Returns `true` if the call names no path, address, host or repository.
     #[must_use]
     pub fn names_nothing(&self) -> bool {
         self.judged.iter().all(|role| self.values(*role).next().is_none())
@@ -210,8 +210,8 @@ impl ResolvedCall {
         Ok(())
     }
 
-    /// Adds the addresses of a remote. A name unknown to git is treated as an address that no pattern covers, and so is a
-    /// default unknown to git.
+    /// Adds the addresses of a remote. A name or default unknown to git is treated as an address
+    /// that no pattern covers.
     fn give_remotes(&mut self, planned: &PlannedValue<'_>, urls: &[String]) {
         if urls.is_empty() {
             return match planned.raw {
@@ -265,13 +265,13 @@ impl ResolvedCall {
     }
 }
 
-/// Returns a text in lower case, without copying if it already is.
+/// Returns a text in lower case, without copying if it already is in lower case.
 fn lower_case(text: &str) -> Cow<'_, str> {
     let is_lower = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
     if is_lower { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) }
 }
 
-/// Returns the category that normalizes a value: that of its resource roles, which agree.
+/// Returns the category that normalizes a value. All its resource roles have the same one.
 fn category(planned: &PlannedValue<'_>) -> Category {
     let names = |roles| planned.roles.meets(roles);
     match () {

@@ -14,7 +14,7 @@ pub enum Decision {
     Deny,
 }
 
-/// Ground on which a call is allowed; that of the first reason if values have different ones.
+/// Ground on which a call is allowed. If its values have different grounds, the first one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AllowedBy {
@@ -49,7 +49,7 @@ pub enum DeniedBy {
 }
 
 impl DeniedBy {
-    /// Returns the reserved name that replaces a rule's name; `None` for a rule, which has its own.
+    /// Returns the reserved name of a built-in decision; `None` for a rule, which has a name.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Rule => "",
@@ -78,15 +78,15 @@ impl RuleReason {
     }
 }
 
-/// Name of the decision that asks about files with which the user's programs start others.
+/// Name of the decision that asks about writing files from which the user's programs start other programs.
 pub(crate) const STARTS_PROGRAMS: &str = "structural-starts-programs";
-/// Name of the decision that asks about an address outside the server's hosts.
+/// Name of the decision that asks about an address outside the server's allowed hosts.
 pub(crate) const DOMAIN_GATE: &str = "structural-domain-escalate";
 /// Name of the decision that asks about an unannotated tool.
 pub(crate) const UNANNOTATED: &str = "structural-unannotated";
 /// Name of the decision that allows a request to a server that can access only what was granted.
 pub(crate) const CONFINED: &str = "structural-confined";
-/// Name of the decision that allows what a grant covers.
+/// Name of the decision that allows a call because of a grant.
 pub(crate) const GRANT: &str = "grant";
 
 /// Returns `true` if a name is reserved for built-in decisions.

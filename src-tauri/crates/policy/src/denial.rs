@@ -44,7 +44,7 @@ impl Denial {
         Self::structural(DeniedBy::NoRule, reason)
     }
 
-    /// Refuses a call that one or more rules deny.
+    /// Refuses a call denied by one or more rules.
     pub(crate) fn by_rules(first: &RuleReason, others: Vec<RuleReason>) -> Self {
         Self { by: DeniedBy::Rule, rule: first.rule.clone(), reason: first.reason.clone(), others }
     }

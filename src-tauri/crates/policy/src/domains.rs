@@ -3,9 +3,8 @@
 //! - A target is `host` or `host/owner/repository`; hosts are lower case without a trailing dot.
 //! - `*` covers any named public host; `*.d` covers `d` and everything below it; a host covers any repository on it; a
 //!   pattern with `/` is exact.
-//! - In a gate, a pattern that ends in a port covers only that port; without one it covers every port.
-//! - A value without a target (a foreign scheme, no host, not a URL) is covered by nothing. The same holds for a folder of
-//!   this machine, which is known to need no host.
+//! - In a gate, a pattern with a port covers only that port; a pattern without a port covers every port.
+//! - No pattern covers a value without a target (a foreign scheme, no host, not a URL) or a folder of this machine.
 
 mod host;
 mod pattern;
@@ -42,13 +41,13 @@ struct Site {
     kind: HostKind,
 }
 
-/// Hosts that each server may reach without a question. A server that is not listed has no gate.
+/// Hosts that each server may reach without approval. An unlisted server has no gate.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AllowedHosts {
     servers: BTreeMap<String, Gate>,
 }
 
-/// Hosts and single ports that one server may reach.
+/// Hosts and single ports that one server may reach without approval.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Gate {
     hosts: HostPatterns,
@@ -62,8 +61,8 @@ impl Destination {
         if role == Role::GitRemoteUrl { Self::remote(raw) } else { Self::web(raw) }
     }
 
-    /// Returns the spelling to send: the original if every parser finds the judged host and port in it, or else the canonical
-    /// one.
+    /// Returns the spelling to send: the original if every parser finds the judged host and port in
+    /// it, otherwise the canonical one.
     #[must_use]
     pub fn sent(&self) -> &str {
         self.written.as_deref().unwrap_or(&self.text)
@@ -126,8 +125,8 @@ impl Destination {
         Self { text: raw.to_owned(), site, port: Some(SSH), written: None }
     }
 
-    /// Normalizes an address only if it has a target: git could read any other text differently. A target is known only if the
-    /// address is plain both as written and as sent, where the URL parser adds escapes.
+    /// Normalizes an address only if it has a target, because git could read any other text differently. The target is
+    /// known only if the address is plain both as written and after the URL parser has added escapes.
     fn remote_url(raw: &str) -> Self {
         let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
         let is_web = matches!(url.scheme(), "http" | "https");
@@ -141,7 +140,7 @@ impl Destination {
         }
     }
 
-    /// Creates an unknown address with the text to show instead.
+    /// Creates an unknown address that displays this text instead.
     pub(crate) fn unknown(said: &str) -> Self {
         let site = Site { domain: String::new(), host: 0, kind: HostKind::Odd };
         Self { text: said.to_owned(), site: Some(site), port: None, written: None }
@@ -153,7 +152,7 @@ impl Destination {
 }
 
 impl Site {
-    /// Creates the target for a file or folder of this machine, which needs no host.
+    /// Creates the target for a local file or folder, which needs no host.
     fn here() -> Self {
         Self { domain: String::new(), host: 0, kind: HostKind::Local }
     }
@@ -195,14 +194,14 @@ impl AllowedHosts {
         Self { servers: servers.collect() }
     }
 
-    /// Returns `true` if a server may reach a target without a question.
+    /// Returns `true` if a server may reach a target without approval.
     #[must_use]
     pub fn admits(&self, server: &str, destination: &Destination) -> bool {
         self.servers.get(server).is_none_or(|gate| gate.admits(destination))
     }
 
-    /// Returns `true` if an address is certainly not meant to be open to a server. This is uncertain for an unknown address, for
-    /// a name of this machine if every host is open, and for a foreign address that names an open host.
+    /// Returns `true` if an address is certainly outside a server's hosts. This is uncertain for an unknown address,
+    /// for a name of this machine if every host is open, and for a foreign address that names an open host.
     pub(crate) fn understand(&self, server: &str, destination: &Destination) -> bool {
         let Some(gate) = self.servers.get(server) else { return true };
         let opens_all = || gate.hosts.all().contains(&HostPattern::Any);
@@ -224,7 +223,7 @@ impl Gate {
     fn new(texts: &[String]) -> Self {
         let with_port = |text: &String| {
             let (host, port) = text.rsplit_once(':')?;
-            // The part after the last colon of an address without brackets belongs to the address.
+            // Without brackets, the text after the last colon is part of the address.
             let is_host = !host.contains(':') || host.ends_with(']');
             Some((HostPattern::parse(host), port.parse().ok().filter(|_| is_host)?))
         };
@@ -243,9 +242,9 @@ impl Gate {
     }
 }
 
-/// Returns `true` if git, the programs it starts and the URL parser agree where the host of a remote begins and ends. For
-/// `ssh` and `git`, git decodes escapes before it searches for the host, which only a slash ends; `curl` does not treat a
-/// backslash as a slash.
+/// Returns `true` if git, the programs it starts and the URL parser agree on the host of a remote.
+/// For `ssh` and `git`, git decodes escapes before it searches for the host, which extends to the
+/// next slash; `curl` does not treat a backslash as a slash.
 fn is_plain(remote: &str, is_web: bool) -> bool {
     let rest = remote.split_once("://").map_or("", |(_, rest)| rest);
     let ends: &[char] = if is_web { &['/', '?', '#'] } else { &['/'] };
@@ -256,8 +255,8 @@ fn is_plain(remote: &str, is_web: bool) -> bool {
     !authority.contains(is_odd) && !escaped.contains('%')
 }
 
-/// Returns `true` if every parser finds the parsed host and port: the text is plain, and both are written canonically. The
-/// rest of the address, and an address outside the web, is not judged.
+/// Returns `true` if every parser finds the parsed host and port: the text is plain, and both are written canonically.
+/// The rest of the address is not judged, and neither is an address outside the web.
 fn reads_the_same(raw: &str, url: &Url) -> bool {
     let Some((scheme, rest)) = raw.split_once(':') else { return false };
     if !raw.bytes().all(|byte| byte.is_ascii_graphic()) || !scheme.eq_ignore_ascii_case(url.scheme()) {
@@ -284,7 +283,7 @@ fn usual_port(scheme: &str) -> Option<u16> {
     }
 }
 
-/// Returns the normalized spelling. A bare host never has a slash.
+/// Returns the normalized spelling. A bare host has no slash.
 fn spell(url: Url) -> String {
     let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
     let has_host = url.host_str().is_some_and(|host| !host.is_empty());

@@ -1,11 +1,11 @@
-//! The way a server writes files, which says how much of the disk it must reach.
+//! Ways in which a server writes files, which determine how much of the disk it must access.
 
 /// The way a server writes files, from its configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FileWrites {
-    /// Opens the file and writes into it: it needs no more than the file.
+    /// Opens the file and writes to it; needs access only to the file.
     #[default]
     InPlace,
-    /// Writes a new file beside it and renames that over it: it needs the folder.
+    /// Writes a new file in the same folder and renames it; needs access to the folder.
     Replace,
 }

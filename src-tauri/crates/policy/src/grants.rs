@@ -19,7 +19,7 @@ pub struct PathGrant {
     pub access: AccessSet,
 }
 
-/// A standing permission for one port of one host: neither fetches from it nor the gate require a question.
+/// A standing permission for one port of one host. Neither rules about fetching nor the gate require approval for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostGrant {
     /// Id of the grant, for permits and the audit log.
@@ -30,7 +30,7 @@ pub struct HostGrant {
     pub port: u16,
 }
 
-/// A standing permission for a use of one tool. It covers no path, no address, and no other value.
+/// A standing permission for a use of one tool. Covers no paths, addresses or other values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolGrant {
     /// Id of the grant, for permits and the audit log.

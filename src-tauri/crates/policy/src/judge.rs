@@ -1,10 +1,10 @@
 //! The judge: decides on calls.
 //!
-//! - Built-in checks come first (protected paths, introspection, session sandbox), then grants, then rules, per value.
+//! - Built-in checks run first (protected paths, introspection, session sandbox), then grants, then rules, per value.
 //! - The strictest decision wins: deny, then escalate, then allow. A value that nothing covers is denied.
 //! - Nothing overrides a deny rule: not a grant, not the user's answer, not a URL gate.
 //! - Calls of unannotated tools require approval if the server's entry says so. Only a rule for calls without reach can
-//!   allow them, because the kernel enforces that for any arguments; a deny rule covers them in doubt.
+//!   allow them, because the kernel enforces that for any arguments. A deny rule that might apply does.
 
 pub(crate) mod cover;
 mod evaluation;
@@ -30,16 +30,16 @@ use ironcurtain_paths::protected::KnownPath;
 use std::cell::OnceCell;
 use value::JudgedValue;
 
-/// Everything that the judge needs besides the policy, supplied by the caller for this call.
+/// Input of the judge besides the policy, supplied by the caller for each call.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// Session sandbox directory, if any.
     pub sandbox: Option<&'a CanonicalPath>,
     /// Servers for which paths in the session sandbox are allowed.
     pub sandbox_servers: &'a [String],
-    /// Paths that no call may access. They do not protect a session sandbox below one of them.
+    /// Paths that no call may access. A protected path does not close a session sandbox inside it.
     pub protected: &'a ProtectedPaths,
-    /// Hosts that each server may reach without a question.
+    /// Hosts that each server may reach without approval.
     pub gates: &'a AllowedHosts,
     /// Live path grants for this client and server.
     pub grants: &'a [PathGrant],
@@ -51,7 +51,7 @@ pub struct Context<'a> {
     pub approved: &'a [PendingApproval],
     /// Current reach of the call's server.
     pub reach: ServerReach,
-    /// Set if the server has no network and can access only its own folders and what was granted.
+    /// Set if the server has no network and can access only its own folders and granted resources.
     pub confined: bool,
 }
 
@@ -124,7 +124,7 @@ struct Judging<'a> {
     call: &'a ResolvedCall,
     /// Session sandbox, if it applies to this server.
     sandbox: Option<&'a CanonicalPath>,
-    /// Rules about the tool, found when the first value needs them: values in the session sandbox need none.
+    /// Rules about the tool; computed when a value first needs them. Values in the session sandbox need none.
     rules: OnceCell<RulesFor<'a>>,
 }
 
@@ -156,9 +156,9 @@ impl<'a> Judging<'a> {
         evaluation
     }
 
-    /// Returns whether the call names resources and also runs a command that could reach others.
+    /// Returns `true` if the call names resources and also runs a command that could reach others.
     ///
-    /// A confined server's command reaches only what was granted, so the call's resources say all there is to judge.
+    /// A confined server's command reaches only granted resources, so judging the call's resources is enough.
     fn runs_unconfined_command(&self) -> bool {
         let runs = self.call.values(Role::Command).next().is_some();
         runs && !self.context.confined && !self.call.roles().is_empty()
@@ -174,7 +174,7 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// Judges an unannotated tool: requires approval unless a rule denies it or it can reach nothing.
+    /// Judges an unannotated tool: requires approval unless a rule denies the call or the server reaches nothing.
     fn judge_unannotated(&self, evaluation: &mut Evaluation<'a>) {
         let rule = self.rule_for_unannotated();
         match (self.tool_grant(rule), rule.map(|rule| rule.then)) {
@@ -186,8 +186,8 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// Judges the values of a role. If all of them are in the session sandbox, they need no rule. Otherwise all are judged,
-    /// unless all the others are granted.
+    /// Judges the values of a role. If all are in the session sandbox, no rule is needed. Otherwise
+    /// all are judged, unless the values outside the session sandbox are granted.
     fn judge_role(&self, role: Role, evaluation: &mut Evaluation<'a>) {
         let mut values = self.call.values(role).peekable();
         if values.peek().is_none() {
@@ -234,8 +234,7 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// Returns the entry for a file that tells a client what to start, if the value writes one. Clients do not open the
-    /// session sandbox.
+    /// Returns the entry of an autostart file that the value writes, if any. Clients do not open the session sandbox.
     fn started_by(&self, value: &ValueInRole<'_>) -> Option<&'static KnownPath> {
         let given = value.given.filter(|given| !self.is_in_sandbox(given))?;
         let Resource::Path(path) = &given.value else { return None };
@@ -244,9 +243,9 @@ impl<'a> Judging<'a> {
         writes.then(|| self.context.protected.starts(path, brings_folder()))?
     }
 
-    /// Returns `true` if the gate asks about an address, whatever the rules say. If no rule covers the address, the gate does
-    /// not ask about one that git added to the call, because the agent did not request it, or about one that is unknown,
-    /// because the effect of approving it is unclear.
+    /// Returns `true` if the gate requires approval for an address. If no rule covers the address,
+    /// the gate asks neither about an address added by git, because the agent did not request it,
+    /// nor about an unknown one, because the effect of approving it is unclear.
     fn is_outside_hosts(&self, value: &ValueInRole<'_>, rule: Option<&Rule>) -> bool {
         let Some(given @ ResolvedValue { value: Resource::Url(destination), .. }) = value.given else {
             return false;
@@ -254,12 +253,12 @@ impl<'a> Judging<'a> {
         let asks =
             rule.is_some() || (self.call.gives(self.call.argument(given)) && self.is_understood(value));
         let admitted = self.context.gates.admits(self.call.server(), destination);
-        // With a granted host the rules decide about a repository there; without a rule only the gate applies.
+        // With a granted host, rules decide about repositories on it; without a rule only the gate applies.
         let opened = rule.is_some() && self.context.hosts.iter().any(|grant| grant.covers(destination));
         asks && !admitted && !opened
     }
 
-    /// Returns `true` if a value is an address that is certainly not meant to be open.
+    /// Returns `true` if a value is an address that is certainly outside the server's hosts.
     fn is_understood(&self, value: &ValueInRole<'_>) -> bool {
         let Some(ResolvedValue { value: Resource::Url(destination), .. }) = value.given else { return false };
         self.context.gates.understand(self.call.server(), destination)
@@ -282,8 +281,8 @@ impl<'a> Judging<'a> {
         cover::of_unannotated(self.rules(), self.call, self.context.reach)
     }
 
-    /// Returns `true` for a request without a file, to a server that can access only what was granted. A rule that denies or
-    /// names it takes precedence.
+    /// Returns `true` for a request without a file to a server that can access only granted
+    /// resources. A rule that denies it or names it takes precedence.
     fn is_free_request(&self, rule: Option<&Rule>) -> bool {
         let speaks = |rule: &Rule| rule.denies() || rule.condition.tool.is_some();
         self.call.request().is_some() && self.context.confined && !rule.is_some_and(speaks)

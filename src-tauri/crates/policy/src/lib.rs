@@ -1,6 +1,6 @@
 //! The judge: determines the meaning of a tool call and decides on it.
 //!
-//! - Pure: no IO, no clock, no randomness, no async. Facts about the disk come in as [`Fact`]s.
+//! - Pure: no IO, no clock, no randomness, no async. The caller supplies facts about the disk as [`Fact`]s.
 //! - A call that nothing allows is denied; the strictest decision over values and roles wins.
 //! - Only [`judge()`] creates a [`Permit`]; forwarding a call requires one.
 //!

@@ -1,9 +1,10 @@
 //! Named lists that rules refer to as `@name`.
 //!
 //! - The effective list is (values + additions) - removals.
-//! - A removal may be spelled differently from its value, as long as matching treats both alike. An allow rule loses every
-//!   value that the removal may mean; a rule that asks or denies loses only values with the same spelling.
-//! - A policy that refers to an undefined list is invalid: a deny rule over a missing list would no longer deny.
+//! - A removal may be spelled differently from its value if both match the same. An allow rule loses every value that
+//!   the removal may mean; a rule that asks or denies loses only values with the same spelling.
+//! - A policy that refers to an undefined list is invalid, because a deny rule over a missing list
+//!   would not deny anything.
 
 use crate::json_location::{JsonLocation, SourceFile};
 use crate::{Decision, LoadError, strict};
@@ -49,7 +50,7 @@ impl DynamicLists {
         self.lists.get(name).map_or(&[], |list| &list.values)
     }
 
-    /// Returns the effective values of a list in a rule with this decision; `None` if the list does not exist.
+    /// Returns the effective values of a list for a rule with this decision; `None` if the list does not exist.
     pub(crate) fn find(&self, name: &str, then: Decision) -> Option<&[String]> {
         self.lists.get(name).map(|list| match then {
             Decision::Allow => list.certain.as_slice(),

@@ -14,9 +14,8 @@ pub struct OpenFolder {
     pub rule: String,
 }
 
-/// Returns the folders that rules open to a server permanently: by an allow rule for reading whose only condition is the
-/// folder, and which no rule precedes that could ask or deny there. Anything opened in other ways is mounted only while
-/// a call needs it.
+/// Returns the folders that rules open to a server permanently. The rule must allow reading with the folder as its only
+/// condition, and no earlier rule may ask or deny there. Anything else is mounted only while a call needs it.
 #[must_use]
 pub fn open_folders(policy: &Policy, server: &str) -> Vec<OpenFolder> {
     let mut open: Vec<OpenFolder> = Vec::new();
@@ -47,7 +46,7 @@ fn asks_only_for_a_folder(rule: &Rule) -> bool {
     condition.tool.is_none() && condition.domains.is_none() && condition.lists.is_none()
 }
 
-/// Returns `true` if a rule could apply to something in a folder, in a role, at a server.
+/// Returns `true` if a rule could apply to something in a folder, for a role and server.
 fn speaks_of(rule: &Rule, server: &str, role: Role, folder: &CanonicalPath) -> bool {
     let condition = &rule.condition;
     let of_server = condition.server.as_ref().is_none_or(|servers| servers.iter().any(|s| s == server));

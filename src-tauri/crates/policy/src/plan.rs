@@ -1,7 +1,7 @@
 //! Plans a tool call: finds the values that must be resolved before it can be judged.
 //!
 //! - An unknown tool, an unknown argument and an invalid argument are denied here.
-//! - A call of an unannotated tool that requires approval has no values: none of its arguments has a meaning.
+//! - A call of an unannotated tool that requires approval has no values, because its arguments have no meaning.
 //! - A value of a judged role is a string or a flat list of strings; anything else is denied, never skipped.
 
 mod files;

@@ -1,9 +1,10 @@
-//! Protected paths, stored as a tree so that a lookup costs one step per shared folder; read-only paths; and names whose
-//! writing requires approval whatever rules and grants say.
+//! Protected paths, stored as a tree so that a lookup costs one step per shared folder; read-only
+//! paths; and file names that require approval to write, regardless of rules and grants.
 //!
-//! - A path is closed if it is protected or below a protected path, and also if it is above one and the call recurses into
-//!   it.
-//! - The session sandbox is in one of our protected folders. That folder does not close it; a protected path inside it does.
+//! - A path is closed if it is protected or below a protected path. A path above a protected one is
+//!   closed to recursive calls.
+//! - The session sandbox is in one of our protected folders, which does not close it. A protected
+//!   path inside the sandbox does.
 
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_paths::protected::KnownPath;
@@ -30,9 +31,9 @@ pub struct ReadOnlyPath {
 /// Reason why no call may change a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadOnlyReason {
-    /// It is the folder of our own programs, which run outside every sandbox.
+    /// Folder of our programs, which run outside every sandbox.
     OurPrograms,
-    /// It tells an agent client what to start.
+    /// Configuration that an agent client starts programs from.
     ClientConfiguration,
 }
 
@@ -46,9 +47,9 @@ struct Node {
 /// Reason why a path is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Closed {
-    /// It is protected or inside a protected folder.
+    /// Protected, or inside a protected folder.
     Inside,
-    /// It contains a protected path.
+    /// Contains a protected path.
     Above,
 }
 
@@ -84,8 +85,8 @@ impl ProtectedPaths {
         self.paths.iter().any(touches) || (writable && self.kept.iter().any(is_changed))
     }
 
-    /// Returns the read-only paths in a folder that the sandbox masks, so that the folder can be writable around them: our
-    /// programs, which always exist while we run.
+    /// Returns the read-only paths in a folder that the sandbox masks, so that the rest of the
+    /// folder can be writable: our programs, which always exist while we run.
     #[must_use]
     pub fn masked_in(&self, folder: &CanonicalPath) -> Vec<&CanonicalPath> {
         let is_masked = |kept: &&ReadOnlyPath| {
@@ -94,13 +95,12 @@ impl ProtectedPaths {
         self.kept.iter().filter(is_masked).map(|kept| &kept.path).collect()
     }
 
-    /// Returns the read-only path that contains a path; or, if the call removes the path, one inside it.
+    /// Returns the read-only path that contains a path, or one inside the path if the call removes it.
     pub(crate) fn keeps(&self, path: &CanonicalPath, taken_away: bool) -> Option<&ReadOnlyPath> {
         self.kept.iter().find(|kept| kept.path.contains(path) || (taken_away && path.contains(&kept.path)))
     }
 
-    /// Returns the entry for a name by which a client is told what to start: for the path, or for a file that a folder moved
-    /// there may contain.
+    /// Returns the autostart entry for a path, or for a file that a folder moved there may contain.
     pub(crate) fn starts(&self, path: &CanonicalPath, brings_folder: bool) -> Option<&'static KnownPath> {
         let is = |name: &str| path.as_str().strip_suffix(name).is_some_and(|above| above.ends_with('/'));
         let may_hold = |name: &str| name.rsplit_once('/').is_some_and(|(folder, _)| is(folder));
@@ -119,7 +119,7 @@ impl ProtectedPaths {
         self.way(path).innermost.is_some()
     }
 
-    /// Returns why a path is closed to a call, if it is; `descends` means that the call recurses into it.
+    /// Returns why a path is closed to a call, if it is. `descends` is set for recursive calls.
     pub(crate) fn closes(
         &self,
         path: &CanonicalPath,
@@ -224,7 +224,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
         #[test]
-        fn the_search_finds_what_a_look_at_every_path_finds(
+        fn tree_agrees_with_a_scan_of_all_paths(
             paths in prop::collection::vec(place(), 0..5), path in place(), descends in any::<bool>(),
             sandbox in prop::option::of(place()),
         ) {

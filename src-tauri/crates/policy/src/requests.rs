@@ -1,6 +1,6 @@
 //! Client requests that are not tool calls but are judged like them.
 //!
-//! - INVARIANT: the name of such a request is never the name of a tool: rules, grants and the record use that name.
+//! - INVARIANT: such a request and a tool never have the same name, because rules, grants and the record use that name.
 //! - A resource with a `file:` URI is a path like any other. Other URIs, a prompt's arguments and completion values are
 //!   text.
 

@@ -73,7 +73,7 @@ pub struct RulesFor<'a> {
 }
 
 impl RulesFor<'_> {
-    /// Restricts the rules to those that can apply to a role.
+    /// Keeps only rules that can apply to a role.
     pub(crate) fn speaking(self, role: Role) -> Self {
         Self { places: self.places.speaking(role), ..self }
     }

@@ -1,10 +1,10 @@
-//! Validates arguments against the schema that a server declares, by the keywords that determine the type of a value.
+//! Validates arguments against the schema that a server declares, using the keywords that determine a value's type.
 //!
 //! - Supports `type`, `properties`, `required`, `additionalProperties`, `items`, `enum`, `const`, `anyOf`, `oneOf`, `allOf`
 //!   and the schema `false`, at every depth. For `oneOf` one match is enough, because unsupported keywords may
 //!   distinguish the alternatives.
 //! - References, `not` and conditions are ignored and allow everything.
-//! - Keywords that only narrow a value (lengths, patterns, ranges) are left to the server.
+//! - Lengths, patterns, ranges and other keywords that only narrow a value are not checked; the server checks them.
 //! - A schema is parsed once when it is loaded; validating a matching call allocates nothing, except for alternatives that
 //!   do not match.
 
@@ -89,7 +89,7 @@ pub(crate) enum Expected<'a> {
     This(&'a Schema),
 }
 
-/// Fields that are allowed besides the named ones.
+/// Fields that are allowed in addition to the named ones.
 #[derive(Debug, Clone, PartialEq, Default)]
 enum Others {
     #[default]
@@ -128,7 +128,8 @@ impl Schema {
         }
     }
 
-    /// Parses the schema of a tool's arguments: if it declares some and does not mention others, others are not allowed.
+    /// Parses the schema of a tool's arguments. If it declares arguments and does not mention
+    /// others, others are not allowed.
     pub(crate) fn of_arguments(schema: &Value) -> Self {
         let is_silent = schema.get("additionalProperties").is_none();
         let declares = schema.get("properties").is_some_and(Value::is_object);
@@ -154,7 +155,7 @@ impl Schema {
         self.check_value(value, JsonLocation::Field(&JsonLocation::Whole, name))
     }
 
-    /// Validates everything that the schema says about the arguments together, without the fields themselves.
+    /// Validates the arguments as a whole, without the individual fields.
     pub(crate) fn check_whole(&self, arguments: &Map<String, Value>) -> Result<(), SchemaMismatch> {
         if self.is_plain() {
             return Ok(());
@@ -203,7 +204,7 @@ impl Schema {
     fn check_composed(&self, value: &Value, at: JsonLocation<'_>) -> Result<(), SchemaMismatch> {
         let fits = |one: &Self| one.check_value(value, at).is_ok();
         if !self.any_of.iter().all(|alternatives| alternatives.iter().any(fits)) {
-            return Err(at.misfit("must fit one of the alternatives of the schema"));
+            return Err(at.misfit("must match one of the schema's alternatives"));
         }
         self.all_of.iter().try_for_each(|part| part.check_value(value, at))
     }

@@ -1,6 +1,6 @@
 //! Strict JSON: input that two parsers could read differently is refused.
 //!
-//! - No object has a duplicate name, or one that the JSON library reserves.
+//! - Object names are unique, and the JSON library reserves none of them.
 //! - A list is never accepted as an object: serde would fill a struct's fields from it, in order.
 //! - A whole number may be written with a fraction: `1.0` is 1, as in JSON Schema.
 //! - The text starts with the value, not with a byte order mark.

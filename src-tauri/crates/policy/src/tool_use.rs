@@ -1,8 +1,8 @@
 //! Use of a tool that the user can allow beyond one call: the tool with its values that have a role.
 //!
-//! - Calls with a path, an address or a host to open have none: those are allowed on their own.
+//! - Calls that name a path, an address or a host have no tool use; those are allowed individually.
 //! - Bound to every value with a role, judged or not. Values without a role may differ next time, and so may a command.
-//! - For an unannotated tool it is bound to all arguments as they are, so it matches only identical calls.
+//! - For an unannotated tool it is bound to all arguments, so it matches only identical calls.
 
 use crate::{ResolvedCall, Resource, Role, RoleSet};
 use serde_json::{Map, Value};
@@ -73,7 +73,7 @@ impl ToolUse {
         &self.values
     }
 
-    /// Returns `true` if it is bound to all arguments as they are.
+    /// Returns `true` if it is bound to all arguments.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.values.iter().any(BoundValue::is_whole)

@@ -1,4 +1,4 @@
-//! Verbs for questions: what a call does to what it names, in words for people.
+//! Verbs for questions: the action of a call, in words for the user.
 //!
 //! - Ordered by harm, least harmful first. A question shows the most harmful verb of a call.
 //! - The role registry assigns a verb to each role; the name of a tool can make it more specific.
@@ -37,7 +37,7 @@ pub enum Verb {
     Commit,
     /// Moves to another place.
     Move,
-    /// Does something that only the tool knows.
+    /// Performs an action that only the tool knows.
     Use,
     /// Replaces something.
     Overwrite,
@@ -57,7 +57,7 @@ pub enum Verb {
     Plant,
     /// Runs a command or program.
     Run,
-    /// Does something unknown, perhaps the worst.
+    /// Performs an unknown action, perhaps a harmful one.
     Call,
 }
 

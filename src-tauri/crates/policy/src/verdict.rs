@@ -1,7 +1,7 @@
 //! Verdicts of the judge.
 //!
 //! - Only the judge creates a [`Permit`]; it carries the reason and the grants it is based on.
-//! - An [`Escalation`] lists every value that requires approval: approving exactly those lets the call through.
+//! - An [`Escalation`] lists every value that requires approval; approving exactly those values allows the call.
 
 use crate::decision::STARTS_PROGRAMS;
 use crate::{AllowedBy, Decision, Denial, Destination, ResolvedCall, Role, RuleReason};
@@ -32,7 +32,7 @@ impl Verdict {
         }
     }
 
-    /// Returns the deciding rule, or the first one that allows.
+    /// Returns the deciding rule, or the first rule that allows.
     #[must_use]
     pub fn rule(&self) -> &str {
         match self {
@@ -89,7 +89,7 @@ pub enum ApprovalSubject {
     Text(Arc<str>),
     /// A role without a value in the call.
     Absent,
-    /// The call as a whole: its tool has no resources.
+    /// The whole call, because its tool has no resources.
     Call,
 }
 
@@ -135,13 +135,13 @@ impl Permit {
 }
 
 impl PendingApproval {
-    /// Returns `true` if `approved` answers this: the same subject in the same role and argument.
+    /// Returns `true` if `approved` is about the same subject, role and argument.
     #[must_use]
     pub fn is_answered_by(&self, approved: &Self) -> bool {
         self.role == approved.role && self.argument == approved.argument && self.subject == approved.subject
     }
 
-    /// Returns `true` if it is about a program that a client is told to start, which requires approval every time.
+    /// Returns `true` if it is about a program that a client would start, which requires approval every time.
     #[must_use]
     pub fn is_about_a_start(&self) -> bool {
         *self.by.rule == *STARTS_PROGRAMS

@@ -1,10 +1,10 @@
 //! Splits names into words: `repoPath`, `repo_path`, `repo-path` and `repopath` all become `repo`, `path`.
 
-/// Words that names attach without a separator.
+/// Endings that names attach without a separator.
 const GLUED_ENDS: [&str; 8] = ["path", "file", "filename", "directory", "folder", "dir", "url", "uri"];
 const GLUED_STARTS: [&str; 4] = ["file", "path", "dir", "folder"];
 
-/// Words that only look attached.
+/// Words that have such an ending but are single words.
 const WHOLE: [&str; 5] = ["profile", "xpath", "jsonpath", "direct", "direction"];
 
 /// Words that may follow an attached prefix.

@@ -48,7 +48,8 @@ pub enum Request {
         choice: LeftChoice,
     },
     /// Lists the sandboxes whose folders are being scanned before shutdown.
-    LastLooks,
+    #[serde(rename = "last-looks")]
+    FinalChecks,
     /// Lists permanent grants and those of active sessions.
     Grants,
     /// Revokes a grant. Replies only once the server has provably lost the access.
@@ -63,7 +64,7 @@ pub enum Request {
     },
     /// Lists pending and unanswered questions, and what is denied for a session.
     Questions,
-    /// Forgets an unanswered question and a late yes to it, or a no for the rest of a session.
+    /// Forgets an unanswered question and its late approval, or a denial for the rest of a session.
     Forget {
         /// Id of the question.
         question: String,
@@ -161,8 +162,9 @@ pub enum Reply {
     LeftBehind(Vec<SessionRecordView>),
     /// Reply to [`Request::Quarantine`].
     Quarantine(Vec<SessionRecordView>),
-    /// Reply to [`Request::LastLooks`], with a description of each sandbox.
-    LastLooks(Vec<String>),
+    /// Reply to [`Request::FinalChecks`], with a description of each sandbox.
+    #[serde(rename = "last-looks")]
+    FinalChecks(Vec<String>),
     /// Reply to [`Request::Grants`].
     Grants(Vec<GrantView>),
     /// Reply to [`Request::Revoke`]: policy, roots and sandboxes no longer have the grant.

@@ -85,7 +85,7 @@ pub struct ProcessView {
 /// Client of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientView {
-    /// Display name from the verified executable, or a text that there is none.
+    /// Display name from the verified executable, or a placeholder for a hidden executable.
     pub name: String,
     /// Program that started the shim, verified through the kernel.
     pub exe: Option<String>,

@@ -1,4 +1,4 @@
-//! A server for the sandbox tests: attempts on request what a hostile server would, and reports the result.
+//! A server for the sandbox tests. On request, it attempts what a hostile server would, and reports the result.
 //!
 //! One line in, one line out: `ok ...` or `err NAME`, where NAME is the errno.
 
@@ -27,7 +27,7 @@ use std::{
 
 type ControlAnswer = Result<String, Box<dyn Error>>;
 
-/// Granted files that it holds open, so that a test can check that this is noticed.
+/// Granted files that it keeps open, so that a test can check that this is noticed.
 #[derive(Default)]
 struct Held {
     files: Vec<File>,
@@ -92,7 +92,7 @@ fn begin_to_stare(path: &str) -> Result<Stare, Box<dyn Error>> {
         }
         Ok(looks)
     });
-    // A failure is reported when `blink` ends the thread.
+    // `blink` reports a failure when it stops the thread.
     let _ = begins.recv();
     Ok(Stare { stop, looks })
 }
@@ -131,7 +131,7 @@ fn act(what: &str, rest: &str, held: &mut Held) -> ControlAnswer {
         }
         "mkfifo" => {
             let path = std::ffi::CString::new(rest)?;
-            // SAFETY: a C string that outlives the call.
+            // SAFETY: a C string that stays valid during the call.
             check(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }.into()).map(|_| done)
         }
         "open-write" => OpenOptions::new().write(true).open(rest).map(|_| done).map_err(Into::into),
@@ -211,7 +211,7 @@ fn act(what: &str, rest: &str, held: &mut Held) -> ControlAnswer {
                 _ => return Err("unknown limit".into()),
             };
             let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-            // SAFETY: writes into `limit`, which outlives the call.
+            // SAFETY: writes into `limit`, which stays valid during the call.
             check(unsafe { libc::getrlimit(resource, &raw mut limit) }.into())?;
             Ok(format!("{} {}", limit.rlim_cur, limit.rlim_max))
         }
@@ -286,11 +286,11 @@ fn call(name: &str) -> Result<i64, Box<dyn Error>> {
     };
     let pair = |family: i32, kind: i32| {
         let mut ends = [-1; 2];
-        // SAFETY: an array of two that outlives the call.
+        // SAFETY: an array of two that stays valid during the call.
         check(unsafe { libc::socketpair(family, kind, 0, ends.as_mut_ptr()) }.into())
     };
-    // SAFETY: every call below gets null pointers, constant strings or structures of the right size that outlive it;
-    // none writes into memory of this program.
+    // SAFETY: every call below gets null pointers, constant strings, or structures of the right
+    // size that stay valid; none writes into memory of this program.
     unsafe {
         let nothing = ptr::null::<libc::c_void>();
         let here = c"/tmp".as_ptr();

@@ -1,10 +1,11 @@
-//! Detects autostart files (files that other programs run later) in writable roots, and keeps them from running.
+//! Detects autostart files (files that other programs run later) in writable roots, and prevents
+//! programs from running them.
 //!
-//! A process that launches sandboxes has one [`Watcher`] for all of them. A root is opened before it becomes writable and
-//! closed when it no longer is. In between and at the end, the watcher checks new and changed files.
+//! A process that launches sandboxes has one [`Watcher`] for all of them. A root is opened before it becomes writable
+//! and closed when it stops being writable. The watcher checks new and changed files during that time and at the end.
 //!
-//! - INVARIANT: nothing is created in the user's tree. The only changes there are files moved to quarantine, and keys of a
-//!   repository's configuration that are restored under git's own lock.
+//! - INVARIANT: nothing is created in the user's tree. The only changes there are moving files to
+//!   quarantine, and restoring keys of a repository's configuration under git's own lock.
 //! - INVARIANT: no symlink is followed. Folders are opened by descriptor.
 //! - The creator of a file is unknown. A file that runs automatically and appears while a sandbox could have created it is
 //!   quarantined and reported, even if another program of the user's created it.
@@ -98,7 +99,7 @@ pub struct AutostartRules {
     /// Treatment of repositories' configuration.
     #[serde(default)]
     pub git_config: GitConfig,
-    /// Files and folders that are neither closed nor checked.
+    /// Files and folders to exclude from closing and checking.
     #[serde(default)]
     pub allow: Vec<String>,
     /// The user's home, where startup files of shells and desktops count.
@@ -114,7 +115,7 @@ pub struct AutostartRules {
 pub struct RunsLater {
     /// Words that complete the sentence "this runs ...".
     pub when: &'static str,
-    /// Runs without an action of the user, so it is quarantined when it appears.
+    /// Runs without an action of the user. Such a file is quarantined when it appears.
     pub unasked: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Unsandboxed child processes that do not outlive their parent.
+//! Unsandboxed child processes that exit with their parent.
 //!
 //! - INVARIANT: a child is spawned by a thread that lives until it is released, because the kernel's parent-death signal
 //!   follows the thread. Killing the trusted process at any time kills the child. Platforms without such a signal refuse.
@@ -17,7 +17,7 @@ use std::{
 use crate::error::SandboxLaunchError;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-/// Running child with the other ends of its standard streams.
+/// A running child with our ends of its standard streams.
 #[derive(Debug)]
 pub struct BoundChild {
     /// Write end of its standard input.
@@ -28,7 +28,7 @@ pub struct BoundChild {
     pub stderr: OwnedFd,
     /// Its process id, for display.
     pub pid: u32,
-    /// Guard that keeps it alive.
+    /// Guard that keeps the child alive.
     pub hold: Hold,
 }
 
@@ -69,7 +69,7 @@ pub fn spawn_bound(mut command: Command) -> io::Result<BoundChild> {
     thread::Builder::new().name("server".into()).stack_size(256 * 1024).spawn(move || {
         let mut child = match command.spawn().map(|mut child| (streams(&mut child), child)) {
             Ok((Some(streams), child)) => {
-                // If the receiver is gone, the hold has been dropped with it, and the child is killed below.
+                // If the receiver was dropped, the hold was dropped too, and the child is killed below.
                 let _ = started.send(Ok((streams, child.id())));
                 child
             }

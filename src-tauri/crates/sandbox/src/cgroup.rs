@@ -2,8 +2,8 @@
 //!
 //! - Version 2 only, and only in a subtree that this process has to itself or that systemd delegates on request. Otherwise
 //!   no group is used, and limits apply to each process separately.
-//! - The subtree is determined once per process, which then moves into a group beside those of its sandboxes. Launching
-//!   sends no requests to systemd.
+//! - The subtree is determined once per process, which then moves into a group next to its
+//!   sandboxes' groups. Launching sends no requests to systemd.
 //! - INVARIANT: bubblewrap joins before it creates anything, through a descriptor that no later process inherits; control
 //!   groups are not writable inside the sandbox.
 
@@ -72,8 +72,8 @@ impl CgroupRoot {
         PLACE.get_or_init(|| look(&own_dir()?)).as_ref()
     }
 
-    /// Takes over the control group `dir` of this process. Returns `None` if other processes are in it or it has no
-    /// controllers.
+    /// Takes over this process's control group `dir`. Returns `None` if the group contains other
+    /// processes or has no controllers.
     fn at(dir: &Path) -> io::Result<Option<Self>> {
         let offered = fs::read_to_string(dir.join("cgroup.controllers"))?;
         let offers = |name: &str| offered.split_whitespace().any(|other| other == name);
@@ -82,7 +82,7 @@ impl CgroupRoot {
         if !(alone && (offers("memory") || offers("pids"))) {
             return Ok(None);
         }
-        // A group with child groups must not contain processes of its own.
+        // A group with child groups must not contain processes.
         let beside = dir.join("trusted");
         if let Err(error) = fs::create_dir(&beside)
             && error.kind() != io::ErrorKind::AlreadyExists
@@ -106,7 +106,7 @@ impl CgroupRoot {
         let mut group = Cgroup { dir, has: CgroupLimits::default() };
         if let Some(bytes) = limits.memory.filter(|_| self.can.memory) {
             write(&group.dir, "memory.max", &bytes.to_string())?;
-            // Disable swap and kill the whole group on OOM. Older kernels have neither file.
+            // Disable swap and kill the whole group on OOM. Older kernels do not have these files.
             let _ = write(&group.dir, "memory.swap.max", "0");
             let _ = write(&group.dir, "memory.oom.group", "1");
             group.has.memory = true;
@@ -209,7 +209,7 @@ mod tests {
 
     const ALL: CgroupLimits = CgroupLimits { memory: true, cpu: true, processes: true };
 
-    /// Creates files that stand in for the kernel's, which not every machine provides.
+    /// Creates files that imitate the kernel's, which not every machine provides.
     fn files(controllers: &str, processes: &str) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let put = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();

@@ -6,12 +6,12 @@
 use std::{io, path::Path, process::Command, time::Duration};
 
 use rustix::process::getuid;
-use serde::{Deserialize, Serialize};
 
 use crate::{
     client::ControlClient,
     control::SandboxEvent,
     launch::launch,
+    outcome::Availability,
     spec::{NetworkAccess, ResourceLimits, Spec, UnixSockets, View},
     state::StateDir,
 };
@@ -24,20 +24,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Folder in the state directory that the trial may write to, but does not.
 const TRIAL: &str = "trial";
-
-/// Ability of this machine to create sandboxes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Availability {
-    /// True if a sandbox was just launched successfully.
-    pub usable: bool,
-    /// Missing requirements, one sentence each.
-    pub missing: Vec<String>,
-    /// Command that installs or enables what is missing, if known.
-    pub fix_command: Option<String>,
-    /// Degraded features, one sentence each.
-    pub warnings: Vec<String>,
-}
 
 /// Launches a trial sandbox that does nothing, with `supervisor_program`. `state_dir` is the one of all sandboxes
 /// ([`Spec::state_dir`]). Takes a few milliseconds; cache the result.

@@ -1,11 +1,12 @@
 //! Makes connections for a sandbox that may have its own unix sockets, and checks where they lead.
 //!
-//! - Seccomp cannot read the address of `connect`. So the kernel reports each call, and a process of the supervisor connects
-//!   that very socket to the copied address. The sandbox cannot swap either in the meantime.
+//! - Seccomp cannot read the address of `connect`. Therefore the kernel reports each call, and a process of the
+//!   supervisor connects the same socket to the copied address. The sandbox cannot change either in the meantime.
 //! - A path leads to the sandbox's own socket if it is in a folder that only the sandbox writes to, as determined by its mount
 //!   after resolving symlinks. No rename or link leads from another mount into such a folder.
 //! - Abstract names and internet addresses are resolved in the socket's own network namespace, as usual.
-//! - INVARIANT: an address that cannot be determined is refused, and without this process a sandbox cannot connect at all.
+//! - INVARIANT: a connection to an address that cannot be determined is refused. Without this
+//!   process, a sandbox cannot connect anywhere.
 
 use std::{
     fs::File,
@@ -67,7 +68,7 @@ fn serve(calls: &OwnedFd, own: Vec<u64>) {
                     call.answer(calls, Err(libc::EMFILE));
                     continue;
                 };
-                // A connect may block for as long as the sandbox likes, so each gets a thread, as in the sandbox.
+                // The sandbox can make a connect block indefinitely, so each call gets a thread.
                 let work =
                     move || call.answer(&handle, Attempt::of(&call, &handle).and_then(|it| it.make(&own)));
                 if thread::Builder::new().stack_size(64 * 1024).spawn(work).is_err() {

@@ -115,8 +115,8 @@ pub enum UnmountProof {
     /// The kernel released the mount: no descriptor, mapping, working directory or message in flight refers to it. Or the
     /// mount is permanently read-only, and another grant still shows its content.
     Proved,
-    /// The path is no longer visible, but a process still holds or writes one of its files. Only restarting the server
-    /// stops that.
+    /// The path is not visible anymore, but a process still has one of its files open. Only
+    /// restarting the server stops that.
     Held,
 }
 
@@ -128,17 +128,17 @@ pub enum MountRefusal {
     BadRequest,
     /// The path is not absolute and normal.
     BadPath,
-    /// The path belongs to the sandbox itself (`/proc`, `/dev`, `/sys`, the session directory, a program).
+    /// The path is a part of the sandbox (`/proc`, `/dev`, `/sys`, the session directory, a program).
     Reserved,
     /// The path does not exist.
     Missing,
     /// A component of the path has become a symlink, so it is no longer the path that was judged.
     Symlink,
-    /// The path is neither a regular file nor a directory, or is a directory where a file is required.
+    /// The path is not a regular file or directory, or is a directory where a file is required.
     Kind,
     /// The path cannot be searched for named pipes and sockets, which are masked in every folder.
     Special,
-    /// The user has no access to the path.
+    /// The user may not access the path.
     Denied,
     /// The path is granted read-write; narrow it instead.
     Narrower,

@@ -21,7 +21,7 @@ pub enum SandboxLaunchError {
     /// Descriptors, threads or pipes could not be created.
     #[error("failed to prepare the sandbox: {0}")]
     Prepare(#[from] io::Error),
-    /// This platform has no sandbox.
+    /// Sandboxes are not supported on this platform.
     #[error("sandboxing is not supported on this platform, so servers cannot start; use Linux")]
     Unsupported,
 }

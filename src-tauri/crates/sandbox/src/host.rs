@@ -1,6 +1,6 @@
 //! The parts of the host's system tree that sandboxes show, determined once per launch.
 //!
-//! - The roots view checks only names from the fixed lists below; none of them is the user's.
+//! - The roots view checks only the names in the fixed lists below, which are names of the system, not of the user.
 
 use std::{fs, io, path::Path};
 
@@ -138,7 +138,7 @@ impl HostTree {
     fn whole(private_tmp: bool) -> io::Result<Vec<(String, RootEntry)>> {
         let mut tops = Vec::new();
         for entry in fs::read_dir("/")? {
-            // No program looks for a top-level name that is not UTF-8.
+            // Programs do not use top-level names that are not UTF-8.
             let Ok(name) = entry?.file_name().into_string() else { continue };
             if matches!(name.as_str(), "proc" | "dev" | "sys") || (private_tmp && name == "tmp") {
                 continue;

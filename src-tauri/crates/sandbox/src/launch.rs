@@ -36,6 +36,7 @@ use crate::{
     enter::NONE,
     error::SandboxLaunchError,
     fd_passing,
+    outcome::SandboxExit,
     spec::{NetworkAccess, Spec},
     special, sys,
 };
@@ -100,15 +101,6 @@ impl KillHandle {
             kill.kill();
         }
     }
-}
-
-/// Exit of a supervisor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SandboxExit {
-    /// The server's exit status (or 128 + the signal number), if the supervisor exited.
-    pub status: Option<i32>,
-    /// The signal that killed the supervisor.
-    pub signal: Option<i32>,
 }
 
 /// Starts `supervisor_program` on `spec`. Calls `on_ended` once when it has exited, from a separate thread.
@@ -220,7 +212,7 @@ fn start_supervisor(
     thread::Builder::new().name("sandbox".into()).stack_size(256 * 1024).spawn(move || {
         let mut child = match theirs.start().and_then(with_handle) {
             Ok((kill, child)) => {
-                // If the receiver is gone, `control` has been dropped too, and the supervisor exits.
+                // If the receiver was dropped, `control` was dropped too, and the supervisor exits.
                 let _ = started.send(Ok((kill, child.id())));
                 child
             }

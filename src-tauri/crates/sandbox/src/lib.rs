@@ -5,9 +5,9 @@
 //!
 //! Invariants:
 //! - A sandbox is complete or does not exist: a specification that cannot be applied as written is refused.
-//! - No part of a sandbox outlives its supervisor, and no supervisor outlives the process that launched it.
-//! - Nothing is ever created in the user's tree. The launcher finds the autostart files that a server leaves there
-//!   ([`autostart`]).
+//! - A sandbox exits with its supervisor, and a supervisor exits with the process that launched it.
+//! - Nothing is created in the user's tree. The launcher finds the autostart files that a server
+//!   creates there ([`autostart`]).
 //! - Unsafe code is in `sys` only.
 //! - On a platform without a sandbox, [`launch`] refuses.
 
@@ -19,6 +19,7 @@ pub mod client;
 pub mod control;
 mod error;
 pub mod file_access;
+mod outcome;
 mod spec;
 
 #[cfg(target_os = "linux")]
@@ -73,7 +74,7 @@ pub use bound::{BoundChild, Hold, spawn_bound};
 #[cfg(target_os = "linux")]
 pub use cgroup::prepare_control_groups;
 #[cfg(target_os = "linux")]
-pub use check::{Availability, check};
+pub use check::check;
 pub use control::{
     ControlAnswer, ControlOp, ControlReply, ControlRequest, Enforcement, FromSupervisor, MountRefusal,
     SandboxEvent, UnmountProof,
@@ -82,7 +83,8 @@ pub use error::SandboxLaunchError;
 #[cfg(target_os = "linux")]
 pub use fd_passing::receive_listener;
 #[cfg(target_os = "linux")]
-pub use launch::{Egress, KillHandle, LaunchedRun, LaunchedSandbox, SandboxExit, launch, launch_run};
+pub use launch::{Egress, KillHandle, LaunchedRun, LaunchedSandbox, launch, launch_run};
+pub use outcome::{Availability, SandboxExit};
 #[cfg(target_os = "linux")]
 pub use program::program;
 #[cfg(target_os = "linux")]
@@ -94,6 +96,6 @@ pub use spec::{
 pub use sys::memory::give_large_blocks_back;
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    Availability, Egress, KillHandle, LaunchedRun, LaunchedSandbox, SandboxExit, check,
-    give_large_blocks_back, launch, launch_run, prepare_control_groups, program,
+    Egress, KillHandle, LaunchedRun, LaunchedSandbox, check, give_large_blocks_back, launch, launch_run,
+    prepare_control_groups, program,
 };

@@ -4,7 +4,7 @@
 //!   a grant, then copies from it. So a copy is never visible without the plan.
 //! - INVARIANT: denied paths apply to the real file: symlinks are resolved, and every other mount of the same file system
 //!   that leads there is found in the kernel's table.
-//! - Among hidden and re-opened paths, the deepest wins; at the same path, the denial.
+//! - The deepest of the hidden and re-opened paths decides. At the same path, hiding wins.
 
 mod apply;
 mod resolve;

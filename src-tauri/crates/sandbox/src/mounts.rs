@@ -3,8 +3,8 @@
 //! - INVARIANT: a mount is placed on the nearest enclosing mount, so a deeper grant is on top of the wider one regardless
 //!   of order. The deepest grant that covers a path therefore determines its access.
 //! - INVARIANT: the file that the supervisor opened without following symlinks is the one mounted, at the same path.
-//! - INVARIANT: nothing is ever created in the host's tree. Mount points are created on the sandbox's own root or its
-//!   private `/tmp`, and removed when no longer needed.
+//! - INVARIANT: nothing is created in the host's tree. Mount points are created on the sandbox's
+//!   root or its private `/tmp`, and removed when not needed anymore.
 
 mod initial;
 mod inside;
@@ -47,7 +47,7 @@ pub(crate) struct Mounts {
     granted: BTreeMap<String, GrantedMount>,
     /// Places on the sandbox's own root of the mounts that are directly on it.
     under: BTreeMap<String, OwnedFd>,
-    /// Granted paths of which a process may still hold a file for reading, from an earlier mount.
+    /// Granted paths with a file that a process may still have open for reading, from an earlier mount.
     loose: BTreeSet<String>,
     made: Vec<CreatedPoint>,
     masks: Masks,
@@ -79,8 +79,8 @@ pub(crate) enum MountError {
 }
 
 impl Mounts {
-    /// Creates the mounts of a sandbox without grants. `fixed` has the mount ids of its own paths; `shown` has the host's paths that
-    /// are already mounted, and whether they are writable.
+    /// Creates the mounts of a sandbox without grants. `fixed` contains the mount ids of the sandbox's own paths;
+    /// `shown` contains the host's paths that are already mounted, and whether each is writable.
     pub(crate) fn new(
         sandbox: SandboxNamespaces,
         fixed: BTreeMap<String, u64>,
@@ -90,7 +90,7 @@ impl Mounts {
     ) -> io::Result<Self> {
         let mut masks = Masks::of(sandbox.process())?;
         for (path, writable) in shown {
-            // Read-only trees need no further closing.
+            // Read-only trees are already closed.
             let hidden = || view.hidden_within(std::slice::from_ref(path));
             masks.put(path, &if *writable { view.below(path) } else { hidden() });
         }

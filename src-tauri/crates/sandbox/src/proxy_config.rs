@@ -29,7 +29,7 @@ pub struct AddressRange {
     bits: u8,
 }
 
-/// Error for text that is neither an address nor a range.
+/// Error for text that is not an address or a range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid address range `{0}`; expected an address or a range such as `10.0.0.0/8`")]
 pub struct RangeError(String);

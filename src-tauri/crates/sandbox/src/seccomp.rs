@@ -101,7 +101,7 @@ const REFUSED: &[c_long] = &[
     libc::SYS_quotactl_fd,
 ];
 
-/// Calls with a file mode, and the index of that argument. `openat2` has it behind a pointer, and is refused.
+/// Calls with a file mode, and the index of that argument. `openat2` takes it through a pointer, and is refused.
 const MODES: &[(c_long, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_chmod, 1),

@@ -1,6 +1,6 @@
 //! The description of a sandbox: a plain value that the trusted process writes and the supervisor carries out.
 //!
-//! - A [`Spec`] is complete: nothing is taken from the launcher's environment.
+//! - A [`Spec`] is complete: the launcher's environment is not used.
 //! - Paths are absolute and normal (no `.`, `..`, doubled or trailing slash); [`Spec::validate`] refuses others.
 //!   Existence and symlinks are checked when the paths are mounted.
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Spec {
-    /// Program and its arguments; a bare name is looked up in the `PATH` of `env`.
+    /// Program and its arguments. A bare name is searched for in the `PATH` of `env`.
     pub argv: Vec<String>,
     /// Complete environment of the server.
     pub env: BTreeMap<String, String>,
@@ -24,7 +24,7 @@ pub struct Spec {
     /// Granted paths to mount before the server starts, in this order.
     #[serde(default)]
     pub mounts: Vec<Mount>,
-    /// Paths that stay read-only inside the view's writable paths. A path that does not exist has no effect.
+    /// Paths that stay read-only inside the view's writable paths. Paths that do not exist have no effect.
     #[serde(default)]
     pub closed: Vec<String>,
     /// Like `closed`, but every folder on the way is pinned too.
@@ -60,9 +60,9 @@ pub enum View {
         #[serde(default)]
         programs: Vec<String>,
     },
-    /// The host's tree, read-only, with some paths hidden and some writable. The deepest of these paths that covers a file
-    /// wins; at the same path, the denial. A denied path applies to the real file, regardless of symlinks or other mounts
-    /// that lead there; one that does not exist has no effect.
+    /// The host's tree, read-only, with some paths hidden and some writable. The deepest of these paths that covers a
+    /// file wins; at the same path, the denial. A denied path applies to the real file, regardless of symlinks or other
+    /// mounts that lead there. Paths that do not exist have no effect.
     HostRead {
         /// Session directory, writable at its own path.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,7 +146,7 @@ pub struct Mount {
     /// Require a regular file; a folder at the path is refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub file: bool,
-    /// Paths at or below this one that stay read-only. A path that does not exist has no effect.
+    /// Paths at or below this one that stay read-only. Paths that do not exist have no effect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<String>,
     /// Like `closed`, but every folder on the way is pinned too.

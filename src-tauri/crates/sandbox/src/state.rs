@@ -1,6 +1,6 @@
 //! The state directory, which survives sandboxes: journals of writable paths, and quarantined files.
 //!
-//! - INVARIANT: the directory belongs to the user and no other user can enter it; anything else at its path is refused.
+//! - INVARIANT: only the user owns and can enter the directory; anything else at its path is refused.
 //! - Every sandbox hides it.
 
 use std::{

@@ -3,10 +3,10 @@
 //! - INVARIANT: single-threaded, because it forks children that do not exec and enters namespaces.
 //! - INVARIANT: everything it starts runs in one pid namespace whose init is bubblewrap. The kernel kills bubblewrap when
 //!   the supervisor dies, and the whole namespace with it.
-//! - INVARIANT: once bubblewrap runs, the supervisor holds none of the server's standard streams.
+//! - INVARIANT: once bubblewrap runs, the supervisor has none of the server's standard streams open.
 //! - The sandbox is terminated when the control stream closes. The kernel kills the supervisor when the launcher dies.
-//! - It keeps no records and scans no files; the launcher checks what a server leaves behind
-//!   ([`autostart`](crate::autostart)).
+//! - It stores no records and scans no files. The launcher checks the files that a server leaves
+//!   behind ([`autostart`](crate::autostart)).
 
 mod bwrap;
 mod lines;
@@ -160,7 +160,7 @@ fn exit_code(status: i32) -> ExitCode {
 ///
 /// An error also terminates the sandbox.
 fn serve_control(bwrap: &mut Bwrap, mounts: &mut Mounts, control: &UnixStream) -> io::Result<i32> {
-    // When the user's session ends, every process is signalled at once.
+    // On logout, every process of the session is signalled at once.
     let signals = Signals::hold()?;
     let mut lines = ControlLines::default();
     let mut quiet = Some(QUIET);

@@ -9,8 +9,8 @@ use rustix::{
 
 use crate::sys::mount::{Attributes, set_attributes};
 
-/// Makes a private copy of the mount at `place`, with submounts if `recursive`. It never receives later mounts of the host,
-/// and has no setuid programs or devices.
+/// Makes a private copy of the mount at `place`, with submounts if `recursive`. It never receives
+/// later mounts of the host, and disables setuid programs and devices.
 pub(crate) fn copy(place: &OwnedFd, read_only: bool, recursive: bool) -> Result<OwnedFd, Errno> {
     let recurse = if recursive { OpenTreeFlags::AT_RECURSIVE } else { OpenTreeFlags::empty() };
     let flags = OpenTreeFlags::OPEN_TREE_CLONE

@@ -2,9 +2,11 @@
 
 use std::{convert::Infallible, path::Path, process::ExitCode};
 
-use serde::{Deserialize, Serialize};
-
-use crate::{error::SandboxLaunchError, spec::Spec};
+use crate::{
+    error::SandboxLaunchError,
+    outcome::{Availability, SandboxExit},
+    spec::Spec,
+};
 
 /// A running supervisor. Never created on this platform.
 #[derive(Debug)]
@@ -73,29 +75,6 @@ impl KillHandle {
     pub fn kill_after(self, _patience: std::time::Duration) {
         match self.0 {}
     }
-}
-
-/// Exit of a supervisor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SandboxExit {
-    /// The server's exit status (or 128 + the signal number), if the supervisor exited.
-    pub status: Option<i32>,
-    /// The signal that killed the supervisor.
-    pub signal: Option<i32>,
-}
-
-/// Ability of this machine to create sandboxes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Availability {
-    /// True if a sandbox was just launched successfully.
-    pub usable: bool,
-    /// Missing requirements, one sentence each.
-    pub missing: Vec<String>,
-    /// Command that installs or enables what is missing, if known.
-    pub fix_command: Option<String>,
-    /// Degraded features, one sentence each.
-    pub warnings: Vec<String>,
 }
 
 /// Refuses to launch a sandbox.

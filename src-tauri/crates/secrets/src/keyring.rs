@@ -40,7 +40,7 @@ impl Keyring {
     /// Connects to the keyring.
     ///
     /// # Errors
-    /// Returns [`SecretError::NoKeyring`] if there is none.
+    /// Returns [`SecretError::NoKeyring`] without a keyring.
     pub fn open(shelf: Shelf) -> Result<Self, SecretError> {
         let store = Store::new().map_err(|problem| SecretError::NoKeyring(innermost(&problem)))?;
         Ok(Self { store, shelf })

@@ -1,7 +1,7 @@
-//! The one place for secrets: the keyring, or an encrypted file that the user chose where there is none.
+//! Storage of secrets: the keyring, or an encrypted file that the user created in the absence of a keyring.
 //!
-//! - INVARIANT: the two are never mixed, and only the user switches between them. While the file exists, it is the
-//!   place, regardless of what answers on D-Bus.
+//! - INVARIANT: the two are never mixed, and only the user switches between them. While the file exists, it is used,
+//!   even if a keyring becomes available on D-Bus.
 
 use super::file::{OpenFile, is_there};
 use super::{Keyring, Secret, SecretError, SecretFileError, SecretName, Shelf};

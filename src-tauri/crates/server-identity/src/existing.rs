@@ -1,6 +1,6 @@
-//! Binding what an older version kept under the names of servers, at the first start of this one.
+//! Binds state that an older version stored under server names to identities, at the first start of this version.
 //!
-//! - A configured server gets what is under its name, without a question. A name that no entry has belongs to nobody who is known.
+//! - A configured server gets the state under its name without a question. A name without an entry has an unknown owner.
 
 use super::{Digests, IdentityError, ProgramIdentity, ServerIdentity};
 use ironcurtain_audit::clock::now_ms;
@@ -14,7 +14,7 @@ use std::path::Path;
 /// Binds the names of an older version's database, once. Blocking.
 ///
 /// # Errors
-/// [`StoreError`]: nothing is bound.
+/// [`StoreError`]; nothing is bound.
 pub fn bind_existing(
     home: &Home,
     ours: &Path,
@@ -28,7 +28,7 @@ pub fn bind_existing(
     let folders = std::fs::read_dir(home.server_data("")).into_iter().flatten().flatten();
     let folders = folders.filter_map(|folder| folder.file_name().into_string().ok());
     let names = grants.iter().map(|grant| grant.subject.server.clone()).chain(folders);
-    // One that is switched off is bound when it is started.
+    // A disabled server is bound when it first starts.
     let names = names.filter(|name| !servers.is_disabled(name));
     let mut owners: BTreeMap<String, Option<String>> = names.map(|name| (name, None)).collect();
     let packages = Packages::of(home);
@@ -38,14 +38,14 @@ pub fn bind_existing(
     bindings.bind_existing(&owners.into_iter().collect::<Vec<_>>(), now_ms())
 }
 
-/// The identity of a server as it is now. One whose program cannot be identified gets the first that can.
+/// Returns the current identity of a server. If it cannot be identified now, the name is bound to the first program that can.
 fn now(server: &Server, packages: &Packages, ours: &Path) -> ServerIdentity {
     let identity = |server: &Server| -> Result<ServerIdentity, IdentityError> {
         let package = packages.ready(server).ok().flatten().map(|ready| ready.identity);
         Ok(ServerIdentity::of(server, package.as_ref(), ours, &Digests::default())?.identity)
     };
     identity(server).unwrap_or_else(|problem| {
-        tracing::warn!(%problem, server = server.name, "the program of a server cannot be identified yet");
+        tracing::warn!(%problem, server = server.name, "failed to identify the program of a server");
         ServerIdentity::entry(server, ProgramIdentity::Unseen)
     })
 }

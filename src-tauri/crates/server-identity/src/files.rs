@@ -1,8 +1,8 @@
-//! Digests of program files, and the state of a file by which a later change is noticed.
+//! Digests of program files, and the file metadata that reveals a later change.
 //!
-//! - A digest is of the opened file; its name may lead elsewhere by then. The state of that same file is kept with it.
-//! - The time of change cannot be set by a program, so an unchanged state means an unchanged file. A file that was changed a moment
-//!   ago could change again within the same tick of the clock: its digest is not reused, and the file is read again instead.
+//! - The digest and the metadata are of the same opened file, even if its path leads to another file by then.
+//! - A program cannot set a file's `ctime`, so equal metadata means equal contents. A file that changed moments ago could
+//!   change again within the same clock tick, so its digest is not cached and the file is read again.
 
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
@@ -14,16 +14,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The number of digests that are remembered.
+/// Maximum number of cached digests.
 const MOST: usize = 256;
 
-/// The bytes that are read at once.
+/// Size of the read buffer, in bytes.
 const CHUNK: usize = 256 * 1024;
 
-/// The seconds after which a change can no longer hide in the tick of the one before.
+/// Seconds after which a further change is certain to change the `ctime`.
 const TICK: i64 = 2;
 
-/// The state of a file: any change of its content changes it.
+/// Metadata of a file that changes with its content.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct State {
     device: u64,
@@ -33,15 +33,15 @@ struct State {
     changed: (i64, i64),
 }
 
-/// The state of a file, with its digest where the state alone does not tell.
+/// Metadata of a file, with its digest if the metadata alone is not sufficient.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stamp {
     state: State,
-    /// Set for a file that was changed a moment before.
+    /// Digest of a file that changed moments before it was read.
     fresh: Option<String>,
 }
 
-/// The digests of program files that were read before.
+/// Cache of the digests of program files.
 #[derive(Debug, Clone, Default)]
 pub struct Digests(Arc<Mutex<HashMap<State, String>>>);
 
@@ -63,7 +63,7 @@ impl State {
 }
 
 impl Stamp {
-    /// The state of a file that cannot be read.
+    /// Returns the metadata of an unreadable file, as text and as a stamp.
     pub(super) fn unread(path: &Path) -> io::Result<(String, Self)> {
         let state = State::of(&path.metadata()?);
         let State { inode, size, modified, changed, .. } = &state;
@@ -71,7 +71,7 @@ impl Stamp {
         Ok((text, Self { state, fresh: None }))
     }
 
-    /// Returns `true` if the file at this path is the same, unchanged.
+    /// Returns `true` if the path leads to the same unchanged file.
     pub(super) fn is_still(&self, path: &Path) -> bool {
         let Ok(found) = path.metadata() else { return false };
         if State::of(&found) != self.state {
@@ -83,10 +83,10 @@ impl Stamp {
 }
 
 impl Digests {
-    /// The SHA-256 of a program file, in hexadecimal.
+    /// Returns the SHA-256 of a program file, in hexadecimal.
     ///
     /// # Errors
-    /// When it cannot be read, is no regular file, or changes meanwhile.
+    /// Fails if the file is unreadable, is not a regular file, or changes while it is read.
     pub(super) fn of(&self, path: &Path) -> io::Result<(String, Stamp)> {
         let mut file = open(path)?;
         let state = State::of(&file.metadata()?);
@@ -96,7 +96,7 @@ impl Digests {
         let is_fresh = state.is_fresh();
         let digest = read(&mut file)?;
         if State::of(&file.metadata()?) != state {
-            return Err(io::Error::other("it changes while it is read"));
+            return Err(io::Error::other("the file changed while it was read"));
         }
         if !is_fresh {
             self.remember(&state, &digest);
@@ -118,7 +118,7 @@ impl Digests {
     }
 }
 
-/// Opens a regular file, and waits for no pipe.
+/// Opens a regular file without blocking on a pipe.
 fn open(path: &Path) -> io::Result<File> {
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).map_err(io::Error::other)?;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -128,7 +128,7 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The SHA-256 of a text, in hexadecimal.
+/// Returns the SHA-256 of a text, in hexadecimal.
 pub(super) fn sha256(text: &str) -> String {
     hexadecimal(Sha256::new_with_prefix(text))
 }
@@ -154,14 +154,14 @@ mod tests {
     use std::fs::{FileTimes, rename, write};
 
     #[test]
-    fn a_file_that_is_replaced_or_written_is_no_longer_the_same() {
+    fn a_replaced_or_written_file_is_detected() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("program");
         write(&file, "one").unwrap();
         let times = File::open(&file).unwrap().metadata().unwrap();
         let (digest, stamp) = Digests::default().of(&file).unwrap();
         assert!(stamp.is_still(&file));
-        // Of the same length, and with its old time of modification.
+        // The same length and modification time.
         write(&file, "two").unwrap();
         let old = FileTimes::new().set_modified(times.modified().unwrap());
         OpenOptions::new().write(true).open(&file).unwrap().set_times(old).unwrap();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_in_the_place_of_a_program_is_refused_and_not_waited_for() {
+    fn a_pipe_is_refused_without_blocking() {
         let dir = tempfile::tempdir().unwrap();
         let pipe = dir.path().join("pipe");
         let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();

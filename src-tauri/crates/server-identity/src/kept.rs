@@ -1,4 +1,4 @@
-//! The things that are kept under a server's name.
+//! State that is stored under a server's name.
 
 use ironcurtain_config::Server;
 use ironcurtain_config::home::Home;
@@ -7,21 +7,21 @@ use ironcurtain_policy::Annotations;
 use std::fmt;
 use std::path::PathBuf;
 
-/// The things that are kept under a server's name, and belong to its identity.
+/// State that is stored under a server's name and belongs to its identity.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeptUnderName {
-    /// The grants that outlive a session.
+    /// Grants that are not limited to a session.
     pub grants: Vec<StandingGrant>,
-    /// The folder with its data, where something is in it.
+    /// Data folder, if it is not empty.
     pub data: Option<PathBuf>,
-    /// The number of its tools whose meaning is known.
+    /// Number of annotated tools.
     pub annotated: usize,
-    /// The secrets that its entry names.
+    /// Secrets that its entry refers to.
     pub secrets: Vec<String>,
 }
 
 impl KeptUnderName {
-    /// Everything under the name of a server, by its entry if it has one.
+    /// Collects the state of a server's name. The entry is `None` if the server is not configured.
     #[must_use]
     pub fn of<'a>(
         home: &Home,
@@ -41,7 +41,7 @@ impl KeptUnderName {
         }
     }
 
-    /// Returns `true` if there is nothing to decide about.
+    /// Returns `true` if nothing is stored under the name.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

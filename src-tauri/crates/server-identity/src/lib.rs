@@ -1,22 +1,9 @@
-//! The identity of a server: its name, its arguments, and the program or the address that they lead to.
+//! Identity of a server: its name, its arguments, and its program or address.
 //!
-//! - Grants that outlive a session, the data folder, annotations and secrets are kept under a server's name and belong to its
-//!   identity. Another program under the name gets none of them: it is not started until the user decides.
-//! - [`ServerIdentity::of`] is the only place that computes one. It is stored in one table, beside the grants (`grants::Bindings`).
-//! - What root alone can change is named by its path, so an update of the operating system changes no identity.
-//! - Never starts a server and never decides for the user.
-//!
-//! ```no_run
-//! use ironcurtain_config::{Servers, home::Home};
-//! use ironcurtain_server_identity::{Digests, ServerIdentity};
-//! use std::path::Path;
-//!
-//! for server in Servers::load(&Home::from_env()?)?.iter() {
-//!     let found = ServerIdentity::of(server, None, Path::new("/usr/lib/ironcurtain"), &Digests::default())?;
-//!     println!("{}: {}", found.identity.name, found.identity.program.shown());
-//! }
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
+//! - Permanent grants, the data folder, annotations and secrets are stored under a server's name but belong to its identity.
+//!   Another program with that name gets none of them: it does not start until the user decides.
+//! - [`ServerIdentity::of`] is the only function that computes an identity. `grants::Bindings` stores it.
+//! - A file that only root can change is identified by its path, so operating system updates do not change identities.
 
 mod existing;
 mod files;
@@ -38,74 +25,75 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The identity of a server.
+/// Identity of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ServerIdentity {
-    /// Its name.
+    /// Name of the server.
     pub name: String,
-    /// The SHA-256 of its arguments as its entry has them, which may hold secrets.
+    /// SHA-256 of its configured arguments, which may contain secrets.
     pub args: String,
-    /// Its program, or its address.
+    /// Program or address.
     pub program: ProgramIdentity,
 }
 
 /// An identity, with the state of the files that it was computed from.
 #[derive(Debug)]
 pub struct FoundIdentity {
-    /// The identity.
+    /// Identity.
     pub identity: ServerIdentity,
     files: Vec<(PathBuf, Stamp)>,
 }
 
-/// Why a server is not started, or has no identity.
+/// Error from identifying a server.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
-    /// Its program cannot be found.
+    /// The program was not found.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// A file of its program cannot be read.
+    /// A file of the program is unreadable.
     #[error("failed to identify the program: `{path}`: {source}")]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The operating system's answer.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// A file of its program was replaced or written while the server was started.
-    #[error("`{0}` changed while the server was started; start it again")]
+    /// A file of the program was replaced or written during the start.
+    #[error("`{0}` changed while the server was starting; restart it")]
     ChangedMeanwhile(PathBuf),
-    /// The stored identities cannot be read or written.
+    /// Reading or writing the stored identities failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Another program has the name.
+    /// Another program used the name before.
     #[error(transparent)]
     Suspended(#[from] IdentitySuspension),
-    /// The thread that looks at the files ended.
+    /// The thread that reads the files panicked.
     #[error(transparent)]
     Thread(#[from] tokio::task::JoinError),
 }
 
-/// The suspension of what is kept under a server's name, because another program has the name.
+/// Suspension of the grants, data and secrets of a name, because another program uses the name now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the server `{server}` is not the program that you allowed before: {change}. Suspended: {kept}. Keep them for the new program or start afresh, with `ironcurtain servers identity {server}` or in the window under Servers"
 )]
 pub struct IdentitySuspension {
-    /// The server.
+    /// Name of the server.
     pub server: String,
-    /// The difference, in words.
+    /// Description of the change.
     pub change: String,
-    /// The suspended things, in words.
+    /// Description of what is suspended.
     pub kept: String,
 }
 
 impl ServerIdentity {
-    /// The identity of a server, by its entry and by what is on the disk now. `package` is the installed package that it is started
-    /// from, if it is. Blocking.
+    /// Computes the identity of a server from its entry and the files on disk. Blocking.
+    ///
+    /// `package` is the installed package that the server runs from, if any.
     ///
     /// # Errors
-    /// [`IdentityError`], when the program cannot be found or read.
+    /// [`IdentityError`], if the program is missing or unreadable.
     pub fn of(
         server: &Server,
         package: Option<&PackageIdentity>,
@@ -120,19 +108,19 @@ impl ServerIdentity {
         Ok(FoundIdentity { identity: Self::entry(server, program), files })
     }
 
-    /// The identity of an entry with this program.
+    /// Returns the identity of an entry with this program.
     fn entry(server: &Server, program: ProgramIdentity) -> Self {
         let args = files::sha256(&serde_json::json!(server.args).to_string());
         Self { name: server.name.clone(), args, program }
     }
 
-    /// Returns `true` if both are the same server.
+    /// Returns `true` if both identify the same server.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         self.change_to(other).is_none()
     }
 
-    /// The difference of another identity under the same name, in words. Nothing, where they are the same.
+    /// Describes how `other` differs, or returns `None` if both are the same.
     #[must_use]
     pub(crate) fn change_to(&self, other: &Self) -> Option<String> {
         if self.name != other.name {
@@ -144,22 +132,22 @@ impl ServerIdentity {
         self.program.change_to(&other.program)
     }
 
-    /// The difference from the stored owner of what is under the name, in words. Nothing, where it is the same.
+    /// Describes how this identity differs from the stored owner of the name, or returns `None` if both are the same.
     #[must_use]
     pub fn change_from(&self, owner: Option<&str>) -> Option<String> {
         match owner.and_then(Self::read) {
             Some(owner) => owner.change_to(self),
-            None => Some("nothing tells which program had this name before".to_owned()),
+            None => Some("it is unknown which program had this name before".to_owned()),
         }
     }
 
-    /// Reads a stored identity. One that is not understood is nobody's.
+    /// Parses a stored identity. Returns `None` for an unrecognized format.
     #[must_use]
     pub fn read(stored: &str) -> Option<Self> {
         serde_json::from_str(stored).ok()
     }
 
-    /// The form in which it is stored.
+    /// Returns the identity in its stored format.
     #[must_use]
     pub fn stored(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
@@ -167,10 +155,10 @@ impl ServerIdentity {
 }
 
 impl FoundIdentity {
-    /// Checks that the files are those that the identity was computed from. Blocking.
+    /// Checks that the files have not changed since the identity was computed. Blocking.
     ///
     /// # Errors
-    /// [`IdentityError::ChangedMeanwhile`].
+    /// [`IdentityError::ChangedMeanwhile`], if a file has changed.
     pub fn still(&self) -> Result<(), IdentityError> {
         match self.files.iter().find(|(path, stamp)| !stamp.is_still(path)) {
             Some((path, _)) => Err(IdentityError::ChangedMeanwhile(path.clone())),

@@ -1,8 +1,8 @@
-//! The program of a server: an address, an installed package, or the files that are run.
+//! Program of a server: an address, an installed package, or files.
 //!
-//! - A program is its file, the interpreter that a script names in its first line, and each script among the arguments. Modules that a
-//!   script loads are not looked at: install a package to bind the whole tree.
-//! - A relative script counts where a folder among the arguments has it (`uv --directory DIR run server.py`).
+//! - The files are the program, the interpreter in a script's first line, and each script in the arguments. Modules that a
+//!   script loads are not included; an installed package includes all of its files.
+//! - A relative script is looked up in the folders that the arguments name (`uv --directory DIR run server.py`).
 
 use super::IdentityError;
 use super::files::{self, Digests, Stamp};
@@ -15,72 +15,72 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The most files that are looked at.
+/// Maximum number of files.
 const MOST_FILES: usize = 32;
 
-/// The longest first line that names an interpreter.
+/// Maximum length of a script's first line, in bytes.
 const LONGEST_LINE: u64 = 512;
 
-/// The endings of scripts and of what interpreters run.
+/// File extensions of scripts and other code for interpreters.
 const CODE: [&str; 22] = [
     "js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx", "py", "pyc", "pyz", "rb", "pl", "php", "lua", "r",
     "sh", "bash", "jar", "dll", "wasm", "exs",
 ];
 
-/// Programs that run the first file of their arguments, whatever it is called. A version at the end of the name is ignored.
+/// Programs that run the first file in their arguments, regardless of its name. A version suffix of the name is ignored.
 const INTERPRETERS: [&str; 21] = [
     "node", "nodejs", "deno", "bun", "tsx", "ts-node", "python", "pypy", "ruby", "perl", "php", "lua",
     "rscript", "java", "dotnet", "sh", "bash", "dash", "zsh", "fish", "env",
 ];
 
-/// Programs whose argument can be a whole command line.
+/// Programs that accept a whole command line as an argument.
 const SHELLS: [&str; 5] = ["sh", "bash", "dash", "zsh", "fish"];
 
-/// The program that a server runs, or the address that it is reached at.
+/// Program or address of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ProgramIdentity {
-    /// The address of a remote server.
+    /// Address of a remote server.
     Address {
-        /// The address without its query.
+        /// Address without its query.
         shown: String,
-        /// The SHA-256 of the whole address.
+        /// SHA-256 of the whole address.
         digest: String,
     },
-    /// A package that IronCurtain installed.
+    /// Package that IronCurtain installed.
     Package {
-        /// Its registry and name.
+        /// Registry and name.
         package: String,
-        /// The hash of everything in its folder, which the user approved by installing or updating it.
+        /// Hash of all files in its folder. The user approved it by installing or updating the package.
         tree: String,
     },
     /// Files on this machine.
     Files(Vec<ProgramFile>),
-    /// Not known yet: the program could not be identified when the entry was bound. The first one that can be takes its place.
+    /// Unknown, because the program could not be identified when the name was bound. Matches any program.
     Unseen,
 }
 
-/// One file of a program.
+/// File of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct ProgramFile {
-    /// Its path; the name alone for a program of ours.
+    /// Path, or only the name for one of our programs.
     pub path: String,
-    /// The mark that it is known by.
+    /// Method of identification.
     pub by: FileIdentity,
 }
 
-/// The mark that a program file is known by.
+/// Method that identifies a program file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum FileIdentity {
-    /// Its name, as the embedded server.
+    /// Name, for the embedded server.
     Ours,
-    /// Its path, which only root can change.
+    /// Path, which only root can change.
     System,
-    /// The SHA-256 of its content.
+    /// SHA-256 of the content.
     Digest(String),
-    /// Its number and times, because it can be run and not read.
+    /// Inode and times of a file that can be executed but not read.
     Unreadable(String),
 }
 
@@ -93,7 +93,7 @@ impl ProgramIdentity {
         Self::Package { package: package.package.clone(), tree: package.tree.clone() }
     }
 
-    /// The difference in words. Nothing, where both are the same program.
+    /// Describes how `other` differs, or returns `None` if both are the same program.
     pub(super) fn change_to(&self, other: &Self) -> Option<String> {
         match (self, other) {
             (Self::Unseen, _) => None,
@@ -107,7 +107,7 @@ impl ProgramIdentity {
         }
     }
 
-    /// The program for people: its address, its package, or its files.
+    /// Describes the program for the user: its address, package or files.
     #[must_use]
     pub fn shown(&self) -> String {
         match self {
@@ -132,7 +132,7 @@ impl ProgramIdentity {
 }
 
 impl ProgramFile {
-    /// Content counts wherever it is; what is known by its name or path counts by that.
+    /// Returns `true` if both are the same file. A file with a digest may have moved.
     fn is(&self, other: &Self) -> bool {
         match (&self.by, &other.by) {
             (FileIdentity::Digest(was), FileIdentity::Digest(is)) => was == is,
@@ -158,7 +158,7 @@ fn change_of_files(was: &[ProgramFile], is: &[ProgramFile]) -> Option<String> {
     })
 }
 
-/// The files of a server's program, and their state.
+/// Returns the files of a server's program, and their metadata.
 pub(super) fn files(
     server: &Server,
     ours: &Path,
@@ -188,7 +188,7 @@ struct Identifying<'a> {
 }
 
 impl Identifying<'_> {
-    /// One file, and its state where a change must be noticed.
+    /// Identifies a file, and returns its metadata if later changes matter.
     fn file(&self, path: &Path) -> io::Result<(ProgramFile, Option<(PathBuf, Stamp)>)> {
         let real = path.canonicalize()?;
         let text = |path: &Path| path.to_string_lossy().into_owned();
@@ -210,7 +210,7 @@ impl Identifying<'_> {
     }
 }
 
-/// The interpreter that a script names in its first line: the program that `env` starts, where it is that.
+/// Returns the interpreter in a script's first line, or for `env`, the program that it starts.
 fn interpreter(script: &Path) -> Option<String> {
     let mut line = Vec::new();
     File::open(script)
@@ -229,7 +229,7 @@ fn interpreter(script: &Path) -> Option<String> {
     words.find(|word| !word.starts_with('-') && !word.contains('=')).map(str::to_owned)
 }
 
-/// The scripts among the arguments of a program.
+/// Returns the scripts in the arguments of a program.
 fn scripts(command: &Path, args: &[String]) -> Vec<PathBuf> {
     let name = stem(command);
     let in_words = |arg: &String| match SHELLS.contains(&name.as_str()) {
@@ -254,7 +254,7 @@ fn scripts(command: &Path, args: &[String]) -> Vec<PathBuf> {
     found
 }
 
-/// The value of `--option=value`, or the whole word.
+/// Returns the value of `--option=value`, or the whole word.
 fn value(word: &str) -> &str {
     word.strip_prefix('-').and_then(|option| option.split_once('=')).map_or(word, |(_, value)| value)
 }
@@ -268,7 +268,7 @@ fn is_folder(path: &Path) -> bool {
     path.is_absolute() && path.is_dir()
 }
 
-/// The name of a program without a version: `python` for `/usr/bin/python3.12`.
+/// Returns the name of a program without its version: `python` for `/usr/bin/python3.12`.
 fn stem(program: &Path) -> String {
     let name = program.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-').to_owned()

@@ -1,4 +1,4 @@
-//! Paths that only root can change: those of which root owns every folder, every link and the file, and nobody else can write any.
+//! Finds paths that only root can change: root owns every folder, every link and the file, and no other user may write them.
 
 use rustix::process::geteuid;
 use std::collections::VecDeque;
@@ -6,13 +6,13 @@ use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-/// The most links on the way to a program.
+/// Maximum number of links to follow.
 const MOST_LINKS: usize = 40;
 
-/// The folders of installed software. For a user who is root, only these are the operating system's.
+/// Folders of installed software. If the user is root, only these count as part of the operating system.
 const SOFTWARE: [&str; 8] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/nix", "/snap"];
 
-/// The places that the operating system fills.
+/// Folders of the operating system.
 #[derive(Debug, Clone)]
 pub(super) struct System {
     owner: u32,
@@ -20,20 +20,21 @@ pub(super) struct System {
 }
 
 impl System {
-    /// Those of this machine.
+    /// Returns the folders of this machine.
     pub(super) fn of_machine() -> Self {
         let below = if geteuid().is_root() { SOFTWARE.map(PathBuf::from).to_vec() } else { vec!["/".into()] };
         Self { owner: 0, below }
     }
 
-    /// One folder, which stands for the system's in tests.
+    /// Returns a folder that represents the operating system in tests.
     #[cfg(test)]
     pub(super) fn at(folder: &Path) -> Self {
         Self { owner: geteuid().as_raw(), below: vec![folder.to_path_buf()] }
     }
 
-    /// The path by which the operating system has a program: the first one, on the way of links from this path, that only root can
-    /// change. Nothing, where the program is somebody else's.
+    /// Follows links from `path`, and returns the first path that only root can change.
+    ///
+    /// Returns `None` if the program does not belong to the operating system.
     pub(super) fn path(&self, path: &Path) -> Option<PathBuf> {
         let mut at = path.to_path_buf();
         for _ in 0..MOST_LINKS {
@@ -106,7 +107,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
-    fn a_path_is_the_systems_only_if_every_folder_link_and_file_on_the_way_is() {
+    fn a_system_path_requires_root_to_own_every_folder_link_and_file() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         for folder in ["sys/bin", "sys/lib", "user"] {

@@ -1,4 +1,4 @@
-//! Identities that are the same, and that are not.
+//! Tests of equal and different identities.
 
 use super::*;
 use ironcurtain_config::Servers;
@@ -36,7 +36,7 @@ impl Place {
 }
 
 #[test]
-fn another_program_other_arguments_and_another_address_are_another_server() {
+fn a_changed_program_argument_or_address_is_another_server() {
     let place = Place::new();
     place.put("one", "\u{7f}ELF 1");
     let one = r#"{ "command": "BASE/one", "args": ["a"] }"#;
@@ -59,7 +59,7 @@ fn another_program_other_arguments_and_another_address_are_another_server() {
 }
 
 #[test]
-fn the_script_of_an_interpreter_is_part_of_the_program_and_a_path_of_the_system_is_its_own_identity() {
+fn a_script_is_part_of_the_program_and_a_system_path_is_its_own_identity() {
     let place = Place::new();
     place.put("server.js", "one");
     let entry = r#"{ "command": "/bin/sh", "args": ["BASE/server.js", "BASE/data.db"] }"#;
@@ -77,7 +77,7 @@ fn the_script_of_an_interpreter_is_part_of_the_program_and_a_path_of_the_system_
 }
 
 #[test]
-fn a_program_that_is_replaced_while_the_server_starts_is_noticed() {
+fn a_program_that_is_replaced_during_the_start_is_detected() {
     let place = Place::new();
     let program = place.put("one", "\u{7f}ELF 1");
     let found = place.found(r#"{ "command": "BASE/one" }"#);

@@ -77,7 +77,7 @@ pub enum UsageError {
 }
 
 impl CommandArguments {
-    /// Parses the arguments after the program's name. The first one that is not an option starts the command.
+    /// Parses the arguments after the program's name. The first non-option starts the command.
     pub fn read(words: Vec<String>) -> Result<Self, UsageError> {
         let mut read = Self {
             task: CommandTask::Help,

@@ -87,7 +87,7 @@ impl Base {
     }
 }
 
-/// Refuses paths in the kernel's trees: every sandbox has its own, so there is nothing of the host's to deny.
+/// Refuses paths in the kernel's file systems: every sandbox has its own instances, so denying the host's is pointless.
 fn own(path: &str, list: ListKind) -> Result<(), PathEntryError> {
     let is_in = |tree: &&str| is_at_or_below(path, tree);
     match list {

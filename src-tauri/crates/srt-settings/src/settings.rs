@@ -19,7 +19,7 @@ use serde_json::Value;
 
 pub use entry::PathEntry;
 
-/// The settings file. By default there is no network, nothing is writable, and only the usual paths are hidden.
+/// The settings file. Defaults: no network, no writable paths, and the usual hidden paths.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

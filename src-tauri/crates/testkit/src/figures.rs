@@ -54,7 +54,7 @@ pub struct Row {
 
 impl Row {
     /// Creates a row that compares our sample with a peer's.
-    pub fn beside(what: &str, ours: Sample, peer_name: &str, peer: Sample, goal: &str) -> Self {
+    pub fn compared(what: &str, ours: Sample, peer_name: &str, peer: Sample, goal: &str) -> Self {
         let ratio = format!("{:.1}x", ours.at(0.5) / peer.at(0.5));
         Self::new(what, text(&ours), format!("{}: {}", peer_name, text(&peer)), ratio, goal)
     }
@@ -65,14 +65,14 @@ impl Row {
     }
 
     /// Creates a row that compares our overhead with a peer's.
-    pub fn added_beside(what: &str, ours: [f64; 2], peer_name: &str, peer: [f64; 2], goal: &str) -> Self {
+    pub fn added_compared(what: &str, ours: [f64; 2], peer_name: &str, peer: [f64; 2], goal: &str) -> Self {
         let text = |[p50, p99]: [f64; 2]| format!("p50 {}, p99 {}", unit(p50), unit(p99));
         Self::new(what, text(ours), format!("{peer_name}: {}", text(peer)), String::new(), goal)
     }
 
     /// Creates a row of texts.
-    pub fn of(what: &str, ours: &str, beside: &str, ratio: &str, goal: &str) -> Self {
-        Self::new(what, ours.to_owned(), beside.to_owned(), ratio.to_owned(), goal)
+    pub fn of(what: &str, ours: &str, peer: &str, ratio: &str, goal: &str) -> Self {
+        Self::new(what, ours.to_owned(), peer.to_owned(), ratio.to_owned(), goal)
     }
 
     /// Creates a row with a single figure.
@@ -87,7 +87,8 @@ impl Row {
 
 /// Formats the table.
 pub fn table(rows: &[Row]) -> String {
-    let mut text = "| what | ours | beside | ratio | goal |\n| --- | --- | --- | --- | --- |\n".to_owned();
+    let mut text =
+        "| what | ours | compared with | ratio | goal |\n| --- | --- | --- | --- | --- |\n".to_owned();
     for row in rows {
         text.push_str(&format!(
             "| {} | {} | {} | {} | {} |\n",

@@ -1,8 +1,8 @@
-//! The command line.
+//! Command line of `cargo xtask`.
 
 use anyhow::bail;
 
-/// The text of `cargo xtask help`.
+/// Output of `cargo xtask help`.
 pub(crate) const HELP: &str = "\
 usage: cargo xtask TASK
 
@@ -10,11 +10,11 @@ usage: cargo xtask TASK
   demo      show a whole session in a temporary home with a real client, sandbox and server
   check     check formatting, lints, documentation, dependencies and structure
   test      run every test
-  bench     measure IronCurtain beside peers
+  bench     compare IronCurtain's overhead with other programs
   fuzz      feed random bytes to the parsers and the judge; needs a nightly compiler
   pictures  draw the documentation's pictures from the app
   book      build the documentation in target/book and check its links
-  package   build the .deb, the .rpm, the bundle and the list of parts from a debug build
+  package   build the .deb, the .rpm, the bundle and the bill of materials from a debug build
   release   build the same from a release build
   help      print this text
 
@@ -22,18 +22,18 @@ options:
   run -- ARGUMENTS                     arguments of the app
   demo --answer allow|deny|timeout     answer the questions without a user
   demo --desktop                       ask with the app's dialog
-  check --fast, test --fast            only the quick ones, without a display
+  check --fast, test --fast            run only the quick ones, without a display
   check --cross                        check types for macOS and Windows instead
   bench --write                        write the tables to docs/reference/benchmarks.md
   bench --with-srt                     compare with srt, installed from npm into target
   bench --smoke                        compute every row once in a debug build
   bench --desktop                      measure the app instead
-  fuzz [TARGET] [--seconds N]          one target, for N seconds (60)
+  fuzz [TARGET] [--seconds N]          fuzz one target, for N seconds (60)
   package --clean-root                 also install it in a bare Debian and run the demo there (root, on Debian)
 
-Each task installs missing system packages first: directly as root and in CI, else through sudo.";
+Each task installs missing system packages first: directly as root and in CI, otherwise with sudo.";
 
-/// One task.
+/// A task.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     Help,
@@ -51,27 +51,27 @@ pub(crate) enum Task {
     Book,
 }
 
-/// Options of a run of the benchmarks.
+/// Options of `cargo xtask bench`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Measuring {
-    /// The tables become a page of the documentation.
+    /// Write the tables to the documentation.
     pub(crate) write: bool,
-    /// Compare with `srt`, too.
+    /// Compare with `srt` too.
     pub(crate) with_srt: bool,
-    /// Every row is computed once, and no figure means anything.
+    /// Compute every row once; the figures are meaningless.
     pub(crate) smoke: bool,
 }
 
-/// The part of the project that a task is about.
+/// The part of the project that a task covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// All of it.
+    /// Everything.
     Everything,
-    /// Checks: all but the app. Tests: those that need no display, sandbox, network or package registry.
+    /// Checks: everything except the app. Tests: those that need no display, sandbox, network or package registry.
     Fast,
 }
 
-/// Reads the arguments after the program's name.
+/// Parses the arguments after the program's name.
 pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> anyhow::Result<Task> {
     let mut arguments = arguments.into_iter();
     let task = arguments.next();
@@ -91,10 +91,14 @@ pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> anyhow::Resul
             let [write, with_srt, smoke, desktop] =
                 flags(["--write", "--with-srt", "--smoke", "--desktop"], &rest)?;
             if write && smoke {
-                bail!("what `--smoke` computes is nothing to `--write`\n\n{HELP}");
+                bail!(
+                    "`--smoke` cannot be used with `--write`, because its figures are meaningless\n\n{HELP}"
+                );
             }
             match desktop {
-                true if with_srt || smoke => bail!("`--desktop` measures the app alone\n\n{HELP}"),
+                true if with_srt || smoke => {
+                    bail!("`--desktop` cannot be used with `--with-srt` or `--smoke`\n\n{HELP}")
+                }
                 true => Ok(Task::BenchDesktop { write }),
                 false => Ok(Task::Bench(Measuring { write, with_srt, smoke })),
             }
@@ -103,7 +107,7 @@ pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> anyhow::Resul
         Some("book") => flags([], &rest).map(|[]| Task::Book),
         Some("check") if rest == ["--cross"] => Ok(Task::CheckCross),
         Some("check") => Ok(Task::Check(scope(&rest)?)),
-        Some(other) => bail!("`{other}` is not a task\n\n{HELP}"),
+        Some(other) => bail!("unknown task `{other}`\n\n{HELP}"),
     }
 }
 
@@ -120,7 +124,7 @@ fn fuzz(given: &[String]) -> anyhow::Result<Task> {
             let number = given.next().and_then(|number| number.parse().ok()).filter(|number| *number > 0);
             seconds = number.ok_or_else(|| anyhow::anyhow!("`--seconds` needs a number\n\n{HELP}"))?;
         } else if word.starts_with('-') || target.is_some() {
-            bail!("`{word}` is not an option of this task\n\n{HELP}");
+            bail!("unknown option `{word}` for this task\n\n{HELP}");
         } else {
             target = Some(word.clone());
         }
@@ -128,10 +132,10 @@ fn fuzz(given: &[String]) -> anyhow::Result<Task> {
     Ok(Task::Fuzz { target, seconds })
 }
 
-/// Which of the options that a task has were given.
+/// Returns a flag for each option name that says whether it was given.
 fn flags<const N: usize>(names: [&str; N], given: &[String]) -> anyhow::Result<[bool; N]> {
     if let Some(other) = given.iter().find(|g| !names.contains(&g.as_str())) {
-        bail!("`{other}` is not an option of this task\n\n{HELP}");
+        bail!("unknown option `{other}` for this task\n\n{HELP}");
     }
     Ok(names.map(|name| given.iter().any(|g| g == name)))
 }
@@ -173,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused() {
+    fn invalid_arguments_are_refused() {
         assert_eq!(task("tset"), None);
         assert_eq!(task("test --quick"), None);
         assert_eq!(task("check --write"), None);

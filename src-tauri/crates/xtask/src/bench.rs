@@ -124,8 +124,8 @@ time is the fastest of 2,000 batches of 20 runs of the mix, the least disturbed 
 
 The bare relay copies from pipe to pipe without parsing: the minimum cost of any process between client and server. In the
 throughput rows client, server and relay share the processors, and IronCurtain additionally judges, records and sandboxes. Its
-share is large beside the built-in server, which needs about 12 us of the 44 us per call, and small beside the reference server
-in Node.js. A single call is mostly wake-ups, whose cost varies twofold between runs on this virtual machine: the direct server
+share is large compared with the built-in server, which needs about 12 us of the 44 us per call, and small compared with the
+reference server in Node.js. A single call is mostly wake-ups, whose cost varies twofold between runs on this virtual machine: the direct server
 took 57 to 122 us, and IronCurtain added 56 to 118 us.
 
 ";

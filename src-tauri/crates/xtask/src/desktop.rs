@@ -1,6 +1,6 @@
 //! Measures the app, and draws the documentation's pictures, on a private display.
 //!
-//! - Both use the program of the display tests, so the same code is shown and measured.
+//! - Both use the program of the display tests, so they show and measure the same code.
 
 use crate::bench;
 use crate::cargo::{self, Built};
@@ -14,7 +14,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Test that computes every figure, and the one that draws every dialog of the documentation.
+/// Names of the test that computes every figure, and of the test that draws every dialog of the documentation.
 const FIGURES: &str = "measurements::desktop_measurements_are_complete";
 const DIALOGS: &str = "pictures::every_documented_dialog_has_a_current_picture";
 /// Part of the name of the page test that measures drawing.
@@ -46,7 +46,7 @@ pub(crate) fn measure(write: bool) -> anyhow::Result<()> {
     let drawing =
         page.lines().find(|line| line.contains("drawing took")).context("the page was not measured")?;
     let drawing = drawing.trim_start_matches(['#', ' ']);
-    let drawing = format!("The page, of which one drawing may take 50 ms: {drawing}.");
+    let drawing = format!("The page (limit for one drawing: 50 ms): {drawing}.");
     say(&drawing)?;
     if write {
         bench::write_of_desktop(&format!("{table}\n{drawing}\n"))?;

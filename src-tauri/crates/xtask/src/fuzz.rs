@@ -1,6 +1,6 @@
 //! Fuzzes every parser of untrusted bytes. The targets are in `src-tauri/fuzz`, a separate workspace.
 //!
-//! - Findings are kept in `src-tauri/fuzz/artifacts` and fail the task.
+//! - Findings are stored in `src-tauri/fuzz/artifacts` and fail the task.
 
 use crate::terminal::{heading, say};
 use crate::{parts, process};

@@ -1,7 +1,7 @@
 //! Installs the system packages that a task needs.
 //!
-//! - Checks first: if everything is installed, no package manager is started.
-//! - Never guesses: if packages cannot be installed automatically, the error is the exact command.
+//! - If everything is installed, no package manager is started.
+//! - If packages cannot be installed automatically, the error contains the exact command.
 
 mod packages;
 mod sandboxes;
@@ -46,7 +46,7 @@ fn manager() -> Manager {
         .map_or(Manager::Unknown, |(_, manager)| *manager)
 }
 
-/// Returns true if a package is installed, or its program or module exists without it.
+/// Returns true if the package, or its program or module, is installed.
 fn is_there(package: &Package, manager: Manager) -> bool {
     if manager == Manager::Apt && installed_by_apt(package.apt) {
         return true;

@@ -1,8 +1,8 @@
 //! `cargo xtask`: all developer tasks of a checkout, on a machine that has only Rust.
 //!
-//! - Compiles in seconds and needs no system library, because it installs them.
-//! - Installs packages directly only as root and in CI; otherwise with `sudo`, which asks; otherwise prints the command.
-//! - Succeeds only if the whole task was done: a stage that cannot run is a failure.
+//! - Compiles in seconds and needs no system library, because it installs the libraries for the other tasks.
+//! - Installs packages without asking only as root and in CI. Otherwise uses `sudo`, which asks, or prints the command.
+//! - Succeeds only if the whole task was done: a stage that cannot run counts as failed.
 
 mod arguments;
 mod bench;

@@ -1,7 +1,7 @@
 //! Builds the Debian and Fedora packages, the bundle for desktop clients, and the list of their components.
 //!
-//! - The distributions' own tools package one tree of files ([`tree`]). The result is reproducible: packaging the same programs
-//!   twice gives the same bytes.
+//! - The distributions' tools package one tree of files ([`tree`]). The result is reproducible:
+//!   packaging the same programs twice gives the same bytes.
 //! - Without a release build, the package of the debug build is tested, which differs only in its programs.
 
 mod bundle;

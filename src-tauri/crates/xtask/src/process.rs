@@ -26,7 +26,7 @@ pub(crate) fn command(program: &str) -> Command {
     command
 }
 
-/// Runs a command to its end, and fails unless it succeeds.
+/// Runs a command until it exits, and fails unless it succeeds.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let status = command.status().with_context(|| format!("failed to start `{}`", shown(command)))?;
     if !status.success() {

@@ -1,4 +1,4 @@
-//! Installs the pinned servers that tests compare with or run behind IronCurtain, and the agent clients that they run in front.
+//! Installs the pinned servers that tests use, and the agent clients that tests connect.
 //!
 //! - The pins in `tests/` determine what is installed: a changed pin installs again, an unchanged one does nothing.
 //! - No code of a package runs during installation.
@@ -50,7 +50,7 @@ fn npm(to: &str) -> Command {
     npm
 }
 
-/// Returns a pip command for the system's Python, which is the one that a sandbox shows.
+/// Returns a pip command for the system's Python, which is the one available in a sandbox.
 fn pip(pins: &str, to: &str) -> Command {
     let mut pip = command("/usr/bin/python3");
     pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--upgrade"]);

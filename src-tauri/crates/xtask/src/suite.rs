@@ -1,8 +1,8 @@
 //! `cargo xtask test`: runs all tests, cheapest first.
 //!
-//! - One build creates the programs and all tests, so nothing is compiled twice.
-//! - A stage that cannot run counts as one failure, and so does a test program that exits without a summary: the last line
-//!   never looks better than the truth.
+//! - A single build creates the programs and all tests, so nothing is compiled twice.
+//! - A stage that cannot run, or a test program that exits without a summary, counts as one
+//!   failure, so that the last line never reports success by mistake.
 
 mod below;
 mod report;
@@ -44,7 +44,7 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     }
 }
 
-/// Runs the stages. A failure does not keep later tests from running, as long as they were built.
+/// Runs the stages. After a failure, later tests still run if they were built.
 fn all(scope: Scope, course: &mut Course) -> anyhow::Result<()> {
     let purposes: &[Purpose] = match scope {
         Scope::Everything => {
@@ -98,7 +98,7 @@ struct Course {
 }
 
 impl Course {
-    /// Runs a step that the rest depends on.
+    /// Runs a step that later stages depend on.
     fn prepare<T>(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Every way to allow, every way around it, and random sequences.
+//! Every way to allow, every attempt to bypass the conditions, and random sequences.
 
 mod oracle;
 

@@ -1,9 +1,9 @@
-//! Follows the stacking order of an X11 screen on its own thread and connection.
+//! Follows the stacking order of an X11 screen on a separate thread and connection.
 //!
 //! - Reports the visible part of the dialog at every change, and on demand before a press counts.
 //! - INVARIANT: a query waits for at most [`ANSWER`]; no reply counts as covered.
-//! - Stops when its [`CoverWatch`] is dropped or the connection breaks. After that it reports
-//!   nothing, and queries get no reply.
+//! - Stops when its [`CoverWatch`] is dropped or the connection breaks. It then reports nothing and
+//!   does not reply to queries.
 
 use super::{Above, Area, InView, MOST_WINDOWS, in_view, is_foreign};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -150,8 +150,7 @@ impl Watcher {
     /// Returns the visible part of the dialog according to the current stacking order.
     fn look(&self) -> Result<InView, ReplyError> {
         match self.try_look() {
-            // A window, perhaps the dialog itself, was closed meanwhile. The change is reported
-            // soon.
+            // A window, perhaps the dialog, was closed in the meantime. The change is reported soon.
             Err(ReplyError::X11Error(_)) => Ok(InView::Covered),
             looked => looked,
         }
@@ -203,7 +202,7 @@ impl Watcher {
         Ok(None)
     }
 
-    /// Queries all these windows at once and skips the ones closed meanwhile.
+    /// Queries all these windows at once, skipping any that were closed in the meantime.
     fn windows(&self, parent: Window, windows: &[Window], dialog: Area) -> Result<Vec<Above>, ReplyError> {
         if windows.is_empty() {
             return Ok(Vec::new());

@@ -45,7 +45,7 @@ pub(super) struct Layout {
     pub(super) window: gtk::Dialog,
     /// Everything that must be read, from the top of the scrolling part.
     required: gtk::Box,
-    /// Text blocks in it that scroll by themselves.
+    /// Text blocks in it that have separate scroll bars.
     blocks: Vec<Block>,
     /// Scrolling part above the choices.
     pub(super) upper: gtk::ScrolledWindow,
@@ -64,8 +64,7 @@ pub(super) struct Layout {
     more: gtk::Label,
     /// Shows the agent's pending questions together, or each separately again.
     pub(super) together: gtk::Button,
-    /// Column with the countdown, which contains `together` only if there is something to see
-    /// together.
+    /// Column with the countdown. Contains `together` only if several questions can be shown together.
     waiting: gtk::Box,
     pub(super) one_by_one: gtk::Button,
     pub(super) deny: gtk::Button,
@@ -180,7 +179,7 @@ impl Layout {
     /// Sets how many questions are pending behind this one, and how many could be shown together.
     pub(super) fn set_more(&self, more: usize, together: usize) {
         self.more.set_visible(together == 0);
-        // Screen readers still read a widget that is merely hidden.
+        // Screen readers still read a hidden widget, so remove it.
         match (together > 0, self.together.parent()) {
             (true, None) => {
                 self.waiting.pack_start(&self.together, false, false, 0);
@@ -243,8 +242,8 @@ impl Layout {
         self.lower.set_max_content_height(left);
     }
 
-    /// Keeps the focused control in view from now on. Call it after the window is shown, so that
-    /// the dialog starts at its top and not at its first control.
+    /// From now on, keeps the focused control in view. Call it after showing the window, so that
+    /// the dialog starts at its top instead of its first control.
     pub(super) fn scroll_to_focus(&self) {
         if let Some(body) =
             self.upper.child().and_then(|viewport| viewport.downcast::<gtk::Viewport>().ok()?.child())

@@ -1,6 +1,6 @@
 //! The colours of the dialog, for light and dark desktops.
 //!
-//! - The same in an inactive window, so that it can be read before it is clicked.
+//! - Inactive windows have the same colours, so that the dialog is readable before it is clicked.
 //! - INVARIANT: sentences have a contrast of at least 7:1, all other text of 4.5:1. A test computes
 //!   it.
 

@@ -9,14 +9,13 @@ use gtk::glib;
 use gtk::prelude::*;
 use gtk::{Align, Orientation, gdk, pango};
 
-/// Width of labels in characters, which is also their minimum width. A scroller asks for its
-/// content's height at the minimum width, and a label that may be one character wide would answer
-/// with a tall column.
+/// Width of labels in characters, which is also their minimum width. A scroller requests its content's height at the
+/// minimum width, where a label with a minimum of one character would be a tall column.
 pub(super) const WIDE: i32 = 64;
 pub(super) const HEADLINE: i32 = 42;
 const FACT: i32 = 56;
 const PATH: i32 = 52;
-/// Width of the note beside a path.
+/// Width of the note next to a path.
 const NOTE: i32 = 14;
 const NOTE_CHARS: usize = 14;
 const CAPTION: i32 = 6;
@@ -26,8 +25,7 @@ const LEAST: i32 = 12;
 /// full.
 const LABEL_CHARS: i32 = 56;
 
-/// Horizontal space beside the text, in pixels: borders, a scroll bar, and the window manager's
-/// frame.
+/// Horizontal space besides the text, in pixels: borders, a scroll bar, and the window manager's frame.
 const BESIDE: i32 = 110;
 
 /// Returns this width in characters, or less if the text is large and the screen small. Every label
@@ -276,7 +274,7 @@ fn line(line: &LineView) -> gtk::Box {
     row
 }
 
-/// Disables hyphens at line ends, which would look like a part of the path.
+/// Disables hyphens at line ends, because they would appear to be part of the path.
 fn no_hyphens() -> pango::AttrList {
     let attributes = pango::AttrList::new();
     attributes.insert(pango::AttrInt::new_insert_hyphens(false));
@@ -319,8 +317,7 @@ fn colour(buffer: &gtk::TextBuffer, palette: Palette) {
     }
 }
 
-/// Returns whether the theme is dark. Uses a window of its own, because a widget outside any window
-/// has no colours.
+/// Returns whether the theme is dark. Uses a temporary window, because a widget outside a window has no colours.
 pub(super) fn is_dark() -> bool {
     let path = gtk::WidgetPath::new();
     path.append_type(gtk::Window::static_type());

@@ -1,7 +1,7 @@
 //! Several calls of one agent in one view: a row for each, the worst first. Pure.
 //!
-//! - INVARIANT: a row shows everything that the question's own dialog requires to be read. Allow
-//!   covers exactly the ticked calls, once each.
+//! - INVARIANT: a row shows everything that the question's separate dialog requires the user to
+//!   read. Allow covers exactly the ticked calls, once each.
 
 use super::lines::{arguments, line};
 use super::shorten::Rest;
@@ -56,7 +56,7 @@ impl ConsentView {
     }
 
     /// Returns the label of Allow and the outcome in one sentence for this number of ticked calls.
-    /// Both stay one line long: a dialog that grows moves what is under the pointer.
+    /// Both fit on one line, because a growing dialog would move what is under the pointer.
     pub(crate) fn effect(&self, ticked: usize) -> (String, String) {
         let who = self.headline.first().map(|name| name.text.as_str()).unwrap_or_default();
         match ticked {

@@ -11,7 +11,7 @@ use std::path::Path;
 const TEXT_CHARS: usize = 300;
 /// Maximum length of the agent's text in a headline of several things.
 const HEADLINE_CHARS: usize = 80;
-/// Maximum size of an argument beside the lines, in lines and characters.
+/// Maximum size of an argument in its row, in lines and characters.
 const ARGUMENT: (usize, usize) = (12, 400);
 /// Maximum number of lines, and of arguments, that get a row each.
 const MOST_LINES: usize = 200;
@@ -24,7 +24,7 @@ pub(super) fn lines(question: &Question, rest: &mut Rest, home: &Path) -> Vec<Li
         return Vec::new();
     }
     let (shown, more) = all.split_at(all.len().min(MOST_LINES));
-    // If all are of one kind, the headline has the verb.
+    // If all are of the same kind, the headline contains the verb.
     let is_alike = all.iter().all(|deed| {
         matches!(deed.object.as_slice(), [Piece::Path(_)])
             && all.first().is_some_and(|worst| deed.verb == worst.verb)

@@ -1,7 +1,7 @@
 //! Shortens texts that are too long for their place, and collects the full texts in a block.
 //!
-//! - INVARIANT: every text shortened here is in the block in full. The block must be read to its
-//!   end before Allow counts.
+//! - INVARIANT: the block contains the full text of everything shortened here, and must be read to
+//!   its end before Allow counts.
 
 use super::TextBlock;
 use crate::consent::text;
@@ -16,7 +16,7 @@ pub(super) struct Rest(Vec<(String, String)>);
 pub(super) struct Shown {
     /// The text, or its start and its end.
     pub(super) text: String,
-    /// Our note on what is left out.
+    /// Our note about the omitted part.
     pub(super) mark: Option<String>,
 }
 
@@ -51,7 +51,7 @@ impl Rest {
         Shown { text: full.to_owned(), mark: None }
     }
 
-    /// Adds a text that is shown nowhere else.
+    /// Adds a text that is not shown anywhere else.
     pub(super) fn add(&mut self, name: &str, full: &str) {
         self.0.push((name.to_owned(), full.to_owned()));
     }

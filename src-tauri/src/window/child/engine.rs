@@ -1,4 +1,4 @@
-//! The web engine that draws the page, in processes of its own, which exit with this one.
+//! The web engine that draws the page in separate processes, which exit with this one.
 //!
 //! - INVARIANT: the engine is set up before it loads our page. If its policy changes during the
 //!   load, the page ignores the mouse wheel (WebKitGTK 2.50 on X11). So a window opens empty, and
@@ -25,7 +25,7 @@ pub(super) fn prepare(window: &WebviewWindow) -> tauri::Result<()> {
     let page = address("tauri://localhost")?;
     draw_plainly(window)?;
     revive(window, page.clone())?;
-    // The engine does not apply the desktop's text size by itself.
+    // The engine does not apply the desktop's text size.
     window.set_zoom(text_scale())?;
     window.navigate(page)
 }

@@ -32,7 +32,7 @@ async fn show(picker: Picker, mut tell: oneshot::Sender<Vec<PathBuf>>) {
     dialog.hide();
     // The default handler of the delete event destroys the window.
     dialog.close();
-    // The caller may have been dropped meanwhile.
+    // The caller may have been dropped in the meantime.
     let _ = tell.send(picked);
 }
 

@@ -31,9 +31,9 @@ pub enum AnnotationChange {
 pub struct AnnotationChanges {
     /// Change of each tool, in the order of the draft.
     pub tools: Vec<(String, AnnotationChange)>,
-    /// Annotated tools that the server no longer lists, but whose annotations are kept.
+    /// Annotated tools that the server does not list anymore, but whose annotations are kept.
     pub unseen: Vec<String>,
-    /// Annotated tools that the server no longer lists, and whose annotations are dropped.
+    /// Annotated tools that the server does not list anymore, and whose annotations are dropped.
     pub gone: Vec<String>,
     /// True if the server describes its tools exactly as when they were annotated; `None` if the old description is unknown.
     pub unchanged: Option<bool>,
@@ -121,7 +121,7 @@ fn change(
     let gone = known.arguments.iter().filter(|(name, _)| !new.arguments.iter().any(|(kept, _)| kept == name));
     words.extend(gone.map(|(name, _)| format!("`{}` was removed", &**name)));
     match (known.descends, new.descends) {
-        (false, true) => words.push("a folder stands for everything in it".to_owned()),
+        (false, true) => words.push("a folder includes everything in it".to_owned()),
         (true, false) => words.push("LOOSER, a folder stands only for itself".to_owned()),
         (true, true) | (false, false) => {}
     }

@@ -28,7 +28,7 @@ pub struct DraftTool {
     pub listed: ListedTool,
     /// Proposed roles and hints.
     pub proposal: Proposal,
-    /// True if the tool is left out because the meaning of an argument is unknown. The user can state it.
+    /// True if the tool is omitted because the meaning of an argument is unknown. The user can specify it.
     pub is_unclear: bool,
 }
 
@@ -58,7 +58,7 @@ impl Draft {
         self.unseen.clear();
     }
 
-    /// Returns the draft in the format of the annotations file, without the tools that are left out.
+    /// Returns the draft in the format of the annotations file, without the omitted tools.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let listed = self.tools.iter().filter_map(|tool| tool.to_json(&self.server));

@@ -35,7 +35,7 @@ pub struct AddedServer {
     pub servers: PathBuf,
     /// Annotations file, if annotations were written.
     pub annotations: Option<PathBuf>,
-    /// Data folder, if the server has one.
+    /// Data folder, if any.
     pub data: Option<PathBuf>,
 }
 
@@ -75,7 +75,7 @@ pub enum AddError {
 /// Adds a known server to `mcp-servers.json`, and its annotations to `tool-annotations.json`.
 ///
 /// # Errors
-/// [`AddError`]. If a file is invalid, neither is changed.
+/// [`AddError`]. If one of the files is invalid, both stay unchanged.
 pub fn add(home: &Home, adding: AddRequest<'_>) -> Result<AddedServer, AddError> {
     let AddRequest { known, name, from, settings, replace } = adding;
     add_server(home, &Addition::known(home, known, name, from, settings)?, replace)
@@ -84,7 +84,7 @@ pub fn add(home: &Home, adding: AddRequest<'_>) -> Result<AddedServer, AddError>
 /// Adds a server to `mcp-servers.json`, and its annotations, if any, to `tool-annotations.json`.
 ///
 /// # Errors
-/// [`AddError`]. If a file is invalid, neither is changed.
+/// [`AddError`]. If one of the files is invalid, both stay unchanged.
 pub fn add_server(home: &Home, adding: &Addition, replace: bool) -> Result<AddedServer, AddError> {
     let (servers, after) = servers(home, adding, replace)?;
     let annotations = match &adding.annotations {
@@ -96,7 +96,7 @@ pub fn add_server(home: &Home, adding: &Addition, replace: bool) -> Result<Added
         private_dir(data)?;
     }
     private_dir(&home.policy())?;
-    // Annotations first: annotations without a server are harmless, but a server without annotations could be used.
+    // Write annotations first: without a server they are harmless, but a server without annotations could be used.
     if let Some(change) = &annotations {
         file_edit::replace(&change.file, &change.text)?;
     }
@@ -104,7 +104,7 @@ pub fn add_server(home: &Home, adding: &Addition, replace: bool) -> Result<Added
     Ok(AddedServer { servers: servers.file, annotations: annotations.map(|change| change.file), data })
 }
 
-/// Returns the servers as they would be after adding one, without writing anything.
+/// Returns the configured servers including the one to add, without writing anything.
 ///
 /// # Errors
 /// [`AddError`], as for [`add_server`].

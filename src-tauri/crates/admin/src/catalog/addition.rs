@@ -25,18 +25,18 @@ pub struct Addition {
     pub entry: Value,
     /// Annotations of its tools, if known.
     pub annotations: Option<Value>,
-    /// Data folder, if it has one.
+    /// Data folder, if any.
     pub data: Option<PathBuf>,
     /// Keys of the snippet that were ignored.
     pub ignored: Vec<String>,
-    /// Id in the catalog, if it is there.
+    /// Id in the catalog, if any.
     pub known: Option<String>,
 }
 
 /// The user's choices for a server to add.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AdditionChoices {
-    /// Name to add it under, instead of its own.
+    /// Name to add it under, instead of the default name.
     pub name: Option<String>,
     /// Folder where its package is installed.
     pub from: Option<PathBuf>,
@@ -52,7 +52,7 @@ pub enum AdditionError {
     /// The catalog entry is invalid, or a setting is missing.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// The name is neither in the catalog nor a package or address.
+    /// The name is not a catalog id, a package or an address.
     #[error(
         "unknown server `{name}`; the catalog has `{ids}`; for other servers, give a package as `npm:NAME` or `pypi:NAME`, an `https://` address, or the path of a file with client settings (`-` for standard input)"
     )]
@@ -68,7 +68,7 @@ pub enum AdditionError {
     /// The snippet is not a JSON object.
     #[error("failed to parse the snippet: {0}")]
     NotJson(#[from] serde_json::Error),
-    /// The snippet has no server, or several.
+    /// The snippet must contain exactly one server.
     #[error("expected one server in the snippet, found {0}; remove the others")]
     NotOne(usize),
     /// The snippet sets more than what is started.

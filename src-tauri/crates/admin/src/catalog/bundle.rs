@@ -1,8 +1,8 @@
 //! Bundle (`.mcpb`): a packaged server for desktop clients, converted to a server to add.
 //!
 //! - A bundle gets minimal access like any unknown server: it reads its own files, and writes to its own data folder.
-//! - The user names every folder that the bundle works with. Adding the bundle does not grant it; the user is asked for each agent.
-//!   Defaults suggested by the bundle are displayed, but never used for paths.
+//! - The user names every folder that the bundle works with. Adding the bundle grants none of them: the user is asked
+//!   for each agent. Defaults suggested by the bundle are displayed, but never used for paths.
 //! - Secrets appear in its entry only as `keyring:NAME`.
 //! - The unpacked files are removed again unless the server is added.
 
@@ -48,7 +48,7 @@ impl Bundle {
         file.extension().is_some_and(|end| BUNDLE_ENDINGS.iter().any(|known| end == *known))
     }
 
-    /// Unpacks a bundle to IronCurtain's data folder and reads its manifest. Runs none of its code.
+    /// Unpacks a bundle to IronCurtain's data folder and reads its manifest. Does not run its code.
     ///
     /// # Errors
     /// [`BundleError`], in which case the unpacked files are removed.

@@ -1,8 +1,9 @@
 //! Validates text that the user did not write: a snippet from documentation, an address, a bundle, or an agent client's settings.
 //!
-//! - INVARIANT: an entry from such text refers to a secret only if the user passed that secret by name. Otherwise it could refer to
-//!   another server's secret and send it to any address.
-//! - Such text determines what is started or connected to, and sets no option that controls what a server may do.
+//! - INVARIANT: an entry from such text refers to a secret only if the user passed that secret by
+//!   name. Otherwise it could send another server's secret to any address.
+//! - Such text determines which program is started or which address is connected to. It cannot set
+//!   options that control a server's access.
 
 use ironcurtain_secrets::SecretName;
 use serde_json::{Map, Value, json};
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 /// Prefix of a secret's name.
 const MARK: &str = "keyring:";
 
-/// Keys that determine what is started or connected to.
+/// Keys that determine the program or address.
 const TAKEN: [&str; 8] = ["command", "args", "env", "type", "url", "serverUrl", "httpUrl", "headers"];
 
 /// Keys for display and for agent clients, without effect here.
@@ -149,7 +150,7 @@ fn place_of(entry: &Map<String, Value>, key: &str) -> (&'static str, String, Str
     ("headers", written.map_or(key, |(name, _)| name).to_owned(), kind)
 }
 
-/// Returns whether an entry is for a remote server.
+/// Returns whether an entry has the address of a remote server.
 pub(super) fn is_remote(entry: &Map<String, Value>) -> bool {
     ["url", "serverUrl", "httpUrl"].iter().any(|key| entry.contains_key(*key))
 }

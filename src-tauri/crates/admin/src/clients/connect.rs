@@ -379,7 +379,7 @@ fn starts(entry: &SettingsEntry) -> String {
     command.or_else(|| entry.url.clone()).unwrap_or_else(|| entry.value.to_string())
 }
 
-/// Restores the original entries, or removes those that did not exist.
+/// Restores the original entries, and removes entries that did not exist.
 fn restored(
     client: &KnownClient,
     file: &Path,

@@ -20,7 +20,7 @@ pub struct OwnCommand {
 }
 
 impl OwnCommand {
-    /// Returns the command that adds an entry for the shim to the user's settings, if the client has one.
+    /// Returns the command that adds an entry for the shim to the user's settings, if the client supports that.
     pub(super) fn adding(client: &KnownClient, name: &str, launch: &StartCommand) -> Option<Self> {
         let env = launch.env.iter().flat_map(|(key, value)| ["-e".to_owned(), format!("{key}={value}")]);
         let words = ["mcp", "add", "-s", "user", name].map(ToOwned::to_owned).into_iter().chain(env);
@@ -28,7 +28,7 @@ impl OwnCommand {
         Self::of(client, words.chain(start))
     }
 
-    /// Returns the command that removes an entry from the user's settings, if the client has one.
+    /// Returns the command that removes an entry from the user's settings, if the client supports that.
     pub(super) fn removing(client: &KnownClient, name: &str) -> Option<Self> {
         Self::of(client, ["mcp", "remove", "-s", "user", name].map(ToOwned::to_owned).into_iter())
     }

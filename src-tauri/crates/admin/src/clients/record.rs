@@ -1,7 +1,7 @@
 //! Record of changes to clients' settings, with copies of the original files.
 //!
 //! - Stored in the state folder, which no agent can reach, because settings may contain secrets.
-//! - Written before the settings, so that the original of every change is known.
+//! - Written before the settings, so that every change has a recorded original.
 
 use super::ClientError;
 use crate::file_edit::{self, FileEditError};
@@ -31,7 +31,7 @@ pub(super) struct Record {
 pub(super) struct Written {
     /// Name of the copy of the original file; `None` if there was no file.
     pub before: Option<String>,
-    /// True if disconnecting may restore the copy, because none of its entries starts the shim.
+    /// True if disconnecting may restore the copy, because no entry in it starts the shim.
     pub is_whole: bool,
     /// SHA-256 of the text that was written.
     pub after: String,

@@ -90,7 +90,7 @@ pub enum EntryUse {
 }
 
 impl Clients {
-    /// Returns all supported clients, including those that are not installed.
+    /// Returns all supported clients, even those that are not installed.
     #[must_use]
     pub fn survey(&self) -> Vec<ClientReport> {
         let found = |client: &'static KnownClient| {

@@ -233,7 +233,10 @@ fn taken_changed_and_invalid_settings_are_rejected() {
     );
     std::fs::write(desk.file(), BEFORE.replace("mine", "theirs")).unwrap();
     let stale = desk.clients.write(&each).unwrap_err();
-    assert!(stale.to_string().ends_with("was changed meanwhile; nothing was written; try again"), "{stale}");
+    assert!(
+        stale.to_string().ends_with("has changed since it was read; nothing was written; try again"),
+        "{stale}"
+    );
     assert_eq!(desk.text().unwrap(), BEFORE.replace("mine", "theirs"));
     std::fs::write(desk.file(), "{\n  oops\n").unwrap();
     let bad = desk.clients.connect(CURSOR, ConnectRequest::Each).unwrap_err().to_string();

@@ -25,7 +25,7 @@ const NO_ROOM: u64 = 64 << 20;
 /// Number of free inodes below which sessions cannot start.
 const FEW_INODES: u64 = 16;
 
-/// Number of inotify watches that one folder of a large project needs; the kernel's default was 8,192 for a long time.
+/// Number of inotify watches that a large project folder needs. The kernel's default was 8,192 for years.
 const FEW_WATCHES: u64 = 65_536;
 
 pub(super) fn programs(folder: &Path) -> Vec<Diagnosis> {

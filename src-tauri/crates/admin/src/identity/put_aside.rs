@@ -77,7 +77,7 @@ fn annotations(home: &Home, name: &str) -> Result<Option<Value>, IdentityChangeE
     Ok(all.get("servers").and_then(|servers| servers.get(name)).cloned())
 }
 
-/// Returns the variables and headers of a server's entry that refer to secrets; none if it has no entry.
+/// Returns the variables and headers of a server's entry that refer to secrets; empty without an entry.
 fn secrets(home: &Home, name: &str) -> Result<Map<String, Value>, IdentityChangeError> {
     let entry = match ServersFile::open(home)?.entry(name) {
         Ok((_, entry)) => entry,

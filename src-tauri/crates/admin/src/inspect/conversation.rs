@@ -79,7 +79,7 @@ impl Conversation {
         }
     }
 
-    /// Converts an error response, which comes from the server or, if a remote server did not answer, from our transport.
+    /// Converts an error response. It was sent by the server or, if a remote server did not answer, by our transport.
     fn refused(&self, method: &str, error: &RawValue) -> ServerFault {
         let error: serde_json::Value = serde_json::from_str(error.get()).unwrap_or_default();
         let message = error.get("message").and_then(serde_json::Value::as_str).unwrap_or("(no message)");
@@ -129,7 +129,7 @@ impl Conversation {
         let last = tokio::time::timeout(END, stderr).await;
         let last = last.ok().and_then(Result::ok).unwrap_or_default();
         let last = visible::head(&visible::lines(last.trim()), KEPT);
-        // Several lines start on a line of their own, where the caller marks them.
+        // Start several lines on a new line, because the caller marks each line.
         let apart = if last.contains('\n') { "\n" } else { " " };
         let odd = odd.map(|line| format!("; it printed a line that is not a protocol message: `{line}`"));
         let last = if last.is_empty() { last } else { format!("; it said:{apart}{last}") };

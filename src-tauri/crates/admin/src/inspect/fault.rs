@@ -53,7 +53,7 @@ pub enum ServerFault {
     /// Two tools have the same name.
     #[error("lists the tool `{0}` twice")]
     Twice(String),
-    /// A tool has no argument schema.
+    /// A tool lacks an argument schema.
     #[error("has no valid input schema for the tool `{0}`")]
     NoSchema(String),
     /// A tool or argument has a name that could be confused with another.

@@ -1,4 +1,4 @@
-//! Lists a folder from inside the sandbox that servers start in, to demonstrate what a server without grants can see.
+//! Lists a folder from inside a sandbox, to demonstrate how little a server without grants can see.
 
 use super::{InspectError, Inspection, StartedAlone, slow, start_alone};
 use crate::named_server::named_server;

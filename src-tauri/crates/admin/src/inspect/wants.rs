@@ -1,7 +1,7 @@
 //! Hosts and files that a server tried to reach during inspection and was refused.
 //!
-//! - Hosts are those that it called and that its entry does not allow.
-//! - Files come from operating system errors in its output. This is a guess for display, and allows nothing.
+//! - Hosts: those that the server called but its entry does not allow.
+//! - Files: parsed from operating system errors in its output. These are guesses for display, and allow nothing.
 
 use ironcurtain_daemon::network::{ServesNetwork, Serving};
 use ironcurtain_egress::{

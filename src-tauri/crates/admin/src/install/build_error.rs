@@ -48,7 +48,7 @@ pub enum BuildError {
         /// Version of the system's Python.
         here: String,
     },
-    /// The package has no wheels.
+    /// The package has only source code, no wheels.
     #[error(
         "pip found no wheels for `{0}`; IronCurtain does not install from source code, because building it would run its code"
     )]
@@ -89,7 +89,7 @@ pub enum BuildError {
     /// The package manager did not install the package.
     #[error("npm did not install `{0}`")]
     NotInstalled(String),
-    /// The package has no suitable program.
+    /// The package lacks a suitable program.
     #[error("{0}")]
     NoProgram(String),
     /// The program is not a script for the interpreter.

@@ -1,4 +1,5 @@
-//! Sandbox for building a package. Its only writable folder is next to the installed packages, and is removed afterwards in any case.
+//! Sandbox for building a package. Its only writable folder is next to the installed packages, and
+//! is always removed afterwards.
 
 use super::build_error::{BuildError, text};
 use super::sandboxed_run::{RunOutput, RunSandbox, SandboxedProgram, run};

@@ -1,6 +1,6 @@
 //! Installs npm packages without running their code.
 //!
-//! - Install scripts never run (`--ignore-scripts`), neither here nor later.
+//! - Install scripts never run (`--ignore-scripts`), during installation or later.
 //! - Only a script for node in the package itself is started.
 
 use super::build_error::{BuildError, text};
@@ -110,7 +110,7 @@ fn program(tree: &Path, requested: &RequestedPackage) -> Result<String, BuildErr
     };
     let script = script.strip_prefix("./").unwrap_or(&script);
     if !Path::new(script).components().all(|part| matches!(part, Component::Normal(_))) {
-        let problem = format!("the program of `{}` is outside of it: `{script}`", requested.package);
+        let problem = format!("the program of `{}` is outside the package: `{script}`", requested.package);
         return Err(BuildError::NoProgram(problem));
     }
     let script = format!("{folder}/{script}");
@@ -217,8 +217,8 @@ mod tests {
                 "`@a/b` has several programs, `c`, `d`; name one",
             ),
             (json!({ "c": "x.js" }), Some("e"), node, "`@a/b` has no program `e`; it has `c`"),
-            (json!("../x.js"), None, node, "the program of `@a/b` is outside of it: `../x.js`"),
-            (json!("/bin/sh"), None, node, "the program of `@a/b` is outside of it: `/bin/sh`"),
+            (json!("../x.js"), None, node, "the program of `@a/b` is outside the package: `../x.js`"),
+            (json!("/bin/sh"), None, node, "the program of `@a/b` is outside the package: `/bin/sh`"),
             (
                 json!("x.js"),
                 None,

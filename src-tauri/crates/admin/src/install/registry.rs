@@ -1,6 +1,6 @@
 //! Finds the registries that the user has configured for npm and pip. Contains no host names itself.
 //!
-//! - Asks npm and pip outside any sandbox, with the user's configuration, because they are the user's own programs.
+//! - Runs npm and pip outside any sandbox, with the user's configuration, because they are the user's own programs.
 //! - A configured host counts as explicitly allowed, so a registry in a private network or on this machine can be reached.
 
 use super::build_error::BuildError;
@@ -117,7 +117,7 @@ fn npm_settings(all: &Map<String, Value>) -> (Vec<String>, BTreeMap<String, Stri
     (urls, settings)
 }
 
-/// Returns rules that allow the hosts of these URLs, and the addresses of those that are not public.
+/// Returns rules that allow the hosts of these URLs, and those of their addresses that are not public.
 async fn rules(urls: &[String]) -> Result<HostRules, BuildError> {
     let mut allowed = Vec::new();
     for text in urls {

@@ -20,7 +20,7 @@ const SHORT: usize = 12;
 /// Maximum length of the server name in the lock file, in bytes.
 const LONGEST_NAME: u64 = 200;
 
-/// Lock held by another installation.
+/// Another installation has the lock.
 pub(super) struct Busy {
     /// Server that is being installed.
     pub(super) holder: String,
@@ -120,8 +120,8 @@ impl PackageStore {
         written.map_err(|source| InstallError::Write { file, source })
     }
 
-    /// Removes leftovers of cancelled installations, and packages that no server uses. A package that a running server was started from
-    /// is kept until the next call.
+    /// Removes leftovers of cancelled installations, and packages that no server uses. Keeps a
+    /// package until the next call if a running server was started from it.
     pub(super) fn sweep(&self, servers: &Servers) -> Result<(), InstallError> {
         self.sweep_folders(servers)
             .map_err(|source| InstallError::Folder { path: self.packages.files.clone(), source })
@@ -156,7 +156,7 @@ impl PackageStore {
             match self.packages.record(&name) {
                 Ok(Some(record)) if is_asked_for => drop(kept.insert(self.packages.folder(&record))),
                 Ok(Some(_)) => std::fs::remove_file(self.packages.record_file(&name))?,
-                // An invalid record is kept; its folder is unknown.
+                // Keep an invalid record, because its folder is unknown.
                 Ok(None) | Err(_) => {}
             }
         }

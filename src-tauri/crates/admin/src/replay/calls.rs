@@ -13,7 +13,7 @@ use std::path::Path;
 /// Returns the calls in the first `entries` entries of a log that were decided at `since_ms` or later, in order.
 ///
 /// # Errors
-/// Fails if the log cannot be read or a line cannot be parsed.
+/// Returns an error if reading the log or parsing a line fails.
 pub(super) fn read(log: &Path, entries: u64, since_ms: u64) -> io::Result<Vec<Recorded>> {
     let mut calls = Calls::default();
     for entry in audit::all(log, entries)? {

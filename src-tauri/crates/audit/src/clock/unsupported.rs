@@ -1,4 +1,4 @@
-//! No clock and no timer, for systems where nothing says which start of the machine this is: nothing starts there.
+//! Stub for platforms that have no boot id; nothing starts there.
 
 use super::Moment;
 use std::convert::Infallible;
@@ -8,12 +8,12 @@ pub(super) fn boot_id() -> io::Result<String> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// The time since the start, which is not known here either.
+/// Returns the time since boot, which is unknown here.
 pub(super) fn boot_ms() -> u64 {
     0
 }
 
-/// Timers of a clock that is not there.
+/// Timers of an unavailable clock.
 #[derive(Debug)]
 pub(super) struct Timers(Infallible);
 

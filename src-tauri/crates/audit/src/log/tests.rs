@@ -1,4 +1,4 @@
-//! The writer's task: what is written when, and which task gets the result.
+//! The writer task: when entries are written, and which task gets the result.
 
 use super::*;
 use crate::testing::old_log;
@@ -132,7 +132,7 @@ async fn truncation_and_an_older_copy_are_detected_at_the_next_start() {
         let refused = Audit::keep(keeping.clone(), |_| ()).unwrap_err().to_string();
         assert!(refused.contains(&ends) && refused.ends_with("/audit` away to start a new log"), "{refused}");
     }
-    // As the message advises: first moved away, then back in place.
+    // As the message advises: move the log away, then put it back.
     std::fs::rename(&keeping.dir, all.path().join("aside")).unwrap();
     std::fs::create_dir(&keeping.dir).unwrap();
     let head = std::fs::read(keeping.head.as_ref().unwrap()).unwrap();
@@ -150,7 +150,7 @@ async fn truncation_and_an_older_copy_are_detected_at_the_next_start() {
     let known = std::fs::read(&head).unwrap();
     drop(Audit::keep(keeping.clone(), |_| ()).unwrap());
     assert_eq!(problem(&keeping), None);
-    // A kill between that entry and the head.
+    // A kill occurred between that entry and the head.
     std::fs::write(&head, known).unwrap();
     let audit = Audit::keep(keeping.clone(), |_| ()).unwrap();
     assert_eq!(audit.record(Entry::new(Event::Session, "x")).await, Ok(2));
@@ -337,10 +337,10 @@ async fn a_kill_at_any_step_of_a_rotation_loses_nothing() {
             std::fs::write(&log, "{\"seq\":41,\"times").unwrap();
         }
         let audit = Audit::keep(keeping, |_| ()).unwrap();
-        let mended = u64::from(step > 2);
-        assert_eq!(audit.record(Entry::new(Event::Session, "x")).await, Ok(entries + 1 + mended));
+        let repaired = u64::from(step > 2);
+        assert_eq!(audit.record(Entry::new(Event::Session, "x")).await, Ok(entries + 1 + repaired));
         let checked = check(dir.path()).unwrap();
-        assert_eq!((checked.problem, checked.entries), (None, entries + 1 + mended), "step {step}");
+        assert_eq!((checked.problem, checked.entries), (None, entries + 1 + repaired), "step {step}");
     }
 }
 
@@ -367,7 +367,7 @@ async fn the_search_index_is_updated_when_few_entries_are_written() {
 }
 
 #[tokio::test]
-async fn entries_that_are_recorded_together_have_numbers_in_a_row_and_fail_together() {
+async fn entries_recorded_together_have_consecutive_numbers_and_fail_together() {
     let dir = tempfile::tempdir().unwrap();
     let audit = Audit::open(dir.path(), |_| ()).unwrap();
     audit.record(Entry::new(Event::Session, "before")).await.unwrap();
@@ -397,7 +397,7 @@ async fn noted_entries_are_written_soon_or_with_the_next_recorded_one() {
         assert!(std::time::Instant::now() < end);
         tokio::task::yield_now().await;
     }
-    // `standing` includes it, and so does the next `open`.
+    // Both `standing` and the next `open` include it.
     audit.note(Entry::new(Event::Outcome, "five")).unwrap();
     assert_eq!(audit.standing().0.entries, 5);
     audit.note(Entry::new(Event::Outcome, "six")).unwrap();
@@ -434,7 +434,7 @@ async fn concurrent_writes_never_damage_the_head_or_make_it_older() {
 }
 
 #[tokio::test]
-async fn a_log_whose_head_cannot_be_understood_is_continued_and_its_end_is_reported_as_unknown() {
+async fn log_with_invalid_head_is_continued_and_its_end_is_unknown() {
     let all = tempfile::tempdir().unwrap();
     let keeping = known_log(all.path(), 3).await;
     let head = keeping.head.clone().unwrap();
@@ -482,7 +482,7 @@ async fn the_entry_known_elsewhere_decides_if_the_head_file_is_damaged() {
     std::fs::write(&log, cut[..2].concat()).unwrap();
     let refused = Audit::keep(keeping.clone(), |_| ()).unwrap_err().to_string();
     assert!(refused.contains("it ends after 2 of 3 entries; move the folder `"), "{refused}");
-    // Counterpart: an intact log is continued, and its end is known.
+    // Counterpart: an intact log is continued, and its newest entry is certain.
     std::fs::write(&log, &whole).unwrap();
     let audit = Audit::keep(keeping, |_| ()).unwrap();
     assert_eq!(audit.unknown_end(), None);

@@ -113,7 +113,7 @@ fn without_slash(path: &str) -> &str {
     if shorter.is_empty() { path } else { shorter }
 }
 
-/// Splits a query into words, each with whether it is a prefix.
+/// Splits a query into words. The flag marks a prefix.
 fn search_words(text: &str) -> Vec<(String, bool)> {
     let each = text.split_whitespace().flat_map(|given| {
         let begins = given.ends_with('*');

@@ -38,7 +38,7 @@ pub(super) fn remove(path: &Path) {
     for more in ["", "-journal"] {
         let mut name = path.as_os_str().to_owned();
         name.push(more);
-        // If one stays, it is found to be damaged again, and every line is read.
+        // A file that remains is detected as damaged, and every line is read.
         let _ = std::fs::remove_file(PathBuf::from(name));
     }
 }
@@ -56,7 +56,7 @@ impl Index {
         let connection = Connection::open(path).map_err(io::Error::other)?;
         let set_up = || {
             connection.busy_timeout(PATIENCE)?;
-            // Durability is not needed: the index can be rebuilt at any time.
+            // Durability is not needed, because the index can be rebuilt at any time.
             connection.pragma_update(None, "synchronous", "OFF")?;
             // Another process may be creating the tables.
             connection.execute_batch("BEGIN IMMEDIATE")?;
@@ -195,7 +195,7 @@ fn complete(connection: &Connection, log: &File, end: &mut Entry) -> io::Result<
     Ok(())
 }
 
-/// Returns the entry of this number, if the file has it.
+/// Returns the entry of this number, if the file contains it.
 fn entry(connection: &Connection, log: &File, seq: u64) -> io::Result<Option<Entry>> {
     let mut place = connection
         .prepare_cached("SELECT begin, length FROM lines WHERE seq = ?1")
@@ -215,14 +215,14 @@ fn entry(connection: &Connection, log: &File, seq: u64) -> io::Result<Option<Ent
 }
 
 fn line(log: &File, place: &Place) -> io::Result<Vec<u8>> {
-    // Limited by the size of the file: the index may claim more.
+    // The index may be wrong, so limit the length to the file's size.
     let length = place.length.min(log.metadata()?.len().saturating_sub(place.begin));
     let mut line = vec![0; usize::try_from(length).unwrap_or(0)];
     log.read_exact_at(&mut line, place.begin)?;
     Ok(line)
 }
 
-/// Converts to SQLite's signed integers; positions and times are far below the limit.
+/// Converts to SQLite's signed integers. Positions and times are far below the limit.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

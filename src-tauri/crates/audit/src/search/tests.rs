@@ -1,4 +1,4 @@
-//! Searches with an index, without one, and with one that is outdated, damaged or of another log.
+//! Searches with and without an index, and with an index that is outdated, damaged or of another log.
 
 use super::*;
 use crate::testing::old_log;

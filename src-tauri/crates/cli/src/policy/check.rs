@@ -54,7 +54,7 @@ pub fn report(file: &Path, inputs: &PolicyInputs) -> anyhow::Result<Report> {
     Ok(Report { text, json, good: findings.is_empty() })
 }
 
-/// Finding, and its line in the policy. A finding about an uncovered tool has no line.
+/// A finding, and its line in the policy if it is about a rule.
 struct Located {
     finding: LintFinding,
     line: Option<usize>,

@@ -114,8 +114,8 @@ fn group_as_json(alike: &AlikeCalls<'_>, calls: &[(&Recorded, &Ruling)]) -> Valu
 fn kind(obstacle: &Obstacle) -> &'static str {
     match obstacle {
         Obstacle::Redacted(_) => "redacted",
-        Obstacle::ServerGone(_) => "server-gone",
+        Obstacle::ServerRemoved(_) => "server-gone",
         Obstacle::Moved { .. } => "moved",
-        Obstacle::RepositoryGone(_) => "repository-gone",
+        Obstacle::RepositoryRemoved(_) => "repository-gone",
     }
 }

@@ -23,7 +23,7 @@ pub fn secret(prompt: &str) -> anyhow::Result<Secret> {
     Ok(Secret::typed(&text)?)
 }
 
-/// Reads the next line of standard input. Prompts on the terminal if standard input is a terminal or has ended.
+/// Reads the next line of standard input. Prompts on the terminal if standard input is a terminal or empty.
 pub fn line(prompt: &str) -> anyhow::Result<Secret> {
     if !io::stdin().is_terminal() {
         let mut text = String::new();
@@ -47,7 +47,7 @@ pub fn piped() -> anyhow::Result<Secret> {
 fn from_terminal(prompt: &str) -> anyhow::Result<Secret> {
     let typed = || -> io::Result<String> {
         let tty = File::options().read(true).write(true).open("/dev/tty")?;
-        // Before the prompt, because this discards earlier input, which is not an answer.
+        // Do this before the prompt, because it discards earlier input, which is not an answer.
         let quiet = NoEcho::begin(&tty)?;
         write!(&tty, "{prompt} (not shown): ")?;
         let mut line = String::new();

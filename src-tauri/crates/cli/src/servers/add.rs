@@ -1,8 +1,9 @@
 //! `servers add`: adds a known server, a package, an address, a bundle, or a snippet of client settings from a server's documentation.
 //!
 //! - Downloads, starts and connects to nothing before the user confirms a question that names the program or the address.
-//! - Tries the server without the user's secrets, and shows its tools and what it wanted to reach before asking whether to add it.
-//! - Without a terminal, adds only with `--yes`, which allows nothing beyond what is shown, or with `--later`.
+//! - Tries the server without the user's secrets, and shows its tools and the access that it
+//!   requested before asking whether to add it.
+//! - Without a terminal, adds only with `--yes`, which allows only what is shown, or with `--later`.
 
 mod options;
 mod report;
@@ -72,7 +73,7 @@ struct Wanted<'a> {
     screen: Screen,
     adding: Addition,
     replace: bool,
-    /// The things that were kept under its name before.
+    /// State stored earlier under its name.
     kept: Value,
 }
 
@@ -91,7 +92,7 @@ impl Wanted<'_> {
         Token::typed(self.home, &mut self.adding, self.screen)
     }
 
-    /// Returns the servers as they would be with this one added, and this server.
+    /// Returns the servers including this one, and this server.
     fn among(&self) -> anyhow::Result<(Servers, Server)> {
         let servers = candidates(self.home, &self.adding, self.replace)?;
         let server = servers.find(Some(&self.adding.name)).cloned();
@@ -147,8 +148,8 @@ impl Wanted<'_> {
         Ok(self.options.yes || self.screen.confirmed(&notice.question)?)
     }
 
-    /// Downloads the server's package, if it has one, and tries the server. If it fails to start without some hosts and the user
-    /// allows them, tries again.
+    /// Downloads the server's package, if it has one, and tries the server. If it needs hosts to
+    /// start and the user allows them, tries again.
     fn looked(&mut self, installer: &Installer, packaged: bool) -> anyhow::Result<InspectionResult> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         if packaged {
@@ -266,7 +267,7 @@ impl Wanted<'_> {
 
     /// Writes the entry, the token and the annotations.
     fn written(&self, token: Option<Token>, accepted: Option<Accepted>) -> anyhow::Result<ExitCode> {
-        // Before the entry exists, so that no start of the server lacks the token.
+        // Store the token before the entry exists, so that the server never starts without it.
         token.map(Token::keep).transpose()?;
         let added = add_server(self.home, &self.adding, self.replace)?;
         let tried = accepted.is_some();

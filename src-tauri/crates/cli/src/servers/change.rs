@@ -1,6 +1,6 @@
 //! Changes existing servers: removes and restores them, and opens and closes hosts and folders.
 //!
-//! - Closes the sessions that a change takes something away from, as long as IronCurtain is running.
+//! - Closes the sessions that lose access through a change, if IronCurtain is running.
 
 use super::programs;
 use crate::connection::Connection;
@@ -48,7 +48,7 @@ struct WhatOptions {
 pub struct RemoveOptions {
     /// Name of the server.
     name: String,
-    /// Also revoke what was granted for it.
+    /// Also revoke its grants.
     #[arg(long)]
     grants: bool,
     /// Write without asking.
@@ -201,7 +201,7 @@ fn of_server(connection: &mut Connection, server: &str) -> anyhow::Result<(Vec<S
 fn end(connection: &mut Connection, sessions: &[String]) -> anyhow::Result<()> {
     for session in sessions {
         match connection.ask(Request::EndSession { session: session.clone() }) {
-            // A refusal means that the session has ended or is ending, which is the goal.
+            // A refusal means that the session is already closing or closed.
             Err(problem) if !problem.is::<Refused>() => {
                 return Err(problem.context(
                     "the change was written, but running sessions may still have their previous access",

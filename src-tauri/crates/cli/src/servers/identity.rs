@@ -1,6 +1,6 @@
 //! `servers identity`: decides about grants, data and secrets of a server name that now starts another program.
 //!
-//! - The decision is made in the user's own files, so nothing that an agent can send to IronCurtain affects it.
+//! - Stores the decision in the user's files, so nothing that an agent sends to IronCurtain affects it.
 
 use super::change::accepted;
 use crate::connection::Connection;
@@ -21,10 +21,10 @@ use std::process::ExitCode;
 pub struct IdentityOptions {
     /// Name of the server. Default: list all servers with something suspended.
     name: Option<String>,
-    /// Give everything stored under the name to the new program.
+    /// Transfer everything stored under the name to the new program.
     #[arg(long, requires = "name", conflicts_with = "start_afresh")]
     keep: bool,
-    /// Set everything stored under the name aside. Grants are revoked; nothing else is deleted.
+    /// Set aside everything stored under the name. Grants are revoked; nothing is deleted.
     #[arg(long, requires = "name")]
     start_afresh: bool,
     /// Write without asking.
@@ -48,8 +48,8 @@ pub fn perform(home: &Home, options: &IdentityOptions, screen: Screen) -> anyhow
     }
 }
 
-/// Prints what is already stored under the name of a server to add, and which program gets it. Returns it as JSON, `null` if there is
-/// nothing.
+/// Prints the state that is already stored under the name of a server to add, and which program
+/// gets it. Returns it as JSON, or `null` if there is none.
 pub fn note_kept(home: &Home, name: &str, screen: Screen) -> anyhow::Result<Value> {
     let kept = kept(home, name)?;
     if kept.is_empty() {
@@ -66,7 +66,7 @@ pub fn note_kept(home: &Home, name: &str, screen: Screen) -> anyhow::Result<Valu
     Ok(kept_fields(&kept).into())
 }
 
-/// Returns a line for each thing that is kept under a name.
+/// Returns a line for each item stored under a name.
 fn kept_lines(kept: &KeptUnderName) -> Vec<String> {
     let mut lines: Vec<String> = kept.grants.iter().map(grant_line).collect();
     lines.extend(kept.data.as_ref().map(|data| format!("its data in {}", data.display())));
@@ -159,7 +159,7 @@ fn start_afresh(server: &SuspendedServer, yes: bool, screen: Screen) -> anyhow::
     if let Some(mut connection) = revoking {
         for grant in &server.kept.grants {
             match connection.ask(Request::Revoke { grant: grant.id.clone() }) {
-                // A refusal means that the grant has ended, which is the goal.
+                // A refusal means that the grant is already revoked.
                 Err(problem) if !problem.is::<Refused>() => return Err(problem),
                 _ => {}
             }

@@ -97,7 +97,7 @@ fn tool_text(
         out.line(format_args!("{mark} {name:width$}  {roles}  ({sure}: {reason})"));
     }
     if let Proposal::Annotated { descends: Some(true), .. } = &tool.proposal {
-        out.line("  a folder stands for everything in it");
+        out.line("  a folder includes everything in it");
     }
     match change {
         Some(AnnotationChange::Other { schema_changed, arguments }) => {

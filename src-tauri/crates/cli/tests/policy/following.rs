@@ -1,4 +1,4 @@
-//! The trusted process keeps watching its files and stops on request, even if the files are replaced by something else.
+//! The trusted process watches its files and stops on request, even if something else replaces the files.
 
 use crate::home::{Home, docs};
 use serde_json::{Value, json};

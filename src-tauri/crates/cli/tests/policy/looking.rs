@@ -51,7 +51,7 @@ fn unannotated_tool_is_explained_by_its_servers_entry() {
     assert!(text.contains("Verdict: DENY, by `structural-unknown-tool`"), "{text}");
     let text = with(json!("ask"), "a.example");
     assert!(
-        text.contains("escalate: nobody has annotated this tool, and the entry of its server says to ask"),
+        text.contains("escalate: this tool is not annotated, and its server's entry says to ask"),
         "{text}"
     );
     assert!(text.contains("Verdict: ESCALATE, by `structural-unannotated`"), "{text}");
@@ -70,7 +70,7 @@ fn policy_check_reports_findings() {
     let (good, text) = home.text(&["check", &file]);
     assert!(!good);
     let broad = format!(
-        "`{file}`, line 1, rule `docs`, field `if.paths.within`: `{}` holds",
+        "`{file}`, line 1, rule `docs`, field `if.paths.within`: `{}` contains",
         home.path("person").display()
     );
     assert!(text.contains(&broad), "{text}");
@@ -115,10 +115,10 @@ fn findings_have_lines_in_json() {
     };
     let rules = "{ \"rules\": [\n{ \"name\": \"all\", \"if\": {}, \"then\": \"deny\" },\n{ \"name\": \"late\", \"then\": \"allow\",\n\"if\": {\n\"tool\": [\"read_text_file\"] } },\n{ \"name\": \"none\", \"then\": \"deny\", \"if\": { \"server\": [\"x\"],\n\"tool\": [] } } ] }";
     let found = home.json(&["check", &file(rules)]);
-    let late = "never decides: all it covers is already decided otherwise by `all`";
+    let late = "has no effect: everything it covers is already decided differently by `all`";
     let findings = [
         json!({ "kind": "shadowed", "line": 4, "rule": "late", "field": "if", "message": late, "by": ["all"], "otherwise": true }),
-        json!({ "kind": "dead", "line": 7, "rule": "none", "field": "if.tool", "message": "is empty, so it never holds" }),
+        json!({ "kind": "dead", "line": 7, "rule": "none", "field": "if.tool", "message": "is empty, so it never matches" }),
     ];
     assert_eq!(found["findings"], json!(findings));
     let (_, text) = home.text(&["check", &file(rules)]);
@@ -249,7 +249,7 @@ fn failed_scenarios_are_reported_with_the_reason() {
         text
     };
     let none = refused(json!({ "scenarios": [] }));
-    assert!(none.contains("line 1: `scenarios`: there is none, so nothing would be tried"), "{none}");
+    assert!(none.contains("line 1: `scenarios` is empty; add at least one"), "{none}");
     for sandbox in ["rel", "./rel", "", "~ann"] {
         let text = refused(json!({ "scenarios": good, "sandbox": sandbox }));
         assert!(text.contains("line 1: `sandbox`: must be absolute or begin with `~/`"), "{text}");

@@ -1,4 +1,4 @@
-//! Untrusted text in the output can neither control the terminal nor start a line.
+//! Untrusted text in the output cannot control the terminal or start a line.
 
 use crate::home::{Home, docs, said};
 use crate::record::{self, call};

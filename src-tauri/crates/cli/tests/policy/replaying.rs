@@ -116,24 +116,21 @@ fn calls_that_cannot_be_replayed_are_reported_with_the_reason() {
     let expected = json!([
         {
             "kind": "redacted", "entries": [1],
-            "message": "the argument `path` is redacted on record, and the policy looks at it",
+            "message": "the argument `path` is redacted in the audit log, and the policy depends on it",
         },
-        { "kind": "server-gone", "entries": [3], "message": "the server `left` is not configured any more" },
+        { "kind": "server-gone", "entries": [3], "message": "the server `left` is no longer configured" },
         {
             "kind": "moved", "entries": [4],
-            "message": format!("`{moved}` leads to `{}` by now", path("person/docs")),
+            "message": format!("`{moved}` now leads to `{}`", path("person/docs")),
         },
         {
             "kind": "repository-gone", "entries": [5],
-            "message": format!("`{gone}` is gone, so git cannot be asked where the remote leads"),
+            "message": format!("`{gone}` no longer exists, so git cannot resolve its remotes"),
         },
     ]);
     assert_eq!(found["notReplayed"], expected);
     let (_, text) = home.text(&["replay"]);
-    assert!(
-        text.contains("not replayed: the server `left` is not configured any more (entries 3)\n"),
-        "{text}"
-    );
+    assert!(text.contains("not replayed: the server `left` is no longer configured (entries 3)\n"), "{text}");
 }
 
 #[test]

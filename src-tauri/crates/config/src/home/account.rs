@@ -14,7 +14,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Looks up the account. Returns `None` if the user database has none, as in many containers.
+    /// Returns the account, or `None` if the user database has no entry, as in many containers.
     #[must_use]
     pub fn of_process() -> Option<Self> {
         let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten()?;
@@ -54,30 +54,30 @@ impl fmt::Display for OtherHome {
 mod tests {
     use super::*;
 
-    fn said(chosen: Option<&str>, person: &str, account: Option<&str>) -> Option<String> {
+    fn warning(chosen: Option<&str>, person: &str, account: Option<&str>) -> Option<String> {
         let account = account.map(|home| Account { name: "u".into(), home: home.into() });
         OtherHome::of(chosen.map(Path::new), Path::new(person), account.as_ref()).map(|it| it.to_string())
     }
 
     #[test]
-    fn a_home_that_is_not_the_accounts_is_named() {
+    fn a_home_other_than_the_accounts_is_named() {
         assert_eq!(
-            said(Some("/repo/ic"), "/home/u", Some("/home/u")).unwrap(),
+            warning(Some("/repo/ic"), "/home/u", Some("/home/u")).unwrap(),
             "Not your usual rules: `IRONCURTAIN_HOME` was set to `/repo/ic`"
         );
         assert_eq!(
-            said(None, "/repo", Some("/home/u")).unwrap(),
+            warning(None, "/repo", Some("/home/u")).unwrap(),
             "Not your usual rules: `HOME` was set to `/repo`"
         );
     }
 
     #[test]
-    fn the_accounts_own_home_needs_no_word_however_it_is_spelled() {
-        assert_eq!(said(None, "/home/u", Some("/home/u")), None);
-        assert_eq!(said(None, "/home/u", None), None);
+    fn the_accounts_home_needs_no_warning_in_any_spelling() {
+        assert_eq!(warning(None, "/home/u", Some("/home/u")), None);
+        assert_eq!(warning(None, "/home/u", None), None);
         let dir = tempfile::tempdir().unwrap();
         let link = dir.path().join("link");
         std::os::unix::fs::symlink(dir.path(), &link).unwrap();
-        assert_eq!(said(None, link.to_str().unwrap(), dir.path().to_str()), None);
+        assert_eq!(warning(None, link.to_str().unwrap(), dir.path().to_str()), None);
     }
 }

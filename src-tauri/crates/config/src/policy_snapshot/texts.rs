@@ -1,4 +1,4 @@
-//! The files a policy is read from, as they stood at one moment.
+//! The contents of the policy files, read at one moment.
 
 use super::{Hosts, PolicyFiles, SnapshotError};
 use crate::home::Home;
@@ -8,7 +8,7 @@ use ironcurtain_policy::defaults;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The three files.
+/// Contents of the policy, the annotations and the dynamic lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyTexts {
     policy: Text,
@@ -17,10 +17,10 @@ pub struct PolicyTexts {
 }
 
 impl PolicyTexts {
-    /// Reads those that are named, and the person's where none is.
+    /// Reads the files that `files` names, and the user's files for the others.
     ///
     /// # Errors
-    /// When one cannot be read, or one that is named is not there.
+    /// Fails if a file is unreadable, or a named file does not exist.
     pub fn read(home: &Home, files: &PolicyFiles) -> Result<Self, SnapshotError> {
         let [policy, annotations, lists] = Self::paths(home);
         Ok(Self {
@@ -30,13 +30,13 @@ impl PolicyTexts {
         })
     }
 
-    /// The paths of the person's files.
+    /// Returns the paths of the user's files.
     pub fn paths(home: &Home) -> [PathBuf; 3] {
         ["compiled-policy.json", "tool-annotations.json", "dynamic-lists.json"]
             .map(|name| home.policy().join(name))
     }
 
-    /// All of them.
+    /// Returns the files.
     pub fn files(&self) -> [&Text; 3] {
         [&self.policy, &self.annotations, &self.lists]
     }
@@ -53,7 +53,7 @@ impl PolicyTexts {
         (self.lists.content.as_deref(), name(&self.lists))
     }
 
-    /// Of all that is said, together with the hosts of servers. Each part stands behind its length.
+    /// Hashes the contents and the hosts of all servers, each part prefixed with its length.
     pub(super) fn hash(&self, hosts: &Hosts) -> String {
         let mut all = Vec::new();
         let hosts = hosts.iter().flat_map(|(name, hosts)| {
@@ -69,9 +69,9 @@ impl PolicyTexts {
     }
 }
 
-/// The text of one file. One that was named must be there.
-fn named_or(named: Option<&Path>, usual: PathBuf) -> Result<Text, SnapshotError> {
-    let text = Text::read(named.map_or(usual, Path::to_path_buf))?;
+/// Reads the named file, which must exist, or the default file.
+fn named_or(named: Option<&Path>, default: PathBuf) -> Result<Text, SnapshotError> {
+    let text = Text::read(named.map_or(default, Path::to_path_buf))?;
     if named.is_some() && text.content.is_none() {
         let source = io::Error::new(io::ErrorKind::NotFound, "there is no such file");
         return Err(ConfigError::Io { path: text.path, source }.into());

@@ -1,37 +1,37 @@
-//! A file that a server may write.
+//! Report of a file that a server may write.
 
 use ironcurtain_paths::CanonicalPath;
 use std::fmt;
 use std::path::PathBuf;
 
-/// A file, and who may write it.
+/// A file that a server may write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exposure {
-    /// The file, as it is named.
+    /// Path of the file as configured.
     pub file: PathBuf,
-    /// Its real path, or that of a link on the way there.
+    /// Real path, or the path of a link that leads to it.
     pub place: CanonicalPath,
-    /// Who may write there.
+    /// Server that may write there.
     pub by: WritableBy,
 }
 
-/// Who may write at a place, and by what.
+/// A server that may write a path, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WritableBy {
-    /// A server, by a grant.
+    /// A server with a grant.
     Granted {
-        /// Its name.
+        /// Name of the server.
         server: String,
-        /// The granted path.
+        /// Granted path.
         path: CanonicalPath,
     },
-    /// A server of some session: the place is in its folder.
+    /// The server of a session whose folder contains the path.
     Session,
-    /// A server, by its entry.
+    /// A server whose entry allows it.
     Configured {
-        /// Its name.
+        /// Name of the server.
         server: String,
-        /// The path in its entry.
+        /// Path in its entry.
         entry: String,
     },
 }
@@ -40,11 +40,11 @@ impl fmt::Display for WritableBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Granted { server, path } => {
-                write!(f, "the server `{server}`, by what you granted for `{path}`,")
+                write!(f, "the server `{server}`, through your grant for `{path}`,")
             }
             Self::Session => f.write_str("a server of a session"),
             Self::Configured { server, entry } => {
-                write!(f, "the server `{server}`, by `{entry}` in its `allowWrite`,")
+                write!(f, "the server `{server}`, through `{entry}` in its `allowWrite`,")
             }
         }
     }

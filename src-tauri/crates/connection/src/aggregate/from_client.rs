@@ -1,4 +1,4 @@
-//! Handles the client's messages: answers those that concern all servers, and routes the others to their server.
+//! Handles the client's messages: answers messages that concern all servers, and routes the others to their server.
 //!
 //! - INVARIANT: a request for one server goes to its session under that server's own names, and is judged and recorded there.
 //! - Requests that are rejected before they reach a session are recorded too.
@@ -42,18 +42,18 @@ impl Aggregate {
             ClientMessage::Line(said) => said,
             ClientMessage::Refused(refused) => {
                 let RefusedRequest { id, method, params, why } = refused;
-                return self.turned_away(&id, &method, params.as_deref(), &why).await;
+                return self.record_rejection(&id, &method, params.as_deref(), &why).await;
             }
         };
         let (line, held) = match said {
             Line::Whole(line, share) => (line, share.map(Arc::new)),
             Line::TooLong { length, head } => {
                 let text = format!("the message has {length} bytes; at most {MAX_LINE_BYTES} are accepted");
-                return self.passed_over(id_in(&head).as_ref(), ErrorCode::INVALID_REQUEST.0, &text).await;
+                return self.reject_line(id_in(&head).as_ref(), ErrorCode::INVALID_REQUEST.0, &text).await;
             }
             Line::NoRoom { head } => {
                 let text = "not enough memory for a message of this length while other sessions use it; try again, or increase `memoryMib` in `config.json`";
-                return self.passed_over(id_in(&head).as_ref(), ErrorCode::INVALID_REQUEST.0, text).await;
+                return self.reject_line(id_in(&head).as_ref(), ErrorCode::INVALID_REQUEST.0, text).await;
             }
         };
         if line.iter().all(u8::is_ascii_whitespace) {
@@ -79,7 +79,7 @@ impl Aggregate {
             }
             Err(problem) => {
                 let id = Salvage::of(line).and_then(|salvage| salvage.id());
-                self.passed_over(id.as_ref(), problem.code(), &problem.to_string()).await;
+                self.reject_line(id.as_ref(), problem.code(), &problem.to_string()).await;
             }
         }
     }
@@ -90,14 +90,14 @@ impl Aggregate {
             || self.task_lists.iter().any(|list| list.id == id);
         if is_in_use {
             let text = format!("the id {} is in use by a request that has no answer yet", id.as_json());
-            return self.passed_over(Some(&id), ErrorCode::INVALID_REQUEST.0, &text).await;
+            return self.reject_line(Some(&id), ErrorCode::INVALID_REQUEST.0, &text).await;
         }
         match method.as_str() {
             "ping" => self.reply(result_line(&id, &json!({}))),
             "initialize" => self.initialize(&id, params.as_deref()),
             _ if self.initialize_request.is_none() => {
                 let problem = (ErrorCode::INVALID_REQUEST, "the first request must be `initialize`");
-                self.turn_away(&id, &method, params.as_deref(), problem).await;
+                self.reject(&id, &method, params.as_deref(), problem).await;
             }
             "logging/setLevel" => self.set_level(&id, params),
             task_lists::METHOD => self.list_tasks(id, params.as_deref()),
@@ -145,7 +145,7 @@ impl Aggregate {
         match self.destination(&waiting.method, waiting.params.as_deref()) {
             Destination::Server(server, fields) => {
                 let Waiting { id, method, held, .. } = waiting;
-                self.hand_on(&server, &id, (&method, &fields), held);
+                self.forward_to_upstream(&server, &id, (&method, &fields), held);
                 None
             }
             Destination::Nowhere(ErrorCode::RESOURCE_NOT_FOUND | ErrorCode::INVALID_PARAMS, _)
@@ -155,13 +155,19 @@ impl Aggregate {
             }
             Destination::Nowhere(code, text) => {
                 let Waiting { id, method, params, .. } = &waiting;
-                self.turn_away(id, method, params.as_deref(), (code, &text)).await;
+                self.reject(id, method, params.as_deref(), (code, &text)).await;
                 None
             }
         }
     }
 
-    fn hand_on(&mut self, server: &str, id: &Id, (method, fields): (&str, &Fields), held: MemoryShare) {
+    fn forward_to_upstream(
+        &mut self,
+        server: &str,
+        id: &Id,
+        (method, fields): (&str, &Fields),
+        held: MemoryShare,
+    ) {
         let Some(upstream) = self.upstreams.get(server) else {
             return self.fail(id, ErrorCode::INTERNAL_ERROR, &format!("the server `{server}` has closed"));
         };
@@ -199,12 +205,12 @@ impl Aggregate {
             .filter(|upstream| upstream.has("logging"))
             .map(|upstream| upstream.number)
             .collect();
-        with_log.into_iter().for_each(|upstream| self.tell_level(upstream));
+        with_log.into_iter().for_each(|upstream| self.send_log_level(upstream));
         self.reply(result_line(id, &json!({})));
     }
 
     /// Sends a server the log level that the client requested.
-    pub(super) fn tell_level(&mut self, upstream: u64) {
+    pub(super) fn send_log_level(&mut self, upstream: u64) {
         if let Some(level) = self.level.clone() {
             self.ask_upstream(upstream, OwnRequest::Level, "logging/setLevel", Some(&level));
         }
@@ -222,7 +228,7 @@ impl Aggregate {
             None => self.fail(
                 id,
                 ErrorCode::INVALID_PARAMS,
-                "`params.cursor` is unknown; request the list from its beginning",
+                "unknown `params.cursor`; request the list from the start",
             ),
         }
     }
@@ -282,7 +288,7 @@ impl Aggregate {
     }
 
     /// Answers everything that waits for a server with an error.
-    pub(super) fn cut_off(&mut self, text: &str) {
+    pub(super) fn fail_all(&mut self, text: &str) {
         self.answer_initialize();
         for list in std::mem::take(&mut self.task_lists) {
             self.fail(&list.id, ErrorCode::INTERNAL_ERROR, text);
@@ -293,7 +299,7 @@ impl Aggregate {
     }
 
     /// Answers a line that was not processed.
-    async fn passed_over(&mut self, id: Option<&Id>, code: i32, text: &str) {
+    async fn reject_line(&mut self, id: Option<&Id>, code: i32, text: &str) {
         self.dropped(text).await;
         self.reply(error_line(id, code, text));
     }
@@ -308,19 +314,19 @@ impl Aggregate {
     }
 
     /// Rejects a request: records it and answers with an error.
-    async fn turn_away(
+    async fn reject(
         &mut self,
         id: &Id,
         method: &str,
         params: Option<&RawValue>,
         (code, text): (ErrorCode, &str),
     ) {
-        self.turned_away(id, method, params, text).await;
+        self.record_rejection(id, method, params, text).await;
         self.fail(id, code, text);
     }
 
     /// Records that a request was rejected.
-    async fn turned_away(&self, id: &Id, method: &str, params: Option<&RawValue>, text: &str) {
+    async fn record_rejection(&self, id: &Id, method: &str, params: Option<&RawValue>, text: &str) {
         let params: Map<String, Value> =
             params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
         let mut entry = Entry::new(Event::Decision, "turned away");

@@ -111,7 +111,7 @@ impl Aggregate {
             }
             "notifications/cancelled" => {
                 let id = raw("requestId").and_then(|raw| Id::try_from(raw).ok());
-                let ours = id.and_then(|id| self.tables.server_takes_back(upstream, &id));
+                let ours = id.and_then(|id| self.tables.server_cancels(upstream, &id));
                 let (Some(ours), Some(mut fields)) = (ours, fields) else { return };
                 let Ok(raw) = RawValue::from_string(ours.as_json().to_owned()) else { return };
                 fields.set("requestId", raw);
@@ -197,13 +197,13 @@ impl Aggregate {
     }
 
     /// Marks a server as up, and requests its lists.
-    pub(super) fn mark_up(&mut self, upstream: u64, capabilities: Fields) {
+    pub(super) fn mark_running(&mut self, upstream: u64, capabilities: Fields) {
         let Some(of) = self.upstreams.values_mut().find(|of| of.number == upstream) else { return };
         of.is_up(capabilities);
         let has = CatalogueKind::ALL.into_iter().filter(|kind| of.has(kind.capability()));
         let (has, has_log) = (has.collect::<Vec<_>>(), of.has("logging"));
         if has_log {
-            self.tell_level(upstream);
+            self.send_log_level(upstream);
         }
         for kind in has {
             self.fetch(upstream, kind);

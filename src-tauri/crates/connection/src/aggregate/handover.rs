@@ -1,7 +1,7 @@
 //! Hands a connection over to another trusted process: each session is handed over like that of a single server, together with
 //! the connection's state of its client.
 //!
-//! - INVARIANT: no message is routed to a session once its handover starts, so none is lost in between.
+//! - INVARIANT: no message is routed to a session once its handover starts, so no message is lost.
 //! - A server that was missing is started from scratch by the other process.
 
 use super::upstream::Phase;
@@ -18,7 +18,7 @@ use std::io;
 use std::path::Path;
 use tokio::sync::mpsc;
 
-/// State of a connection on its way to another trusted process.
+/// State of a connection that is handed over to another trusted process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct AggregateHandover {
     pub(super) id: String,
@@ -86,7 +86,7 @@ impl Aggregate {
         (unread, version): (&[u8], &(dyn Fn() -> ClientVersion + Send + Sync)),
         events: &mut mpsc::UnboundedReceiver<FromUpstream>,
     ) -> bool {
-        self.cut_off(CUT_OFF);
+        self.fail_all(CUT_OFF);
         for upstream in self.upstreams.values_mut() {
             if upstream.phase == Phase::Up { upstream.hang_up() } else { upstream.end() }
         }

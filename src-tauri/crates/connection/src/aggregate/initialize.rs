@@ -59,7 +59,7 @@ impl Aggregate {
         }
         for (upstream, capabilities) in std::mem::take(&mut self.initialized_upstreams) {
             self.to_upstream(upstream, notification_line("notifications/initialized", None), None);
-            self.mark_up(upstream, capabilities);
+            self.mark_running(upstream, capabilities);
         }
     }
 

@@ -43,7 +43,7 @@ impl OpenedAggregate {
             match shim {
                 Some(shim) => forward_notes(shim, notes).await,
                 None => {
-                    // Nobody reads the notes.
+                    // The receiver is closed.
                     drop(notes);
                     std::future::pending().await
                 }
@@ -123,13 +123,13 @@ impl Aggregate {
                 () = alarm => self.retry(),
             }
             self.settle().await;
-            if self.is_all_ended() {
+            if self.user_closed_all() {
                 return Ending::Over;
             }
         }
     }
 
-    /// Waits until the client has a response to every request, or the time is over.
+    /// Waits until the client has a response to every request, or the timeout expires.
     async fn flush_responses(&mut self, events: &mut mpsc::UnboundedReceiver<FromUpstream>) {
         let bound = Instant::now() + ANSWERS_BOUND;
         let answered = async {

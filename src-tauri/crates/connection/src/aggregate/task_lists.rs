@@ -23,7 +23,7 @@ const SHAPE: (&str, &str) = ("tasks", "taskId");
 /// Time limit for the servers' responses.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Maximum number of such requests in flight.
+/// Maximum number of these requests in flight.
 const MOST: usize = 8;
 
 /// List that is being assembled.
@@ -41,7 +41,7 @@ impl Aggregate {
     pub(super) fn list_tasks(&mut self, id: Id, params: Option<&RawValue>) {
         let params = params.and_then(|params| serde_json::from_str::<Fields>(params.get()).ok());
         if params.is_some_and(|params| params.get("cursor").is_some()) {
-            let text = "`params.cursor` is unknown; request the list from its beginning";
+            let text = "unknown `params.cursor`; request the list from the start";
             return self.fail(&id, ErrorCode::INVALID_PARAMS, text);
         }
         if self.task_lists.len() >= MOST {

@@ -1,4 +1,4 @@
-//! One server of a connection, with a session of its own that is independent of the others.
+//! One server of a connection, with its own independent session.
 //!
 //! - The session judges, asks and records as if it were the client's only one. Lines are passed to it in memory.
 //! - A server that does not start or respond is reported as missing and retried; nothing waits for it.
@@ -151,7 +151,7 @@ impl Upstream {
             None => None,
         };
         if let Some(to_session) = &self.to_session {
-            // A closed session reports that by itself.
+            // A closed session reports that itself.
             let _ = to_session.send((line, share));
         }
         Ok(())

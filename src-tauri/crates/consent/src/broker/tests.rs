@@ -1,9 +1,9 @@
-//! Questions that end in every way that they can.
+//! Tests of every outcome of a question.
 
 use super::super::tests::{broker, question, scope};
 use super::*;
 
-/// Keeps the slots, so that a test answers when it likes.
+/// Front end that stores the slots for the test to answer.
 #[derive(Default)]
 struct Kept {
     slots: Mutex<Vec<Slot>>,
@@ -48,7 +48,7 @@ async fn only_an_offered_answer_allows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_answers_and_it_is_taken_away() {
+async fn an_unanswered_question_is_withdrawn_at_its_deadline() {
     let kept = Arc::new(Kept::default());
     let began = Instant::now();
     let outcome = broker(kept.clone()).ask(question("q"), &scope(), std::future::pending()).await;
@@ -57,7 +57,7 @@ async fn nobody_answers_and_it_is_taken_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn working_in_the_dialog_starts_the_deadline_anew_up_to_a_bound() {
+async fn working_in_the_dialog_restarts_the_deadline_up_to_a_limit() {
     let kept = Arc::new(Kept::default());
     let (broker, scope) = (broker(kept.clone()), scope());
     let began = Instant::now();
@@ -75,7 +75,7 @@ async fn working_in_the_dialog_starts_the_deadline_anew_up_to_a_bound() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cancelled_call_takes_its_question_away() {
+async fn a_cancelled_call_withdraws_its_question() {
     let kept = Arc::new(Kept::default());
     let (broker, scope) = (broker(kept.clone()), scope());
     tokio::select! {
@@ -89,7 +89,7 @@ async fn a_cancelled_call_takes_its_question_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_stopped_is_taken_away_and_no_answer_of_the_same_moment_allows_it() {
+async fn a_stop_withdraws_the_question_and_wins_over_a_simultaneous_answer() {
     let kept = Arc::new(Kept::default());
     let (broker, scope) = (broker(kept.clone()), scope());
     let stop = async {
@@ -101,11 +101,11 @@ async fn what_is_stopped_is_taken_away_and_no_answer_of_the_same_moment_allows_i
     let (outcome, ()) = tokio::join!(broker.ask(question("q"), &scope, std::future::pending()), stop);
     assert_eq!(outcome, QuestionOutcome::Stopped(Stop::Paused));
     assert_eq!(*kept.withdrawn.lock().unwrap(), [("q".to_owned(), Withdrawn::Stopped)]);
-    assert!(broker.put().is_empty());
+    assert!(broker.open_questions().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn several_are_denied_together_and_each_ends_for_itself() {
+async fn matching_questions_are_denied_together_with_separate_outcomes() {
     let kept = Arc::new(Kept::default());
     let (broker, scope) = (broker(kept.clone()), scope());
     let of = |id: &str, session: &str| Question { session: session.into(), ..question(id) };
@@ -113,7 +113,7 @@ async fn several_are_denied_together_and_each_ends_for_itself() {
     let deny = async {
         tokio::task::yield_now().await;
         let mut slots = std::mem::take(&mut *kept.slots.lock().unwrap());
-        // A yes of the same moment comes too late for what is denied.
+        // A simultaneous approval loses to the denial.
         slots.remove(0).answer(Answer::Allow { offer: 0, lifetime: Lifetime::Once });
         let denied = broker.deny(|question| question.session == "s", Some("not now"));
         assert_eq!(denied, ["one", "two"]);
@@ -127,11 +127,11 @@ async fn several_are_denied_together_and_each_ends_for_itself() {
     assert_eq!(other, QuestionOutcome::Allowed { offer: 0, lifetime: Lifetime::Once });
     let withdrawn = kept.withdrawn.lock().unwrap().clone();
     assert_eq!(withdrawn, [("one".to_owned(), Withdrawn::Stopped), ("two".to_owned(), Withdrawn::Stopped)]);
-    assert!(broker.put().is_empty());
+    assert!(broker.open_questions().is_empty());
 }
 
 #[test]
-fn an_agent_is_a_process_with_all_of_its_sessions_and_not_a_name() {
+fn an_agent_is_identified_by_its_process_not_its_name() {
     let of = |session: &str, pid: Option<u32>| {
         let mut asked = Question { session: session.into(), ..question("q") };
         let exe = Some("/usr/bin/claude".into());
@@ -144,6 +144,6 @@ fn an_agent_is_a_process_with_all_of_its_sessions_and_not_a_name() {
     assert!(!one.is_of_same_agent(&of("two", Some(8))));
     let mut taken_over = of("two", Some(7));
     taken_over.client.chain[0].exe = Some("/tmp/other".into());
-    assert!(!one.is_of_same_agent(&taken_over), "a number that another program has by now");
-    assert!(!of("one", None).is_of_same_agent(&of("two", None)), "nobody knows whose they are");
+    assert!(!one.is_of_same_agent(&taken_over), "the process id was reused by another program");
+    assert!(!of("one", None).is_of_same_agent(&of("two", None)), "unidentified clients are never the same");
 }

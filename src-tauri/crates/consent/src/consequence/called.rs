@@ -7,14 +7,14 @@ use serde_json::Value;
 
 impl<'a> CallEffects<'a> {
     /// Returns "run_script with script: ...": the tool and its first argument.
-    pub(super) fn called(&self, drawn: &mut ConsequenceLines<'a>) -> Vec<Piece> {
+    pub(super) fn called(&self, output: &mut ConsequenceLines<'a>) -> Vec<Piece> {
         let mut object = vec![foreign(self.call.tool())];
         let given = |(_, value): &(&String, &Value)| !value.is_null();
         let Some((name, value)) = self.call.transport_arguments().iter().find(given) else {
             object.push(Piece::Ours(", without arguments"));
             return object;
         };
-        drawn.arguments.push(name);
+        output.arguments.push(name);
         object.extend([
             Piece::Ours(" with "),
             foreign(name),
@@ -25,7 +25,7 @@ impl<'a> CallEffects<'a> {
     }
 }
 
-/// Returns a value as it is shown: text as is, anything else as JSON, binary content described.
+/// Formats a value for display: text unchanged, other values as JSON, binary content as a description.
 pub(crate) fn text_of(value: &Value) -> String {
     match &*binary::without_binaries(value) {
         Value::String(text) => visible::lines(text),

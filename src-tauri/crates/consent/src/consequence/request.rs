@@ -1,17 +1,17 @@
-//! Line for a request that is neither a tool call nor about a file.
+//! Line for a request other than a tool call or a file request.
 
 use super::{CallEffects, ConsequenceLines, foreign};
 use crate::{Consequence, Piece};
 use ironcurtain_policy::{JudgedRequest, Resource, Role, Verb};
 
 impl<'a> CallEffects<'a> {
-    /// Adds the line for such a request; nothing for a tool call or a request about a file.
-    pub(super) fn request(&self, drawn: &mut ConsequenceLines<'a>) {
+    /// Adds the line for a request other than a tool call or a file request.
+    pub(super) fn request(&self, output: &mut ConsequenceLines<'a>) {
         let Some(request) = self.call.request() else { return };
         let mut text = |role: Role| {
             let given = self.call.values(role).next()?;
             let Resource::Text(text) = &given.value else { return None };
-            drawn.arguments.push(self.call.argument(given));
+            output.arguments.push(self.call.argument(given));
             Some(foreign(text))
         };
         let of_server = || [Piece::Ours(" of the server "), foreign(self.call.server())];
@@ -28,7 +28,7 @@ impl<'a> CallEffects<'a> {
             }
             (_, _) => named.into_iter().chain(of_server()).collect(),
         };
-        drawn.lines.push(Consequence::new(verb(request), object));
+        output.lines.push(Consequence::new(verb(request), object));
     }
 }
 

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_project_is_the_nearest_marked_folder_around_every_path() {
+    fn a_project_is_the_nearest_marked_folder_around_all_paths() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         let at = |name: &str| CanonicalPath::assume_canonical(base.join(name).to_str().unwrap()).unwrap();

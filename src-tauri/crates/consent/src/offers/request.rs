@@ -1,11 +1,11 @@
-//! Offer of a request other than a tool call for longer than once. Pure.
+//! Offer to repeat a request other than a tool call. Pure.
 
 use super::STANDING;
 use crate::{Offer, Reach};
 use ironcurtain_policy::{JudgedRequest, Role, ToolUse};
 use ironcurtain_visible as visible;
 
-/// Maximum length of a value within a label, in characters. The question's line has more of it.
+/// Maximum length of a value within a label, in characters. The effect line shows more.
 const LONGEST: usize = 200;
 
 /// Returns the offer to let `client` repeat a request with its fixed values at `server`.
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offer_names_what_it_is_bound_to_and_what_is_free() {
+    fn a_request_offer_names_fixed_values_and_free_arguments() {
         let (label, sentence) = offer(JudgedRequest::ReadResource, &[(Role::ResourceUri, "notes://1")]);
         assert_eq!(label, "this resource");
         assert_eq!(sentence, "claude may read the resource notes://1 of the server notes");

@@ -1,4 +1,4 @@
-//! The offers of calls that want this and that.
+//! Tests of the offers for various calls.
 
 use super::*;
 use crate::tests::question;
@@ -28,7 +28,7 @@ fn offered_in(requested: &[RequestedAccess], project: Option<&str>, only_once: b
 }
 
 #[test]
-fn nothing_of_a_new_server_is_for_always_and_nothing_of_a_hidden_client_outlives_its_session() {
+fn new_servers_and_unidentified_clients_get_shorter_lifetimes() {
     let lifetimes = |exe: Option<&str>, is_new: bool| {
         let view = ClientView { exe: exe.map(str::to_owned), ..question("q").client };
         let principal = Principal {
@@ -54,7 +54,7 @@ fn nothing_of_a_new_server_is_for_always_and_nothing_of_a_hidden_client_outlives
 }
 
 #[test]
-fn a_project_is_offered_after_the_folder_to_read_and_to_change() {
+fn a_project_is_offered_for_reading_and_changing_after_the_folder() {
     let reads = |offers: Vec<Offer>| -> Vec<(Reach, String)> {
         offers.into_iter().map(|offer| (offer.reach, offer.sentence)).collect()
     };
@@ -73,12 +73,12 @@ fn a_project_is_offered_after_the_folder_to_read_and_to_change() {
     let kinds = |of: &[RequestedAccess], project| -> Vec<Reach> {
         offered_in(of, Some(project), false).into_iter().map(|offer| offer.reach).collect()
     };
-    // Its own folder is the project already; a write is never answered by reading.
+    // The file's own folder is already the project, and a write gets no offer to read.
     let top = requested(Access::Read, "/home/u/app/README.md", PathKind::File { bytes: 3 });
     assert_eq!(kinds(&[top], "/home/u/app"), [Reach::Paths, Reach::Folders, Reach::ProjectToChange]);
     let write = requested(Access::Write, "/home/u/app/src/new.rs", PathKind::Missing);
     assert_eq!(kinds(&[write], "/home/u/app"), [Reach::Paths, Reach::Folders, Reach::ProjectToChange]);
-    // Never home, what is above it, or what holds something protected.
+    // Never the home directory, its parents, or a folder that contains a protected path.
     for root in ["/home/u", "/home", "/", "/home/u/work"] {
         assert_eq!(kinds(std::slice::from_ref(&file), root), [Reach::Paths, Reach::Folders], "{root}");
     }
@@ -86,7 +86,7 @@ fn a_project_is_offered_after_the_folder_to_read_and_to_change() {
 }
 
 #[test]
-fn a_folder_that_may_be_read_already_is_offered_to_change_where_something_in_it_is_changed() {
+fn an_open_folder_is_offered_for_changing_when_a_file_in_it_changes() {
     let offered = |requested: &[RequestedAccess], open: &str, project: Option<&str>| {
         let (open, project) = (Some(path(open)), project.map(path));
         let grantable = Grantable { requested: requested.to_vec(), open, project, ..Grantable::default() };
@@ -109,7 +109,7 @@ fn a_folder_that_may_be_read_already_is_offered_to_change_where_something_in_it_
     let (_, lifetimes, opened) = offered(&[new.clone(), gone], "/home/u/notes", None).unwrap();
     assert!(!lifetimes.contains(&Lifetime::Always));
     assert_eq!(opened, tree(AccessSet { delete: true, ..both }));
-    // Read already; offered by its own name already; never to be granted.
+    // Already readable, already offered under its own name, or never grantable.
     let read = requested(Access::Read, "/home/u/notes/a/b.md", PathKind::File { bytes: 3 });
     assert_eq!(offered(&[read], "/home/u/notes", None), None);
     assert_eq!(offered(one, "/home/u/notes/a", None), None);
@@ -120,7 +120,7 @@ fn a_folder_that_may_be_read_already_is_offered_to_change_where_something_in_it_
 }
 
 #[test]
-fn a_project_that_something_is_removed_from_is_never_for_always() {
+fn a_project_is_never_offered_for_always_when_deleting() {
     let gone = requested(Access::Delete, "/home/u/app/src/old.rs", PathKind::File { bytes: 3 });
     let offers = offered_in(std::slice::from_ref(&gone), Some("/home/u/app"), false);
     assert_eq!(offers[2].reach, Reach::ProjectToChange);
@@ -142,7 +142,7 @@ fn a_project_that_something_is_removed_from_is_never_for_always() {
 }
 
 #[test]
-fn a_read_of_a_file_offers_the_file_and_its_folder() {
+fn reading_a_file_offers_the_file_and_its_folder() {
     let expected = [
         Offer {
             reach: Reach::Paths,
@@ -170,7 +170,7 @@ fn a_read_of_a_file_offers_the_file_and_its_folder() {
 }
 
 #[test]
-fn several_folders_are_counted_on_the_choice_and_named_by_what_it_means() {
+fn several_folders_are_counted_in_the_label_and_named_in_the_sentence() {
     let file = |name: &str| requested(Access::Read, name, PathKind::File { bytes: 3 });
     let got = offered(&[file("/home/u/docs/a"), file("/home/u/notes/b")], false);
     let words: Vec<(&str, &str)> = got.iter().map(|offer| (&*offer.label, &*offer.sentence)).collect();
@@ -188,7 +188,7 @@ fn several_folders_are_counted_on_the_choice_and_named_by_what_it_means() {
 }
 
 #[test]
-fn home_root_and_what_holds_a_protected_path_are_never_offered() {
+fn home_root_and_parents_of_protected_paths_are_never_offered() {
     for text in ["/home/u/a.txt", "/home/a.txt", "/a.txt", "/home/u/work/a.txt"] {
         let got = offered(&[requested(Access::Read, text, PathKind::File { bytes: 3 })], false);
         assert_eq!(got.iter().map(|o| o.reach).collect::<Vec<_>>(), [Reach::Paths], "{text}");
@@ -196,7 +196,7 @@ fn home_root_and_what_holds_a_protected_path_are_never_offered() {
 }
 
 #[test]
-fn a_removal_is_never_for_always_and_what_is_no_path_is_only_for_once() {
+fn deleting_is_never_offered_for_always_and_other_needs_only_once() {
     let delete = offered(&[requested(Access::Delete, "/home/u/docs/a", PathKind::File { bytes: 3 })], false);
     assert!(delete.iter().all(|o| !o.lifetimes.contains(&Lifetime::Always)));
     let mixed = offered(&[requested(Access::Read, "/home/u/docs/a", PathKind::File { bytes: 3 })], true);
@@ -204,14 +204,14 @@ fn a_removal_is_never_for_always_and_what_is_no_path_is_only_for_once() {
 }
 
 #[test]
-fn a_folder_for_longer_than_once_is_offered_as_the_tree_it_is() {
+fn a_folder_is_offered_as_a_tree() {
     let got = offered(&[requested(Access::Read, "/home/u/docs", PathKind::Folder)], false);
     assert_eq!(got[0].lifetimes, [Lifetime::Once]);
     assert_eq!(got[1].label, "everything in ~/docs");
 }
 
 #[test]
-fn grants_carry_what_was_wanted_of_each_path_and_no_more() {
+fn grants_have_exactly_the_requested_access() {
     let both = [
         requested(Access::Read, "/home/u/docs/a", PathKind::File { bytes: 1 }),
         requested(Access::Write, "/home/u/docs/a", PathKind::File { bytes: 1 }),
@@ -247,7 +247,7 @@ fn grants_carry_what_was_wanted_of_each_path_and_no_more() {
 }
 
 #[test]
-fn what_the_kernel_must_show_beyond_the_path_is_a_sentence_for_each_folder() {
+fn each_additionally_opened_folder_has_a_sentence() {
     let new = |name: &str| RequestedAccess {
         need: Some(Need::new(path("/home/u/docs"), true)),
         ..requested(Access::Write, name, PathKind::Missing)
@@ -258,11 +258,11 @@ fn what_the_kernel_must_show_beyond_the_path_is_a_sentence_for_each_folder() {
     };
     let sentence = "To do this, the server briefly gets access to everything in ~/docs.";
     let all = [new("/home/u/docs/new.md"), alone, new("/home/u/docs/other.md")];
-    assert_eq!(opened_beside(&all, &path("/home/u")), [sentence]);
+    assert_eq!(opened_folders(&all, &path("/home/u")), [sentence]);
 }
 
 #[test]
-fn home_is_a_tilde_only_as_a_whole() {
+fn only_the_whole_home_path_becomes_a_tilde() {
     assert_eq!(tilde(&path("/home/u"), &path("/home/u")), "~");
     assert_eq!(tilde(&path("/home/uma/x"), &path("/home/u")), "/home/uma/x");
     assert_eq!(tilde(&path("/home/u/a\u{202e}b"), &path("/home/u")), "~/a\\u{202e}b");

@@ -6,17 +6,17 @@ use crate::{Lifetime, Offer, Reach};
 use ironcurtain_policy::{JudgedRequest, Role, ToolUse, Verb, words};
 use ironcurtain_visible as visible;
 
-/// Words in the names of tools that run what they are given.
+/// Words in the names of tools that run their input.
 const RUNS: [&str; 13] = [
     "run", "exec", "execute", "eval", "evaluate", "shell", "bash", "sh", "command", "cmd", "script", "spawn",
     "launch",
 ];
 
-/// Maximum length of a value within a label, in characters. The question's line has more of it.
+/// Maximum length of a value within a label, in characters. The effect line shows more.
 const LONGEST: usize = 200;
 
-/// Returns the offer to let `client` keep using a tool of `server` with fixed values. `runs` marks a tool that runs
-/// what it is given.
+/// Returns the offer to let `client` keep using a tool of `server` with fixed values. Set `runs` for a tool that runs
+/// its input.
 pub(crate) fn tool_offer(client: &str, server: &str, tool: &ToolUse, runs: bool) -> Offer {
     if let Some(request) = JudgedRequest::parse(tool.tool()) {
         return request_offer(client, server, (request, tool));
@@ -62,18 +62,18 @@ fn bound_text(tool: &ToolUse) -> Option<String> {
     Some(format!("this exact text{to}, any number of times"))
 }
 
-/// Returns whether this tool can be granted for the given lifetime. An unannotated tool's behaviour is unknown, and
-/// may differ another day.
+/// Returns whether this tool can be granted for the given lifetime. An unannotated tool's behaviour is unknown and may
+/// change.
 pub fn may_last(tool: &ToolUse, lifetime: Lifetime) -> bool {
     match lifetime {
         Lifetime::Session => true,
-        Lifetime::Always => !tool.is_exact() && may_stand(tool.tool()),
+        Lifetime::Always => !tool.is_exact() && may_be_permanent(tool.tool()),
         Lifetime::Once | Lifetime::QuarterHour | Lifetime::Hour => !tool.is_exact(),
     }
 }
 
-/// Returns whether a tool may be allowed for always: it neither deletes, moves, nor runs what it is given.
-fn may_stand(tool: &str) -> bool {
+/// Returns whether a tool may be allowed for always: not if it deletes, moves, or runs its input.
+fn may_be_permanent(tool: &str) -> bool {
     let removes =
         matches!(Verb::of_tool(tool), Some(Verb::Delete | Verb::Forget | Verb::Move | Verb::Overwrite));
     !removes && !words::of(tool).iter().any(|word| RUNS.contains(&&**word))
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_it_is_bound_to_and_that_the_rest_is_free() {
+    fn a_tool_offer_names_fixed_values_and_free_arguments() {
         let values =
             vec![bound("repo", Role::GithubRepo, "ironcurtain"), bound("owner", Role::GithubOwner, "provos")];
         let offer = |tool: &ToolUse, runs| {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_away_moves_or_runs_is_never_for_always() {
+    fn tools_that_delete_move_or_run_are_never_offered_for_always() {
         let always = |name: &str| {
             let offer = tool_offer("c", "s", &ToolUse::new(name.to_owned(), Vec::new()), false);
             assert!(offer.lifetimes.starts_with(&[Lifetime::Session, Lifetime::QuarterHour]), "{name}");

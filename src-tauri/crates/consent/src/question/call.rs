@@ -1,18 +1,18 @@
 //! Turns an escalated call into the question that the user sees. Pure.
 //!
-//! - Shows the call as it would be sent, secrets included, because the user answers for what is sent. Only the audit
-//!   record is redacted.
-//! - Leaves out nothing that is sent. Binary content is described by type, size and hash.
+//! - Shows the call exactly as sent, including secrets, because the user approves the sent data. Only the audit entry
+//!   is redacted.
+//! - Shows everything that is sent. Binary content is described by type, size and hash.
 
 use super::host_offer;
 use crate::comparison::FileComparison;
 use crate::consequence::{CallEffects, ConsequenceLines, consequences, text_of};
 use crate::found_paths::FoundPaths;
 use crate::grantable::Grantable;
-use crate::offers::{THIS_CALL, call_sentence, limit, offers, opened_beside, tool_offer};
+use crate::offers::{THIS_CALL, call_sentence, limit, offers, opened_folders, tool_offer};
 use crate::preview::{Previewed, preview};
 use crate::principal::{Principal, shown_client};
-use crate::{DenialScope, Question, Verb, beyond};
+use crate::{DenialScope, Question, Verb, side_effects};
 use ironcurtain_grants::GrantLimits;
 use ironcurtain_paths::PathKind;
 use ironcurtain_policy::{Escalation, PendingApproval, ResolvedCall, Role};
@@ -25,13 +25,13 @@ use std::time::Duration;
 pub struct CallQuestion<'a> {
     /// Question id.
     pub id: String,
-    /// The client that asks, and its server.
+    /// The client and the server.
     pub principal: &'a Principal,
     /// The tool.
     pub tool: &'a str,
     /// The judge's decision.
     pub escalation: &'a Escalation,
-    /// Parts that need approval, in the form in which it can be granted.
+    /// Parts that need approval, as grantable access.
     pub grantable: &'a Grantable,
     /// Targets found at each of its paths.
     pub found: &'a FoundPaths,
@@ -39,7 +39,7 @@ pub struct CallQuestion<'a> {
     pub compared: Option<&'a FileComparison>,
     /// Scope of a denial for the rest of the session.
     pub scope: &'a DenialScope,
-    /// Limits on what may be granted.
+    /// Limits of grants.
     pub limits: GrantLimits<'a>,
     /// Time until the question is denied.
     pub deadline: Duration,
@@ -51,9 +51,10 @@ impl CallQuestion<'_> {
     pub fn build(self) -> Question {
         let Grantable { requested, hosts, tool, .. } = self.grantable;
         let values = &self.escalation.values;
-        let plants = beyond::plants(&self.escalation.call, self.limits.home);
-        let only_once =
-            plants || requested.len() != values.len() || values.iter().any(PendingApproval::is_about_a_start);
+        let writes_autostart = side_effects::writes_autostart_file(&self.escalation.call, self.limits.home);
+        let only_once = writes_autostart
+            || requested.len() != values.len()
+            || values.iter().any(PendingApproval::is_about_a_start);
         let client = shown_client(&self.principal.client_view());
         let server = visible::line(&self.principal.server);
         let mut offers = offers(&client.name, self.grantable, only_once, self.limits);
@@ -62,36 +63,37 @@ impl CallQuestion<'_> {
         offers.extend(tool.as_ref().map(|tool| tool_offer(&client.name, &server, tool, runs)));
         limit(&mut offers, self.principal);
         let arguments = self.escalation.call.transport_arguments();
-        // Content that does not go to a file is shown like any other argument.
+        // Content not written to a file is shown like any other argument.
         let writes = self.escalation.call.values(Role::WritePath).next().is_some();
         let compared = self.compared.map(|compared| &compared.outcome);
         let preview = if writes { preview(arguments, compared) } else { None };
-        let drawn = consequences(&CallEffects {
+        let output = consequences(&CallEffects {
             call: &self.escalation.call,
             found: self.found,
             asked: &self.escalation.values,
             amount: preview.as_ref().map(|preview| preview.amount.clone()),
             home: self.limits.home,
         });
-        // Anything that is not a path is allowed only with its call, so the sentence says what the call does.
-        if (plants || requested.is_empty() || requested.len() != values.len())
+        // Needs other than paths are allowed only with their call, so the sentence describes the call.
+        if (writes_autostart || requested.is_empty() || requested.len() != values.len())
             && let Some(whole) = offers.first_mut()
         {
             whole.label = THIS_CALL.to_owned();
-            whole.sentence = call_sentence(&client.name, &drawn.lines, self.limits.home);
+            whole.sentence = call_sentence(&client.name, &output.lines, self.limits.home);
         }
-        let worst = beyond::worst_reason(self.escalation);
+        let worst = side_effects::worst_reason(self.escalation);
         let light = !only_once
             && self.principal.sandboxed
             && !self.principal.remote
             && requested.iter().all(|asked| matches!(asked.target, PathKind::File { .. }))
-            && drawn.lines.iter().all(|line| matches!(line.verb, Verb::Read | Verb::Change));
-        let mut also: Vec<String> = plants.then(|| beyond::PLANTS.to_owned()).into_iter().collect();
+            && output.lines.iter().all(|line| matches!(line.verb, Verb::Read | Verb::Change));
+        let mut also: Vec<String> =
+            writes_autostart.then(|| side_effects::AUTOSTART_WARNING.to_owned()).into_iter().collect();
         // Without a sandbox, no folder is opened for the server.
         if self.principal.sandboxed {
-            also.extend(opened_beside(requested, self.limits.home));
+            also.extend(opened_folders(requested, self.limits.home));
         }
-        also.extend(beyond::other_reasons(self.escalation, worst));
+        also.extend(side_effects::other_reasons(self.escalation, worst));
         Question {
             fits_a_batch: light && also.is_empty(),
             also,
@@ -103,8 +105,8 @@ impl CallQuestion<'_> {
             sandboxed: self.principal.sandboxed,
             remote: self.principal.remote,
             tool: Some(visible::line(self.tool)),
-            with: beside(&drawn, preview.as_ref(), &self.escalation.call),
-            consequences: drawn.lines,
+            with: beside(&output, preview.as_ref(), &self.escalation.call),
+            consequences: output.lines,
             rule: visible::line(&worst.rule),
             reason: visible::line(&worst.reason),
             preview: preview.map(|preview| preview.shown),
@@ -122,14 +124,14 @@ fn shown((name, value): (&String, &Value)) -> (String, String) {
     (visible::line(name), text_of(value))
 }
 
-/// Returns the arguments that neither a line nor the preview shows; those with a role first.
+/// Returns the arguments that are not in a line or the preview, ordered with roles first.
 fn beside(
-    drawn: &ConsequenceLines<'_>,
+    output: &ConsequenceLines<'_>,
     preview: Option<&Previewed>,
     call: &ResolvedCall,
 ) -> Vec<(String, String)> {
     let is_told = |name: &str| {
-        drawn.arguments.contains(&name) || preview.is_some_and(|preview| preview.argument == name)
+        output.arguments.contains(&name) || preview.is_some_and(|preview| preview.argument == name)
     };
     let means = |name: &str| call.given().iter().any(|given| **call.argument(given) == *name);
     // For a known tool, a null argument means that it is not given.
@@ -147,7 +149,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_argument_is_shown_in_full_as_it_would_be_sent() {
+    fn an_argument_is_shown_in_full_as_sent() {
         let of = |value: &Value| shown((&"a\n".to_owned(), value));
         assert_eq!(
             of(&json!("ghp_0123456789abcdefghij")),

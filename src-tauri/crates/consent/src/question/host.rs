@@ -41,7 +41,7 @@ impl HostQuestion<'_> {
             id: self.id,
             session: self.principal.session.clone(),
             server_command: visible::line(&self.principal.server_command),
-            // Only a sandboxed server has a proxy, which asks.
+            // Only sandboxed servers have a proxy, which asks.
             sandboxed: true,
             remote: false,
             tool: None,
@@ -89,7 +89,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn a_question_about_a_host_names_it_and_says_who_would_reach_it() {
+    fn a_host_question_names_the_host_client_and_server() {
         let got = HostQuestion {
             id: "q".into(),
             principal: &Principal {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_a_call_are_offered_for_longer_than_the_call() {
+    fn hosts_of_a_call_can_be_offered_for_longer() {
         let hosts = ["a.test:443", "b.test:80"].map(|text| HostPort::parse(text, None).unwrap());
         assert_eq!(standing("claude", "fetch", &[]), None);
         let expected = Offer {

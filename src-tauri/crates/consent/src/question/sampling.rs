@@ -14,7 +14,7 @@ pub const RULE: &str = "sampling";
 pub struct SamplingQuestion<'a> {
     /// Question id.
     pub id: String,
-    /// The server that asks, and the client whose model it asks for.
+    /// The server that asks, and the client that has the model.
     pub principal: &'a Principal,
     /// Parameters of the request.
     pub params: &'a Map<String, Value>,
@@ -23,12 +23,12 @@ pub struct SamplingQuestion<'a> {
 }
 
 impl SamplingQuestion<'_> {
-    /// Builds the question, with the whole text that would go to the model.
+    /// Builds the question, with the full text that would be sent to the model.
     #[must_use]
     pub fn build(self) -> Question {
         let client = shown_client(&self.principal.client_view());
         let server = visible::line(&self.principal.server);
-        let arguments = said(self.params);
+        let arguments = texts(self.params);
         let text: Vec<String> = arguments.iter().map(|(who, text)| format!("{who}: {text}")).collect();
         let offer = Offer {
             reach: Reach::Request,
@@ -64,8 +64,8 @@ impl SamplingQuestion<'_> {
     }
 }
 
-/// Returns everything that goes to the model with its role, then the request's other parameters.
-fn said(params: &Map<String, Value>) -> Vec<(String, String)> {
+/// Returns all text for the model with its role, then the request's other parameters.
+fn texts(params: &Map<String, Value>) -> Vec<(String, String)> {
     let mut all = Vec::new();
     if let Some(Value::String(system)) = params.get("systemPrompt") {
         all.push(("system".to_owned(), visible::lines(system)));
@@ -76,8 +76,8 @@ fn said(params: &Map<String, Value>) -> Vec<(String, String)> {
         let blocks = content.as_array().map_or_else(|| std::slice::from_ref(content), Vec::as_slice);
         all.extend(blocks.iter().map(|block| (visible::line(who), visible::lines(&block_text(block)))));
     }
-    let told = ["systemPrompt", "messages", "_meta"];
-    let rest = params.iter().filter(|(name, _)| !told.contains(&name.as_str()));
+    let shown = ["systemPrompt", "messages", "_meta"];
+    let rest = params.iter().filter(|(name, _)| !shown.contains(&name.as_str()));
     all.extend(rest.map(|(name, value)| (visible::line(name), visible::lines(&value.to_string()))));
     all
 }
@@ -104,7 +104,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn all_of_the_text_is_shown_with_whose_voice_it_has() {
+    fn all_text_is_shown_with_its_role() {
         let long = "x".repeat(5000);
         let params = json!({
             "systemPrompt": "be\u{202e} good", "maxTokens": 10, "messages": [

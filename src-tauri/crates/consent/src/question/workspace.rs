@@ -62,7 +62,7 @@ pub struct WorkspaceQuestion<'a> {
     pub home: &'a CanonicalPath,
     /// Reason for the question.
     pub source: WorkspaceSource,
-    /// Reaches that the user may choose from, among those for a project.
+    /// Project reaches that the user can choose from.
     pub offered: &'a [Reach],
     /// Time until the question is denied.
     pub deadline: Duration,

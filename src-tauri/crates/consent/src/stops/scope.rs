@@ -11,7 +11,7 @@ use ironcurtain_visible as visible;
 /// Maximum length of a place as shown.
 const LONGEST_PLACE: usize = 200;
 
-/// The tool and the places of a question, as far as a denial can hold beyond its call.
+/// The tool and places that a denial covers beyond its call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DenialScope {
     /// The tool, or `None` if the server asks on its own.
@@ -25,7 +25,7 @@ pub(super) enum DeniedPlace {
     Below(CanonicalPath),
     /// A URL, host or name.
     Text(String),
-    /// Calls without a place.
+    /// A call without a place.
     Call,
 }
 

@@ -1,14 +1,14 @@
 //! Several calls of one agent, allowed together on a terminal.
 //!
-//! - INVARIANT: the approval covers each call once, and only calls that were shown in full, to the last line. A
-//!   question that arrives meanwhile is asked separately; one that ends meanwhile is not allowed.
-//! - Each question gets its own answer, judged and recorded as if it had been answered alone.
+//! - INVARIANT: the approval covers each call once, and only calls that were shown in full, to the last line. Questions
+//!   that arrive later are asked separately; questions that ended are not allowed.
+//! - Each question gets its own answer, judged and recorded like any other.
 
 use super::inbox::Inbox;
-use super::tty::{Instead, Size, Tty};
-use super::{Answer, Lifetime, PROMPT, Question, Slot, leaf_through, rows};
+use super::tty::{NoInput, Size, Tty};
+use super::{Answer, Lifetime, PROMPT, Question, Slot, rows, show_pages};
 
-/// Approval of a question's first offer, which is its call alone.
+/// Approval of a question's first offer, once.
 const ONCE: Answer = Answer::Allow { offer: 0, lifetime: Lifetime::Once };
 
 /// Pending calls of one agent, the one on the screen first.
@@ -45,8 +45,8 @@ impl Batch {
         tty: &Tty,
         inbox: &Inbox,
         slot: &Slot,
-    ) -> Result<Option<Answer>, Instead> {
-        if !leaf_through(&rows::batch(&self.0, size.columns), size, tty, inbox, slot)? {
+    ) -> Result<Option<Answer>, NoInput> {
+        if !show_pages(&rows::batch(&self.0, size.columns), size, tty, inbox, slot)? {
             return Ok(None);
         }
         let yes = format!("all {}", self.0.len());
@@ -56,7 +56,7 @@ impl Batch {
         );
         tty.clear()?;
         tty.draw(&rows::wrapped(&words, size.columns))?;
-        tty.hush(inbox, size)?;
+        tty.wait_until_quiet(inbox, size)?;
         tty.write(PROMPT)?;
         if tty.line(inbox, size)?.trim() != yes {
             return Ok(None);

@@ -1,6 +1,6 @@
-//! Questions that wait for the terminal.
+//! Queue of questions for the terminal.
 //!
-//! - A question that ends is dropped at once with everything it holds, drawn or not.
+//! - An ended question is dropped at once, even if it is not on the screen.
 
 use super::super::{Question, Slot, Withdrawn};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -41,7 +41,7 @@ const MOST_NOTICES: usize = 10;
 struct Waiting {
     notices: VecDeque<String>,
     queue: VecDeque<(Question, Slot)>,
-    /// Id of the question on the screen, and why it ended, if it has.
+    /// Id of the question on the screen, with the reason if it has ended.
     drawn: Option<(String, Option<Withdrawn>)>,
     closed: bool,
 }
@@ -56,13 +56,13 @@ pub(super) fn boxes() -> io::Result<(Outbox, Inbox)> {
 }
 
 impl Outbox {
-    pub(super) fn put(&self, question: Question, slot: Slot) {
+    pub(super) fn push(&self, question: Question, slot: Slot) {
         lock(&self.waiting).queue.push_back((question, slot));
         self.wake();
     }
 
     /// Queues a message to show when no question is on the screen.
-    pub(super) fn tell(&self, notice: &str) {
+    pub(super) fn notify(&self, notice: &str) {
         let mut waiting = lock(&self.waiting);
         if waiting.notices.len() == MOST_NOTICES {
             waiting.notices.pop_front();
@@ -72,7 +72,7 @@ impl Outbox {
         self.wake();
     }
 
-    pub(super) fn take_back(&self, id: &str, why: Withdrawn) {
+    pub(super) fn withdraw(&self, id: &str, why: Withdrawn) {
         let mut waiting = lock(&self.waiting);
         waiting.queue.retain(|(question, _)| question.id != id);
         match &mut waiting.drawn {
@@ -84,7 +84,7 @@ impl Outbox {
     }
 
     fn wake(&self) {
-        // A full socket means that it is already awake.
+        // A full socket means that a wake-up is already pending.
         let _ = (&self.wakes).write(&[0]);
     }
 }
@@ -117,7 +117,7 @@ impl Inbox {
                 }
             }
             drop(waiting);
-            // The loop checks again, whatever `poll` returns.
+            // The loop checks the state after any result of `poll`.
             let _ = poll(&mut [PollFd::new(&self.woken, PollFlags::IN)], None);
         }
     }
@@ -148,7 +148,7 @@ impl Inbox {
         waiting.closed || waiting.drawn.as_ref().is_some_and(|(_, over)| over.is_some())
     }
 
-    /// Returns why the question on the screen has ended.
+    /// Returns the reason that the question on the screen has ended.
     pub(super) fn why_over(&self) -> Withdrawn {
         let drawn = lock(&self.waiting).drawn.clone();
         drawn.and_then(|(_, over)| over).unwrap_or(Withdrawn::SessionEnded)

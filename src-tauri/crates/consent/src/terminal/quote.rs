@@ -1,7 +1,7 @@
 //! Foreign text on a terminal: cut or split to a number of columns.
 //!
 //! - INVARIANT: no line exceeds its width, counting one column for ASCII and two for any other character. No terminal
-//!   uses more; one that uses less leaves columns empty.
+//!   uses more columns.
 
 use ironcurtain_visible as visible;
 
@@ -24,7 +24,7 @@ pub(super) fn head(text: &str, width: usize) -> String {
     kept
 }
 
-/// Returns the beginning and the end of a path, with the number of characters omitted between. Its end says most.
+/// Returns the beginning and the end of a path, which matters most, with the number of characters omitted between.
 pub(super) fn ends(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
@@ -44,7 +44,7 @@ pub fn pieces(text: &str, width: usize) -> Vec<String> {
     for line in visible::lines(&text).split('\n') {
         let mut rest = line;
         loop {
-            // At least one character, so that the loop ends.
+            // Takes at least one character, so that the loop terminates.
             let piece = Some(taken(rest.chars(), width)).filter(|piece| !piece.is_empty());
             let piece = piece.unwrap_or_else(|| rest.chars().take(1).collect());
             rest = rest.get(piece.len()..).unwrap_or_default();
@@ -81,7 +81,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_is_left_out_is_counted() {
+    fn omitted_characters_are_counted() {
         assert_eq!(head("short", 5), "short");
         assert_eq!(head(&"x".repeat(100), 20), "xxxxxxx\u{2026} (93 more)");
         let path = format!("/home/u/{}/secret.txt", "x".repeat(100));
@@ -94,7 +94,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_line_is_wider_than_it_may_be(text in "\\PC{0,80}|[a-z /\u{4e00}\u{1f600}\n\t\u{202e}]{0,80}", width in 20_usize..90) {
+        fn no_line_exceeds_its_width(text in "\\PC{0,80}|[a-z /\u{4e00}\u{1f600}\n\t\u{202e}]{0,80}", width in 20_usize..90) {
             let whole = line(&text);
             for cut in [head(&whole, width), ends(&whole, width)] {
                 prop_assert!(columns(&cut) <= width && !cut.contains('\n'), "{cut}");

@@ -1,10 +1,9 @@
-//! Lays out a question as terminal rows: our label, a mark, and text from elsewhere.
+//! Lays out a question as terminal rows: our label, a mark, and foreign text.
 //!
 //! - INVARIANT: foreign text appears only on lines with the mark after the label; every other line holds our own
 //!   words and numbers. No line is wider than the terminal, so none wraps.
-//! - Everything that is sent is shown in full; otherwise the screen says so, and its answers do not count.
-//! - Each label begins with a Latin letter, so that a terminal that sets a line's direction by its first letter
-//!   reverses none.
+//! - If the screen does not show everything that is sent, it says so and does not accept approvals.
+//! - Each label starts with a Latin letter, because some terminals derive a line's direction from its first letter.
 
 use super::quote::{columns, ends, head, line, pieces};
 use crate::{Consequence, Lifetime, Offer, Piece, Preview, Question};
@@ -16,9 +15,9 @@ const LABEL: usize = 10;
 
 /// Limits for the first screen; the details show the rest.
 const MOST_LINES: usize = 12;
-const MOST_DEEDS: usize = 20;
+const MOST_EFFECTS: usize = 20;
 /// Maximum number of lines for one effect.
-const LINES_OF_A_DEED: usize = 4;
+const LINES_PER_EFFECT: usize = 4;
 const MOST_ARGUMENTS: usize = 12;
 const LINES_OF_AN_ARGUMENT: usize = 4;
 
@@ -26,7 +25,7 @@ const LINES_OF_AN_ARGUMENT: usize = 4;
 enum Row {
     /// Our own words.
     Ours(String),
-    /// Text from elsewhere, behind a label.
+    /// Foreign text, after a label.
     Foreign(String, Text),
 }
 
@@ -59,17 +58,17 @@ pub(super) fn question(
     width: usize,
     was_read: bool,
 ) -> Screen {
-    // Long text comes first, so that nothing separates the effects from the answers.
+    // Puts long text first, so that the effects are directly above the answers.
     let mut rows = preview(question, MOST_LINES);
     rows.extend(who(question));
     rows.extend(how(question));
-    rows.extend(deeds(question, MOST_DEEDS));
+    rows.extend(effects(question, MOST_EFFECTS));
     rows.extend(
         question.with.iter().take(MOST_ARGUMENTS).map(|argument| with(argument, LINES_OF_AN_ARGUMENT)),
     );
     rows.extend(left_out(question.with.len(), MOST_ARGUMENTS, "arguments"));
     let is_whole = question.with.len() <= MOST_ARGUMENTS
-        && question.consequences.len() <= MOST_DEEDS
+        && question.consequences.len() <= MOST_EFFECTS
         && sent(question).iter().all(|row| !is_cut(row, width));
     rows.extend(question.also.iter().map(|also| foreign("also", also, Text::All)));
     let mut last = None;
@@ -102,7 +101,7 @@ pub(super) fn question(
 /// Returns the first screen's rows that show what is sent.
 fn sent(question: &Question) -> Vec<Row> {
     let mut rows = preview(question, MOST_LINES);
-    rows.extend(deeds(question, MOST_DEEDS));
+    rows.extend(effects(question, MOST_EFFECTS));
     rows.extend(question.with.iter().map(|argument| with(argument, LINES_OF_AN_ARGUMENT)));
     rows
 }
@@ -113,7 +112,7 @@ fn is_cut(row: &Row, width: usize) -> bool {
     match row {
         Row::Ours(_) | Row::Foreign(_, Text::All(_)) => false,
         Row::Foreign(_, Text::Head(text) | Text::Ends(text)) => columns(text) > room,
-        Row::Foreign(_, Text::Several(text)) => columns(text) > room * LINES_OF_A_DEED,
+        Row::Foreign(_, Text::Several(text)) => columns(text) > room * LINES_PER_EFFECT,
         Row::Foreign(_, Text::Lines(text, most)) => pieces(text, room).len() > *most,
     }
 }
@@ -123,9 +122,9 @@ fn with((name, value): &(String, String), most: usize) -> Row {
     Row::Foreign("with".to_owned(), Text::Lines(format!("{} = {value}", line(name)), most))
 }
 
-/// Returns everything that is known, uncut.
+/// Returns all details of the question, uncut.
 pub(super) fn details(question: &Question, width: usize) -> Vec<String> {
-    let mut rows = deeds(question, usize::MAX);
+    let mut rows = effects(question, usize::MAX);
     rows.extend(question.also.iter().map(|also| foreign("also", also, Text::All)));
     rows.extend(question.offers.iter().map(|offer| foreign("if allowed", &offer.sentence, Text::All)));
     rows.extend(who(question));
@@ -150,7 +149,7 @@ pub(super) fn batch(questions: &[Question], width: usize) -> Vec<String> {
     for (n, question) in questions.iter().enumerate() {
         rows.push(Row::Ours(format!("Call {} of {}:", n + 1, questions.len())));
         rows.extend(how(question));
-        rows.extend(deeds(question, usize::MAX));
+        rows.extend(effects(question, usize::MAX));
         rows.extend(question.with.iter().map(|argument| with(argument, usize::MAX)));
         rows.extend(preview(question, usize::MAX));
         rows.extend(question.also.iter().map(|also| foreign("also", also, Text::All)));
@@ -171,17 +170,17 @@ fn whole(rows: Vec<Row>) -> Vec<Row> {
 }
 
 /// Returns all effects of the call, the worst first.
-fn deeds(question: &Question, most: usize) -> Vec<Row> {
+fn effects(question: &Question, most: usize) -> Vec<Row> {
     let worst = question.consequences.iter().take(1);
     let mut rows: Vec<Row> = worst
         .map(|worst| Row::Ours(format!("A program wants to {}:", worst.verb.word().to_uppercase())))
         .collect();
-    rows.extend(question.consequences.iter().take(most).flat_map(deed));
+    rows.extend(question.consequences.iter().take(most).flat_map(effect));
     rows.extend(left_out(question.consequences.len(), most, "effects"));
     rows
 }
 
-/// Repeats the worst of several effects next to the answers, because the first mention may have scrolled away.
+/// Repeats the worst of several effects next to the answers, because the first mention may have scrolled off.
 fn worst(question: &Question) -> Vec<Row> {
     match question.consequences.as_slice() {
         [worst, _, ..] => {
@@ -193,8 +192,8 @@ fn worst(question: &Question) -> Vec<Row> {
     }
 }
 
-fn deed(deed: &Consequence) -> Vec<Row> {
-    let words = deed.verb.word().to_uppercase();
+fn effect(effect: &Consequence) -> Vec<Row> {
+    let words = effect.verb.word().to_uppercase();
     let mut rows = Vec::new();
     let label = match words.split_once(' ') {
         None => &words,
@@ -203,17 +202,19 @@ fn deed(deed: &Consequence) -> Vec<Row> {
             first
         }
     };
-    rows.push(foreign(label, &object(&deed.object), Text::Several));
-    rows.extend(deed.note.iter().map(|note| foreign("there", note, Text::Several)));
-    rows.extend(deed.asked_for.iter().map(|asked| foreign("asked as", asked, Text::Several)));
-    rows.extend(deed.out_of.iter().map(|folder| foreign("LINK OUT", &format!("of {folder}"), Text::Several)));
-    if deed.allowed {
+    rows.push(foreign(label, &object(&effect.object), Text::Several));
+    rows.extend(effect.note.iter().map(|note| foreign("there", note, Text::Several)));
+    rows.extend(effect.asked_for.iter().map(|asked| foreign("asked as", asked, Text::Several)));
+    rows.extend(
+        effect.out_of.iter().map(|folder| foreign("LINK OUT", &format!("of {folder}"), Text::Several)),
+    );
+    if effect.allowed {
         rows.push(Row::Ours("  (already allowed)".to_owned()));
     }
     rows
 }
 
-/// Joins the pieces. Beside our own words, foreign text is quoted, so that it cannot pass for ours.
+/// Joins the pieces. Quotes foreign text next to our own words, so that it cannot imitate them.
 fn object(pieces: &[Piece]) -> String {
     let quoted = |text: &str| match pieces {
         [_] => text.to_owned(),
@@ -277,7 +278,7 @@ fn foreign(label: &str, text: &str, how: impl Fn(String) -> Text) -> Row {
     Row::Foreign(label.to_owned(), how(line(text)))
 }
 
-/// Returns the columns left for a text beside its label.
+/// Returns the columns left for a text after its label.
 fn room(width: usize) -> usize {
     width.saturating_sub(LABEL + 4)
 }
@@ -294,7 +295,7 @@ fn drawn(rows: Vec<Row>, width: usize) -> Vec<String> {
             Row::Foreign(label, Text::Head(text)) => (label, vec![head(&text, room)], 0),
             Row::Foreign(label, Text::Ends(text)) => (label, vec![ends(&text, room)], 0),
             Row::Foreign(label, Text::Several(text)) => {
-                (label, pieces(&ends(&text, room * LINES_OF_A_DEED), room), 0)
+                (label, pieces(&ends(&text, room * LINES_PER_EFFECT), room), 0)
             }
             Row::Foreign(label, Text::All(text)) => (label, pieces(&text, room), 0),
             Row::Foreign(label, Text::Lines(text, most)) => {

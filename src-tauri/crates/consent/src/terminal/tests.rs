@@ -1,37 +1,36 @@
-//! On real terminals: a pair of which the kernel holds the middle.
+//! Tests on pseudoterminals.
 
+mod batches;
+mod denials;
 mod drawing;
-mod noes;
-mod person;
-mod together;
+mod user;
 
 use super::super::tests::question;
 use super::super::{Consequence, Piece, Preview, Verb};
 use super::*;
-use person::{BOUND, Person};
 use rustix::termios::{LocalModes, tcgetattr};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot::error::TryRecvError;
-use tokio::sync::oneshot::{self};
+use tokio::sync::oneshot::{self, error::TryRecvError};
+use user::{BOUND, SimulatedUser};
 
 fn slot() -> (Slot, oneshot::Receiver<Answer>) {
     let (answer, answered) = oneshot::channel();
     (Slot { answer, working: tokio::sync::mpsc::channel(1).0 }, answered)
 }
 
-fn said(answer: oneshot::Receiver<Answer>) -> Answer {
+fn answer_of(answer: oneshot::Receiver<Answer>) -> Answer {
     ended(answer).expect("its slot was dropped")
 }
 
-/// The answer to a question that is over; nothing when its slot was dropped.
+/// Waits for the answer, or `None` if the slot was dropped.
 fn ended(mut answer: oneshot::Receiver<Answer>) -> Option<Answer> {
     let deadline = Instant::now() + BOUND;
     loop {
         match answer.try_recv() {
             Ok(answer) => return Some(answer),
             Err(TryRecvError::Closed) => return None,
-            Err(TryRecvError::Empty) => assert!(Instant::now() < deadline, "the question is kept"),
+            Err(TryRecvError::Empty) => assert!(Instant::now() < deadline, "the question is still open"),
         }
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -39,7 +38,7 @@ fn ended(mut answer: oneshot::Receiver<Answer>) -> Option<Answer> {
 
 const ONCE: Answer = Answer::Allow { offer: 0, lifetime: Lifetime::Once };
 
-/// A read of a file, asked for by another name.
+/// Returns a question about reading a file under another name.
 fn of_file(id: &str, path: &str, asked_for: &str) -> Question {
     Question { consequences: vec![read(path, asked_for)], ..question(id) }
 }
@@ -52,7 +51,7 @@ fn read(path: &str, asked_for: &str) -> Consequence {
     }
 }
 
-/// The rows of a terminal that goes on in the next where a line is too wide.
+/// Returns the rows of a terminal that wraps long lines.
 fn rows(text: &str, columns: usize) -> Vec<String> {
     let broken = |line: &str| {
         let mut rows = vec![String::new()];
@@ -71,7 +70,7 @@ fn rows(text: &str, columns: usize) -> Vec<String> {
     text.lines().flat_map(broken).collect()
 }
 
-/// Every row with one of these words has our mark before it.
+/// Asserts that every row with one of these words has our mark before them.
 #[track_caller]
 fn is_marked(text: &str, columns: usize, words: &[&str]) {
     let rows = rows(text, columns);
@@ -83,59 +82,59 @@ fn is_marked(text: &str, columns: usize, words: &[&str]) {
 
 #[test]
 fn only_the_number_of_an_answer_allows() {
-    let person = Person::at(80);
+    let user = SimulatedUser::at(80);
     for (line, expected) in
         [("1\n", ONCE), ("\n", NO), ("2\n", NO), ("0\n", NO), ("y\n", NO), ("1x\n", NO), ("\u{4}", NO)]
     {
-        let answer = person.is_asked(question("q"));
-        person.sees(PROMPT);
-        person.types(line);
-        assert_eq!(said(answer), expected, "{line:?}");
+        let answer = user.is_asked(question("q"));
+        user.sees(PROMPT);
+        user.types(line);
+        assert_eq!(answer_of(answer), expected, "{line:?}");
     }
 }
 
 #[test]
-fn a_number_counts_once_all_that_is_sent_was_shown_to_its_end() {
-    let person = Person::at(80);
+fn a_number_allows_only_after_everything_sent_was_shown() {
+    let user = SimulatedUser::at(80);
     let hidden = format!("{} DROP TABLE customers", "x".repeat(10_000));
     let asked = || Question {
         with: vec![("query".into(), hidden.clone())],
         arguments: vec![("query".into(), hidden.clone())],
         ..question("q")
     };
-    let answer = person.is_asked(asked());
-    assert!(!person.sees(PROMPT).contains("DROP TABLE"));
-    // Neither by itself, nor after details that were left before their end.
-    person.types("1\n");
-    person.sees(PROMPT);
-    person.types("d\n");
-    person.sees("q: back. ");
-    person.types("q\n");
-    person.sees("NOT ALL IS SHOWN");
-    person.sees(PROMPT);
-    person.types("1\n");
-    person.sees(PROMPT);
-    person.types("d\n");
-    person.sees("q: back. ");
-    person.types("e\n");
-    assert!(person.sees(" Enter: back. ").contains("DROP TABLE customers"));
-    person.types("\n");
-    assert!(!person.sees(PROMPT).contains("NOT ALL IS"));
-    person.types("1\n");
-    assert_eq!(said(answer), ONCE);
-    // What is not shown can be denied at once.
-    let answer = person.is_asked(asked());
-    person.sees(PROMPT);
-    person.types("\n");
-    assert_eq!(said(answer), NO);
+    let answer = user.is_asked(asked());
+    assert!(!user.sees(PROMPT).contains("DROP TABLE"));
+    // Not at first, and not after the details were left before their end.
+    user.types("1\n");
+    user.sees(PROMPT);
+    user.types("d\n");
+    user.sees("q: back. ");
+    user.types("q\n");
+    user.sees("NOT ALL IS SHOWN");
+    user.sees(PROMPT);
+    user.types("1\n");
+    user.sees(PROMPT);
+    user.types("d\n");
+    user.sees("q: back. ");
+    user.types("e\n");
+    assert!(user.sees(" Enter: back. ").contains("DROP TABLE customers"));
+    user.types("\n");
+    assert!(!user.sees(PROMPT).contains("NOT ALL IS"));
+    user.types("1\n");
+    assert_eq!(answer_of(answer), ONCE);
+    // Denying does not require the details.
+    let answer = user.is_asked(asked());
+    user.sees(PROMPT);
+    user.types("\n");
+    assert_eq!(answer_of(answer), NO);
 }
 
 #[test]
-fn foreign_text_makes_no_line_that_looks_like_ours() {
+fn foreign_text_cannot_imitate_our_lines() {
     for columns in [36_u16, 40, 80, 132] {
-        let person = Person::at(columns);
+        let user = SimulatedUser::at(columns);
         let width = usize::from(columns);
-        // As wide as the terminal: each further line would be one of ours.
+        // Lines as wide as the terminal, so that a wrapped line would imitate ours.
         let lines = [
             "A program wants to READ:",
             " READ       | ~/notes.txt",
@@ -158,176 +157,176 @@ fn foreign_text_makes_no_line_that_looks_like_ours() {
         asked.preview = Some(Preview::Content(forged.replace(' ', "\n")));
         asked.reason = forged.replace(' ', "\u{4e00}");
         asked.offers[0].sentence = forged.clone();
-        let answer = person.is_asked(asked.clone());
-        let shown = person.sees(PROMPT);
+        let answer = user.is_asked(asked.clone());
+        let shown = user.sees(PROMPT);
         is_marked(&shown, width, &["FOE", "notes.txt", "Your answer: 1"]);
         assert!(shown.contains(" DELETE     | FOE"), "{shown}");
         assert!(shown.contains("passwords.txt") && shown.contains("A program wants to PUSH:"), "{shown}");
-        person.types("d\n");
+        user.types("d\n");
         let mut all = String::new();
         while !all.ends_with("Enter: back. ") {
-            all.push_str(&person.sees("back. "));
-            person.types("\n");
+            all.push_str(&user.sees("back. "));
+            user.types("\n");
         }
         is_marked(&all, width, &["FOE", "notes.txt", "Your answer: 1"]);
-        // Its question stands there again, and is answered as one.
-        person.sees(PROMPT);
-        person.types("\n");
-        assert_eq!(said(answer), NO);
+        // The question is shown again.
+        user.sees(PROMPT);
+        user.types("\n");
+        assert_eq!(answer_of(answer), NO);
     }
 }
 
 #[test]
-fn what_was_typed_before_the_question_stood_there_counts_for_nothing() {
-    let person = Person::at(80);
-    // As it is drawn.
+fn input_before_the_question_is_drawn_is_discarded() {
+    let user = SimulatedUser::at(80);
+    // The prompt appears only after the half second.
     let asked = Instant::now();
-    let answer = person.is_asked(question("q"));
-    person.sees(PROMPT);
+    let answer = user.is_asked(question("q"));
+    user.sees(PROMPT);
     assert!(asked.elapsed() >= Duration::from_millis(450), "{:?}", asked.elapsed());
-    person.types("\n");
-    assert_eq!(said(answer), NO);
-    // Before, whole and not; and in the half second, until it is quiet.
-    person.types("1\n1");
-    let answer = person.is_asked(question("q"));
-    person.sees("Anything else denies.");
+    user.types("\n");
+    assert_eq!(answer_of(answer), NO);
+    // Input before the question, and during the half second, with and without line ends.
+    user.types("1\n1");
+    let answer = user.is_asked(question("q"));
+    user.sees("Anything else denies.");
     let mut last = Instant::now();
     for typed in ["1", "\n", "1\n", "1"].repeat(3) {
         std::thread::sleep(Duration::from_millis(60));
         last = Instant::now();
-        person.types(typed);
+        user.types(typed);
     }
-    let shown = person.sees(PROMPT);
+    let shown = user.sees(PROMPT);
     assert!(last.elapsed() >= Duration::from_millis(450), "{:?}", last.elapsed());
     assert!(!shown.contains('1'), "{shown:?}");
-    person.types("\n");
-    assert_eq!(said(answer), NO);
-    // And what comes then does.
-    let answer = person.is_asked(question("q"));
-    person.sees(PROMPT);
-    person.types("1\n");
-    assert_eq!(said(answer), ONCE);
+    user.types("\n");
+    assert_eq!(answer_of(answer), NO);
+    // Input after the prompt counts.
+    let answer = user.is_asked(question("q"));
+    user.sees(PROMPT);
+    user.types("1\n");
+    assert_eq!(answer_of(answer), ONCE);
 }
 
 #[test]
-fn a_question_that_is_over_is_withdrawn_and_the_next_one_drawn() {
-    let person = Person::at(80);
-    let first = person.is_asked(of_file("first", "/home/u/first.txt", "first"));
-    person.sees(PROMPT);
-    let second = person.is_asked(of_file("second", "/home/u/second.txt", "second"));
-    person.types("1");
-    person.terminal.withdraw("first", Withdrawn::Cancelled);
-    // Taken from the screen, and said in its place.
-    person.sees("\u{1b}[J A question is over: its call was cancelled.");
+fn a_withdrawn_question_is_replaced_by_the_next() {
+    let user = SimulatedUser::at(80);
+    let first = user.is_asked(of_file("first", "/home/u/first.txt", "first"));
+    user.sees(PROMPT);
+    let second = user.is_asked(of_file("second", "/home/u/second.txt", "second"));
+    user.types("1");
+    user.terminal.withdraw("first", Withdrawn::Cancelled);
+    // The question is erased and replaced by a message.
+    user.sees("\u{1b}[J A question is over: its call was cancelled.");
     assert_eq!(ended(first), None);
-    let shown = person.sees(PROMPT);
+    let shown = user.sees(PROMPT);
     assert!(shown.contains("/home/u/second.txt") && !shown.contains("first"), "{shown}");
-    // The answer that was begun is no part of this one.
-    person.types("\n");
-    assert_eq!(said(second), NO);
+    // The partly typed answer was discarded.
+    user.types("\n");
+    assert_eq!(answer_of(second), NO);
 }
 
 #[test]
-fn what_waits_unseen_is_dropped_when_it_is_over() {
-    let person = Person::at(80);
-    let drawn = person.is_asked(question("drawn"));
-    person.sees(PROMPT);
-    let waiting: Vec<_> = (0..20).map(|n| person.is_asked(question(&n.to_string()))).collect();
+fn a_hidden_pending_question_is_dropped_when_withdrawn() {
+    let user = SimulatedUser::at(80);
+    let drawn = user.is_asked(question("drawn"));
+    user.sees(PROMPT);
+    let waiting: Vec<_> = (0..20).map(|n| user.is_asked(question(&n.to_string()))).collect();
     for n in 0..20 {
-        person.terminal.withdraw(&n.to_string(), Withdrawn::Cancelled);
+        user.terminal.withdraw(&n.to_string(), Withdrawn::Cancelled);
     }
-    // While the first one still stands there.
+    // The first question is still on the screen.
     for answer in waiting {
         assert_eq!(ended(answer), None);
     }
-    person.types("1\n");
-    assert_eq!(said(drawn), ONCE);
+    user.types("1\n");
+    assert_eq!(answer_of(drawn), ONCE);
 }
 
 #[test]
-fn on_another_size_it_is_drawn_anew_and_nothing_typed_before_counts() {
-    let person = Person::at(80);
-    let answer = person.is_asked(of_file("q", &format!("/home/u/{}/x.txt", "y".repeat(70)), "q"));
-    person.sees(PROMPT);
-    person.types("1");
-    person.resizes(50);
-    person.sees("\u{1b}[2J");
-    let shown = person.sees(PROMPT);
+fn a_resize_redraws_and_discards_input() {
+    let user = SimulatedUser::at(80);
+    let answer = user.is_asked(of_file("q", &format!("/home/u/{}/x.txt", "y".repeat(70)), "q"));
+    user.sees(PROMPT);
+    user.types("1");
+    user.resizes(50);
+    user.sees("\u{1b}[2J");
+    let shown = user.sees(PROMPT);
     assert!(
         shown.contains(" READ       | yyyy") && rows(&shown, 50).len() == shown.lines().count(),
         "{shown}"
     );
-    person.types("\n");
-    assert_eq!(said(answer), NO);
+    user.types("\n");
+    assert_eq!(answer_of(answer), NO);
 }
 
 #[test]
-fn a_terminal_that_is_too_narrow_shows_no_question_and_takes_no_yes() {
-    let person = Person::at(20);
-    let answer = person.is_asked(question("q"));
-    let shown = person.sees(PROMPT);
+fn a_too_narrow_terminal_shows_and_allows_nothing() {
+    let user = SimulatedUser::at(20);
+    let answer = user.is_asked(question("q"));
+    let shown = user.sees(PROMPT);
     assert!(shown.contains("narrower than 36") && !shown.contains("claude"), "{shown}");
-    person.types("1\n");
-    assert_eq!(said(answer), NO);
-    let answer = person.is_asked(question("q"));
-    person.sees(PROMPT);
-    person.resizes(80);
-    person.sees("answer 1");
-    person.sees(PROMPT);
-    person.types("1\n");
-    assert_eq!(said(answer), ONCE);
+    user.types("1\n");
+    assert_eq!(answer_of(answer), NO);
+    let answer = user.is_asked(question("q"));
+    user.sees(PROMPT);
+    user.resizes(80);
+    user.sees("answer 1");
+    user.sees(PROMPT);
+    user.types("1\n");
+    assert_eq!(answer_of(answer), ONCE);
 }
 
 #[test]
-fn the_terminal_gets_its_modes_back() {
-    let modes = |person: &Person| {
-        let modes = tcgetattr(&person.user).unwrap().local_modes;
+fn the_terminal_modes_are_restored() {
+    let modes = |user: &SimulatedUser| {
+        let modes = tcgetattr(&user.tty).unwrap().local_modes;
         modes.contains(LocalModes::ECHO | LocalModes::ICANON)
     };
-    let person = Person::at(80);
-    assert!(modes(&person));
+    let user = SimulatedUser::at(80);
+    assert!(modes(&user));
     let deadline = Instant::now() + BOUND;
-    // Until it is seen within the half second.
+    // Repeats until the modes are observed within the half second.
     let _answer = loop {
-        let answer = person.is_asked(question("q"));
-        person.sees("Anything else denies.");
-        if !modes(&person) {
+        let answer = user.is_asked(question("q"));
+        user.sees("Anything else denies.");
+        if !modes(&user) {
             break answer;
         }
-        assert!(Instant::now() < deadline, "what is typed is shown in the half second");
-        person.sees(PROMPT);
-        person.types("\n");
-        said(answer);
+        assert!(Instant::now() < deadline, "echo is still on in the half second");
+        user.sees(PROMPT);
+        user.types("\n");
+        answer_of(answer);
     };
-    // As at the end of the program.
-    person.terminal.tty.restore();
-    assert!(modes(&person));
-    person.sees(PROMPT);
-    assert!(modes(&person));
+    // As at exit.
+    user.terminal.tty.restore();
+    assert!(modes(&user));
+    user.sees(PROMPT);
+    assert!(modes(&user));
 }
 
-/// Both ends of two pipes, of which the terminal has the others.
+/// Creates a terminal on two pipes, and returns their other ends.
 fn piped() -> (std::io::PipeWriter, std::io::PipeReader, Terminal) {
-    let (input, hands) = std::io::pipe().unwrap();
-    let (eyes, output) = std::io::pipe().unwrap();
-    (hands, eyes, Terminal::new(input.into(), output.into()).unwrap())
+    let (input, keyboard) = std::io::pipe().unwrap();
+    let (screen, output) = std::io::pipe().unwrap();
+    (keyboard, screen, Terminal::new(input.into(), output.into()).unwrap())
 }
 
 #[test]
-fn without_a_terminal_lines_are_answers_as_well_and_their_end_is_none() {
-    let (mut hands, mut eyes, terminal) = piped();
-    hands.write_all(b"1\n").unwrap();
+fn pipes_work_and_their_end_is_not_an_answer() {
+    let (mut keyboard, mut screen, terminal) = piped();
+    keyboard.write_all(b"1\n").unwrap();
     let (slot, answer) = slot();
     terminal.ask(question("q"), slot);
     let (mut seen, mut piece) = (String::new(), [0; 4096]);
     while !seen.ends_with(PROMPT) {
-        let n = eyes.read(&mut piece).unwrap();
+        let n = screen.read(&mut piece).unwrap();
         seen.push_str(&String::from_utf8_lossy(&piece[..n]));
     }
-    hands.write_all(b"\n").unwrap();
-    assert_eq!(said(answer), NO, "what was written before counts for nothing");
-    drop(hands);
+    keyboard.write_all(b"\n").unwrap();
+    assert_eq!(answer_of(answer), NO, "earlier input does not count");
+    drop(keyboard);
     let (slot, answer) = self::slot();
     terminal.ask(question("q"), slot);
-    assert!(matches!(said(answer), Answer::Unavailable { why } if why.contains("was closed")));
+    assert!(matches!(answer_of(answer), Answer::Unavailable { why } if why.contains("was closed")));
 }

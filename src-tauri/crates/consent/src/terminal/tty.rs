@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time without input before an answer counts: nobody reads a question faster.
+/// Time without input before an answer counts. Users cannot read a question faster.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// Interval for checking the size, and whether the terminal is ours.
+/// Interval for checking the size and the foreground process group.
 const TICK: Duration = Duration::from_millis(200);
 
 /// Maximum length of an answer; a longer one is invalid.
@@ -49,19 +49,19 @@ pub(super) struct Tty {
 
 /// Reason that no line was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Instead {
+pub(super) enum NoInput {
     /// The question is over.
     Over,
     /// The terminal was resized.
     Resized,
     /// The input was closed.
-    Gone,
+    Closed,
 }
 
-impl From<io::Error> for Instead {
+impl From<io::Error> for NoInput {
     // A terminal that cannot be written to counts as closed.
     fn from(_: io::Error) -> Self {
-        Self::Gone
+        Self::Closed
     }
 }
 
@@ -92,7 +92,7 @@ impl Tty {
     }
 
     /// Erases what was drawn last. Without cursor control, starts a new line instead.
-    pub(super) fn take_away(&self) -> io::Result<()> {
+    pub(super) fn erase(&self) -> io::Result<()> {
         let lines = self.drawn.load(Ordering::Relaxed);
         if self.moves { self.write(&format!("\r\x1b[{lines}A\x1b[J")) } else { self.write("\n") }
     }
@@ -102,8 +102,8 @@ impl Tty {
         if self.moves { self.write("\x1b[H\x1b[2J") } else { self.write("\n") }
     }
 
-    /// Discards input until none arrives for half a second.
-    pub(super) fn hush(&self, inbox: &Inbox, size: Size) -> Result<(), Instead> {
+    /// Discards input until none has arrived for half a second.
+    pub(super) fn wait_until_quiet(&self, inbox: &Inbox, size: Size) -> Result<(), NoInput> {
         let _quiet = Quiet::begin(self, inbox, size)?;
         let mut until = Instant::now() + QUIET;
         loop {
@@ -118,13 +118,13 @@ impl Tty {
     }
 
     /// Reads the next line.
-    pub(super) fn line(&self, inbox: &Inbox, size: Size) -> Result<String, Instead> {
+    pub(super) fn line(&self, inbox: &Inbox, size: Size) -> Result<String, NoInput> {
         let mut line = Vec::new();
         loop {
             self.wait(inbox, size, None)?;
             let Some(typed) = self.read()? else { continue };
             line.extend(typed);
-            // End of input on a terminal ends the line too, and is not an answer.
+            // End of input on a terminal also terminates the line, and is not an answer.
             let whole = line.iter().position(|byte| *byte == b'\n');
             if let Some(end) = whole.or((line.is_empty() || line.len() > LONGEST).then_some(0)) {
                 return Ok(String::from_utf8_lossy(line.get(..end).unwrap_or_default()).into_owned());
@@ -135,13 +135,13 @@ impl Tty {
     /// Restores the terminal's own modes and discards pending input.
     pub(super) fn restore(&self) {
         if let Some(own) = self.own.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // A closed terminal has no modes to restore.
+            // Fails only if the terminal was closed.
             let _ = tcsetattr(&self.input, OptionalActions::Flush, &own);
         }
     }
 
     /// Waits for input until the given time. Returns `false` if none arrived.
-    fn wait(&self, inbox: &Inbox, size: Size, until: Option<Instant>) -> Result<bool, Instead> {
+    fn wait(&self, inbox: &Inbox, size: Size, until: Option<Instant>) -> Result<bool, NoInput> {
         loop {
             let left = until.map_or(TICK, |until| until.saturating_duration_since(Instant::now()).min(TICK));
             let timeout = Timespec::try_from(left).unwrap_or_default();
@@ -149,14 +149,14 @@ impl Tty {
             let mut waited = [PollFd::new(&self.input, input), PollFd::new(inbox, PollFlags::IN)];
             match poll(&mut waited, Some(&timeout)) {
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(_) => return Err(Instead::Gone),
+                Err(_) => return Err(NoInput::Closed),
             }
-            let [typed, told] = waited.map(|one| one.revents());
-            if !told.is_empty() && inbox.is_over() {
-                return Err(Instead::Over);
+            let [typed, woken] = waited.map(|one| one.revents());
+            if !woken.is_empty() && inbox.is_over() {
+                return Err(NoInput::Over);
             }
             if self.size() != size {
-                return Err(Instead::Resized);
+                return Err(NoInput::Resized);
             }
             if typed.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
                 return Ok(true);
@@ -167,14 +167,14 @@ impl Tty {
         }
     }
 
-    /// Reads available bytes, if any. An empty read ends the line on a terminal, and all input elsewhere.
-    fn read(&self) -> Result<Option<Vec<u8>>, Instead> {
+    /// Reads available bytes, if any. An empty read is the end of a line on a terminal, and EOF otherwise.
+    fn read(&self) -> Result<Option<Vec<u8>>, NoInput> {
         let mut piece = [0; LONGEST];
         match rustix::io::read(&self.input, &mut piece) {
-            Ok(0) if !isatty(&self.input) => Err(Instead::Gone),
+            Ok(0) if !isatty(&self.input) => Err(NoInput::Closed),
             Ok(n) => Ok(Some(piece.get(..n).unwrap_or_default().to_vec())),
             Err(Errno::INTR | Errno::AGAIN) => Ok(None),
-            Err(_) => Err(Instead::Gone),
+            Err(_) => Err(NoInput::Closed),
         }
     }
 
@@ -189,7 +189,7 @@ impl Tty {
 struct Quiet<'a>(&'a Tty);
 
 impl<'a> Quiet<'a> {
-    fn begin(tty: &'a Tty, inbox: &Inbox, size: Size) -> Result<Self, Instead> {
+    fn begin(tty: &'a Tty, inbox: &Inbox, size: Size) -> Result<Self, NoInput> {
         while !tty.is_ours() {
             tty.wait(inbox, size, Some(Instant::now() + TICK))?;
         }
@@ -200,7 +200,7 @@ impl<'a> Quiet<'a> {
             quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
             *tty.own.lock().unwrap_or_else(PoisonError::into_inner) = Some(own);
             // `TCSETSF` also discards earlier input.
-            tcsetattr(&tty.input, OptionalActions::Flush, &quiet).map_err(|_| Instead::Gone)?;
+            tcsetattr(&tty.input, OptionalActions::Flush, &quiet).map_err(|_| NoInput::Closed)?;
         }
         Ok(Self(tty))
     }
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn each_change_of_modes_alone_throws_away_what_was_typed_before_it() {
+    fn each_mode_change_discards_earlier_input() {
         let hands = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&hands).unwrap();
         unlockpt(&hands).unwrap();
@@ -236,14 +236,17 @@ mod tests {
         let (_outbox, inbox) = boxes().unwrap();
         let types = || {
             rustix::io::write(&hands, b"1\n").unwrap();
-            assert!(has_input(&tty, Duration::from_secs(10)), "what is typed arrives");
+            assert!(has_input(&tty, Duration::from_secs(10)), "typed input arrives");
         };
         types();
         let quiet = Quiet::begin(&tty, &inbox, tty.size()).unwrap();
-        assert!(!has_input(&tty, Duration::ZERO), "what was typed before counts in the half second");
+        assert!(!has_input(&tty, Duration::ZERO), "earlier input is read in the half second");
         types();
         drop(quiet);
-        assert!(!has_input(&tty, Duration::ZERO), "what was typed meanwhile goes to whoever reads next");
+        assert!(
+            !has_input(&tty, Duration::ZERO),
+            "input typed during the half second is left for the next reader"
+        );
         types();
         assert_eq!(tty.read().unwrap().unwrap(), b"1\n");
     }

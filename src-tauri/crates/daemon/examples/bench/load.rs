@@ -1,4 +1,4 @@
-//! Calls that pass through the trusted process, as a program of its own, beside the same server alone and behind a bare relay.
+//! Measures calls through the trusted process, compared with calling the same server directly and through a bare relay.
 
 use crate::parts::Conversation;
 use crate::relay;
@@ -11,26 +11,26 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// The number of calls that are under way at any time, where they do not wait for each other.
+/// Number of calls in flight.
 const PIPELINED: usize = 64;
 
-/// The number of sessions that call at the same time.
+/// Number of concurrent sessions.
 const SESSIONS: usize = 20;
 
-/// The number of times that a rate is measured; the best one counts, which others on the machine have disturbed least.
+/// Number of measurements of a rate. The best one counts, because other processes disturbed it least.
 const TRIES: usize = 3;
 
-/// So much is done.
+/// Number of calls.
 pub struct Amount {
-    /// Calls one after the other.
+    /// Sequential calls.
     pub calls: usize,
-    /// Calls in a row that do not wait for each other.
+    /// Pipelined calls.
     pub pipelined: usize,
-    /// Calls of each of many sessions.
+    /// Sequential calls per session, with many sessions.
     pub each: usize,
 }
 
-/// The ways to the same server.
+/// Connection to the server.
 #[derive(Clone, Copy)]
 enum Way {
     Ours,
@@ -38,17 +38,17 @@ enum Way {
     Relayed,
 }
 
-/// The server that is called.
+/// Server to call.
 #[derive(Debug, Clone, Copy)]
 pub enum Called<'a> {
-    /// The one that comes with us.
+    /// Embedded filesystem server.
     Embedded,
-    /// The reference server, by its script for Node.
+    /// Reference server, by the path of its Node script.
     Reference(&'a Path),
 }
 
 impl Called<'_> {
-    /// Its entry in `mcp-servers.json`; nothing where it needs none.
+    /// Returns its entry in `mcp-servers.json`, if it needs one.
     pub fn entry(self) -> Option<Value> {
         let Self::Reference(script) = self else { return None };
         let sandbox = json!({ "filesystem": { "allowRead": [packages(script)] } });
@@ -66,7 +66,7 @@ impl Called<'_> {
         }
     }
 
-    /// A figure of calls to it.
+    /// Returns the label of a measurement.
     fn figure(self, what: &str) -> String {
         match self {
             Self::Embedded => what.to_owned(),
@@ -75,12 +75,12 @@ impl Called<'_> {
     }
 }
 
-/// The folder of packages that a script is in.
+/// Returns the `node_modules` folder of a script.
 fn packages(script: &Path) -> Option<&Path> {
     script.ancestors().find(|folder| folder.ends_with("node_modules"))
 }
 
-/// The server's own folder, and the trusted process.
+/// Setup for measuring calls: the trusted process, and a folder for the server.
 pub struct Ground<'a> {
     trusted: &'a TrustedProcess,
     called: Called<'a>,
@@ -112,7 +112,7 @@ impl<'a> Ground<'a> {
         Ok(Talk { with, arguments: json!({ "path": path }) })
     }
 
-    /// A call of a small file at a time, which is allowed; all three in turn.
+    /// Measures sequential reads of a small file, alternating between the three connections.
     pub fn one_at_a_time(&self, amount: &Amount) -> anyhow::Result<Vec<Row>> {
         let ways = [Way::Ours, Way::Direct, Way::Relayed];
         let mut talks = ways.into_iter().map(|way| self.conversation(way)).collect::<Result<Vec<_>, _>>()?;
@@ -132,15 +132,15 @@ impl<'a> Ground<'a> {
         let (added, limit) = (ours.less(&direct), relayed.less(&direct));
         let goal = "p50 <= 60 us, p99 <= 250 us";
         Ok(vec![
-            Row::beside("allowed call, round trip", ours.clone(), "server direct", direct, ""),
-            Row::beside("allowed call, round trip", ours, "bare relay", relayed, "<= 1.5x"),
-            Row::added_beside("allowed call, added", added, "bare relay", limit, goal),
+            Row::compared("allowed call, round trip", ours.clone(), "server direct", direct, ""),
+            Row::compared("allowed call, round trip", ours, "bare relay", relayed, "<= 1.5x"),
+            Row::added_compared("allowed call, added", added, "bare relay", limit, goal),
         ])
     }
 
-    /// Many calls under way in one session.
+    /// Measures pipelined calls in one session.
     pub fn pipelined(&self, amount: &Amount) -> anyhow::Result<Row> {
-        self.rates(&self.called.figure("calls a second, 64 under way in one session"), |way| {
+        self.rates(&self.called.figure("calls per second, 64 in flight in one session"), |way| {
             let mut talk = self.conversation(way)?;
             talk.many(amount.pipelined.min(1000))?;
             let began = Instant::now();
@@ -149,9 +149,9 @@ impl<'a> Ground<'a> {
         })
     }
 
-    /// Many sessions, with a server each, that call one after the other.
+    /// Measures sequential calls in many concurrent sessions, each with its own server.
     pub fn many_sessions(&self, amount: &Amount) -> anyhow::Result<Row> {
-        self.rates(&self.called.figure("calls a second, 20 sessions"), |way| {
+        self.rates(&self.called.figure("calls per second, 20 sessions"), |way| {
             let talks = (0..SESSIONS).map(|_| self.conversation(way)).collect::<Result<Vec<_>, _>>()?;
             let began = Instant::now();
             std::thread::scope(|scope| {
@@ -159,7 +159,7 @@ impl<'a> Ground<'a> {
                     scope.spawn(move || (0..amount.each).try_for_each(|_| talk.call()).map(|()| talk))
                 };
                 let callers: Vec<_> = talks.into_iter().map(call).collect();
-                // They are kept until all are done: what ends takes time of the others.
+                // Keep every session open until all are done, because closing one slows down the others.
                 let ended: Vec<_> = callers.into_iter().map(|caller| caller.join()).collect();
                 let took = began.elapsed();
                 for ended in ended {
@@ -189,7 +189,7 @@ impl<'a> Ground<'a> {
         Ok(Row::of(what, &format!("{ours:.0}"), &beside, &format!("{:.2}x", ours / direct), ">= 0.8x"))
     }
 
-    /// Sessions that say nothing.
+    /// Measures the memory of idle sessions.
     pub fn idle(&self, count: usize) -> anyhow::Result<Row> {
         let before = self.trusted.resident_kib()?;
         let sessions = (0..count).map(|_| self.trusted.session()).collect::<Result<Vec<_>, _>>()?;
@@ -206,7 +206,7 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// A conversation, and the call that is made in it.
+/// A connection, and the arguments of the call to make.
 struct Talk {
     with: Conversation,
     arguments: Value,
@@ -217,7 +217,7 @@ impl Talk {
         self.with.call("read_text_file", &self.arguments)
     }
 
-    /// So many calls, of which as many as may be are under way.
+    /// Makes `count` calls, with up to [`PIPELINED`] in flight.
     fn many(&mut self, count: usize) -> anyhow::Result<()> {
         let mut left = count;
         for _ in 0..PIPELINED.min(count) {
@@ -225,7 +225,7 @@ impl Talk {
             left -= 1;
         }
         for _ in 0..count {
-            self.with.answered().context("a call under way")?;
+            self.with.answered().context("a pipelined call failed")?;
             if left > 0 {
                 self.with.begin_call("read_text_file", &self.arguments)?;
                 left -= 1;

@@ -1,4 +1,4 @@
-//! The parts that are measured.
+//! Measures single parts, and provides a minimal MCP client.
 
 use anyhow::{Context, ensure};
 use ironcurtain_sandbox::{NetworkAccess, ResourceLimits, Spec, UnixSockets, View, launch};
@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// From launch to the first byte of `echo`, beside bubblewrap alone.
+/// Measures the time from launch to the first byte of `echo`, compared with plain bubblewrap.
 pub fn sandbox_launch(base: &Path, starts: usize) -> anyhow::Result<Vec<Row>> {
     let session = base.join("session");
     std::fs::create_dir_all(&session)?;
@@ -57,7 +57,7 @@ pub fn sandbox_launch(base: &Path, starts: usize) -> anyhow::Result<Vec<Row>> {
             Ok(())
         })?;
     }
-    Ok(vec![Row::beside(
+    Ok(vec![Row::compared(
         "sandbox, launch to first byte",
         ours,
         "bubblewrap alone, and exit",
@@ -72,7 +72,7 @@ fn first_byte(mut from: impl Read) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A raw JSON-RPC conversation: as little client as possible, so that what is measured is the other side.
+/// Minimal JSON-RPC client, so that measurements show the other side.
 pub struct Conversation {
     child: Child,
     stdin: ChildStdin,
@@ -81,7 +81,7 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Starts the program and goes through the handshake.
+    /// Starts the program and performs the handshake.
     pub fn begin(mut command: Command) -> anyhow::Result<Self> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let stdin = child.stdin.take().context("no input")?;
@@ -103,18 +103,18 @@ impl Conversation {
         self.child.id()
     }
 
-    /// One tool call that must work.
+    /// Calls a tool, and waits for a successful response.
     pub fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<()> {
         self.begin_call(tool, arguments)?;
         self.answered()
     }
 
-    /// Calls a tool.
+    /// Calls a tool without waiting.
     pub fn begin_call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<()> {
         self.send("tools/call", &json!({ "name": tool, "arguments": arguments }))
     }
 
-    /// Waits for the answer to a call, which must have worked.
+    /// Waits for the response to a call, which must be successful.
     pub fn answered(&mut self) -> anyhow::Result<()> {
         let answer = self.answer()?;
         ensure!(!answer.contains("\"isError\":true") && !answer.contains("\"error\""), "{answer}");
@@ -131,14 +131,14 @@ impl Conversation {
     fn answer(&mut self) -> anyhow::Result<String> {
         let mut answer = String::new();
         let read = self.stdout.read_line(&mut answer)?;
-        ensure!(read > 0, "the conversation ended");
+        ensure!(read > 0, "the connection was closed");
         Ok(answer)
     }
 }
 
 impl Drop for Conversation {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,29 +1,29 @@
-//! The least that can stand between a client and a server: a process that copies from one pipe to the other, in both
-//! directions, and reads nothing of what it copies. What it adds is what a process between two others costs here.
+//! Minimal relay between a client and a server, which copies bytes in both directions without parsing them. Shows the minimum
+//! cost of an intermediate process on this machine.
 
 use anyhow::Context;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::process::{Command, Stdio};
 
-/// The word by which this program is the relay; the server's command follows.
-const WORD: &str = "--relay";
+/// Option that turns this program into the relay. The server's command follows it.
+const OPTION: &str = "--relay";
 
-/// The number of bytes that are copied at once.
+/// Size of the copy buffer, in bytes.
 const PIECE: usize = 64 * 1024;
 
-/// The command of a relay before this server.
+/// Returns the command of a relay for this server.
 pub fn before(server: &Command) -> anyhow::Result<Command> {
     let mut relay = Command::new(std::env::current_exe()?);
-    relay.arg(WORD).arg(server.get_program()).args(server.get_args());
+    relay.arg(OPTION).arg(server.get_program()).args(server.get_args());
     Ok(relay)
 }
 
-/// Runs the relay, if this program was started as one, until the conversation is over.
+/// Runs the relay until the client disconnects, if this program was started as one.
 pub fn run_if_asked() -> Option<anyhow::Result<()>> {
     let mut words = std::env::args_os().skip(1);
-    (words.next()? == WORD).then(|| {
-        let program = words.next().context("no server to stand before")?;
+    (words.next()? == OPTION).then(|| {
+        let program = words.next().context("the command of the server is missing")?;
         let mut server =
             Command::new(program).args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let to_server = server.stdin.take().context("no input")?;
@@ -46,12 +46,12 @@ fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {
     }
 }
 
-/// Standard input without the buffer and the lock of the library.
+/// Returns standard input without the buffer and lock of the standard library.
 fn raw_stdin() -> io::Result<File> {
     Ok(File::from(rustix::io::dup(rustix::stdio::stdin())?))
 }
 
-/// The same of standard output.
+/// Returns standard output without the buffer and lock of the standard library.
 fn raw_stdout() -> io::Result<File> {
     Ok(File::from(rustix::io::dup(rustix::stdio::stdout())?))
 }

@@ -1,4 +1,4 @@
-//! The trusted process as the program that people run.
+//! Runs the trusted process as a separate program, as users do.
 
 use crate::parts::Conversation;
 use anyhow::{Context, ensure};
@@ -11,17 +11,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The time within which it listens.
+/// Maximum time until it listens.
 const BOUND: Duration = Duration::from_secs(20);
 
-/// It is killed when this is dropped.
+/// Running trusted process, killed on drop.
 pub struct TrustedProcess {
     child: Child,
     ours: PathBuf,
 }
 
 impl TrustedProcess {
-    /// Starts it with files of its own below this folder, and this entry for its filesystem server; what would be asked is
+    /// Starts a trusted process with its own files below this folder, and this entry for the filesystem server. Questions are
     /// denied.
     pub fn start(below: &Path, entry: Option<Value>) -> anyhow::Result<Self> {
         let (ours, person) = (below.join("ic"), below.join("person"));
@@ -43,13 +43,13 @@ impl TrustedProcess {
             .spawn()?;
         let (started, began) = (Self { child, ours }, Instant::now());
         while UnixStream::connect(&home.socket).is_err() {
-            ensure!(began.elapsed() < BOUND, "the trusted process does not listen");
+            ensure!(began.elapsed() < BOUND, "the trusted process did not start to listen");
             std::thread::sleep(Duration::from_millis(5));
         }
         Ok(started)
     }
 
-    /// A session with its filesystem server.
+    /// Opens a session with the filesystem server.
     pub fn session(&self) -> anyhow::Result<Conversation> {
         let mut shim = Command::new(built().join("ironcurtain-shim"));
         shim.args(["--server", "filesystem"]).env("IRONCURTAIN_HOME", &self.ours);
@@ -57,13 +57,13 @@ impl TrustedProcess {
     }
 
     pub fn resident_kib(&self) -> anyhow::Result<u64> {
-        figures::resident_kib(self.child.id())?.context("the trusted process has ended")
+        figures::resident_kib(self.child.id())?.context("the trusted process has exited")
     }
 }
 
 impl Drop for TrustedProcess {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,10 +1,10 @@
-//! A person whose answers are known beforehand.
+//! A user with scripted answers.
 
 use crate::AnswerAll;
 use ironcurtain_consent::{Answer, Consent, DenialReach, Lifetime, Question, Reach, Slot, Withdrawn};
 use std::sync::{Mutex, PoisonError};
 
-/// Answers every question in one way.
+/// Answers every question automatically.
 pub struct Scripted {
     answer: AnswerAll,
     state: Mutex<State>,
@@ -13,7 +13,7 @@ pub struct Scripted {
 #[derive(Default)]
 struct State {
     asked: usize,
-    /// Questions that nobody answers.
+    /// Questions that stay unanswered.
     ignored: Vec<Slot>,
 }
 

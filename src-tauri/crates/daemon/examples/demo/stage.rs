@@ -1,4 +1,4 @@
-//! A temporary home, and the programs in it.
+//! Temporary home with the programs, and the log of the demo.
 
 use crate::AnswerAll;
 use crate::person::Scripted;
@@ -15,39 +15,39 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The time that the app may take to listen.
+/// Maximum time until the app listens.
 const APP_BOUND: Duration = Duration::from_secs(20);
 
-/// The time that a question waits when nobody answers it.
+/// Configuration with a short deadline for questions.
 const SHORT_DEADLINE: &str = r#"{ "questionDeadlineSeconds": 2 }"#;
 
-/// The temporary home.
+/// Temporary home.
 pub struct Stage {
     dir: TempDir,
     programs: PathBuf,
     home: Home,
 }
 
-/// The trusted process, in this program or as the app.
+/// Trusted process, in this program or as the app.
 #[expect(dead_code, reason = "held for its drop")]
 pub enum TrustedProcess {
     Here(Daemon),
     App(App),
 }
 
-/// The app, ended when dropped.
+/// The app, killed on drop.
 pub struct App(std::process::Child);
 
 impl Drop for App {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 impl Stage {
-    /// Makes the home.
+    /// Creates the home.
     pub fn set(short_deadline: bool) -> anyhow::Result<Self> {
         let dir = tempfile::Builder::new().prefix("ironcurtain-demo").tempdir()?;
         let base = dir.path().canonicalize()?;
@@ -58,14 +58,15 @@ impl Stage {
             std::fs::write(home.config.join("config.json"), SHORT_DEADLINE)?;
         }
         let example = std::env::current_exe()?;
-        let programs = example.ancestors().nth(2).context("this program has no directory")?.to_path_buf();
+        let programs =
+            example.ancestors().nth(2).context("the demo's program has no parent directory")?.to_path_buf();
         for name in ["ironcurtain-shim", "ironcurtain-sandbox", "ironcurtain-filesystem", "ironcurtain"] {
             ensure!(programs.join(name).is_file(), "`{name}` is not built; run `cargo xtask demo`");
         }
         Ok(Self { dir, programs, home })
     }
 
-    /// Makes a file in the home.
+    /// Creates a file in the home.
     pub fn file(&self, below: &str, content: &str) -> anyhow::Result<PathBuf> {
         let path = self.home.person.join(below);
         std::fs::create_dir_all(path.parent().context("no folder")?)?;
@@ -99,30 +100,30 @@ impl Stage {
         Ok(TrustedProcess::Here(start(options, consent).await?))
     }
 
-    /// The command an agent client is configured with.
+    /// Returns the command that an agent client is configured with.
     pub fn shim(&self) -> tokio::process::Command {
         let mut shim = tokio::process::Command::new(self.programs.join("ironcurtain-shim"));
-        // Not in the checkout, which would be proposed as the project that the agent works in.
+        // Started in the checkout, IronCurtain would propose it as the agent's workspace.
         shim.current_dir("/");
         shim.args(["--server", "filesystem"]).env("IRONCURTAIN_HOME", self.ironcurtain_home());
         shim
     }
 
-    /// The folder that belongs to the only session.
+    /// Returns the folder of the only session.
     pub fn session_folder(&self) -> anyhow::Result<PathBuf> {
         let sessions = self.ironcurtain(&["sessions"])?;
         let folder = sessions.pointer("/sessions/0/sandbox_dir").and_then(Value::as_str);
         Ok(PathBuf::from(folder.context("there is no session")?))
     }
 
-    /// The output of the `ironcurtain` command, as JSON.
+    /// Runs the `ironcurtain` command and parses its output as JSON.
     pub fn ironcurtain(&self, arguments: &[&str]) -> anyhow::Result<Value> {
         let text = self.ironcurtain_text(&[arguments, &["--json"]].concat())?;
         serde_json::from_str(&text)
-            .with_context(|| format!("`ironcurtain {}` said: {text}", arguments.join(" ")))
+            .with_context(|| format!("`ironcurtain {}` printed: {text}", arguments.join(" ")))
     }
 
-    /// The output of the `ironcurtain` command.
+    /// Runs the `ironcurtain` command and returns its output.
     pub fn ironcurtain_text(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let mut command = Command::new(self.programs.join("ironcurtain"));
         let output = command.args(arguments).env("IRONCURTAIN_HOME", self.ironcurtain_home()).output()?;
@@ -132,7 +133,7 @@ impl Stage {
         Ok(said)
     }
 
-    /// Text with the temporary directories as a person would write theirs.
+    /// Replaces the temporary directories in a text by short names.
     pub fn shortened(&self, text: &str) -> String {
         let short = text.replace(&*self.home.sessions().to_string_lossy(), "SESSIONS");
         short.replace(&*self.home.person.to_string_lossy(), "~")
@@ -152,7 +153,7 @@ impl Stage {
         let app = App(app);
         let deadline = Instant::now() + APP_BOUND;
         while self.ironcurtain(&["status"]).is_err() {
-            ensure!(Instant::now() < deadline, "the app does not answer within {} s", APP_BOUND.as_secs());
+            ensure!(Instant::now() < deadline, "the app did not answer within {} s", APP_BOUND.as_secs());
             std::thread::sleep(Duration::from_millis(50));
         }
         Ok(app)
@@ -163,27 +164,27 @@ impl Stage {
     }
 }
 
-/// Containers often have no user but root.
+/// Returns `true` for root, which is often the only user in a container.
 fn allow_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// The steps told so far.
-pub struct Told {
+/// Prints the steps.
+pub struct StepLog {
     number: usize,
     began: Instant,
     last: Instant,
 }
 
-impl Told {
-    /// The title.
+impl StepLog {
+    /// Prints the title.
     pub fn begin() -> anyhow::Result<Self> {
         say("\nIronCurtain: agents ask, you decide, the kernel enforces, and you can take it back.\n")?;
         let now = Instant::now();
         Ok(Self { number: 0, began: now, last: now })
     }
 
-    /// One step that went as told.
+    /// Prints a successful step.
     pub fn step(&mut self, what: &str, outcome: &str) -> anyhow::Result<()> {
         self.number += 1;
         let took = self.last.elapsed();
@@ -191,15 +192,15 @@ impl Told {
         say(&format!("  {:>2}. {what:<44} {outcome}  [{:.1} ms]", self.number, took.as_secs_f64() * 1000.0))
     }
 
-    /// Somebody else's words.
+    /// Prints the output of another program.
     pub fn quote(&self, text: &str) -> anyhow::Result<()> {
         say("")?;
         text.lines().try_for_each(|line| say(&format!("      {line}")))
     }
 
-    /// The end.
+    /// Prints the summary.
     pub fn end(self) -> anyhow::Result<()> {
-        say(&format!("\n  Every step went as told, in {:.1} s.\n", self.began.elapsed().as_secs_f64()))
+        say(&format!("\n  All steps succeeded in {:.1} s.\n", self.began.elapsed().as_secs_f64()))
     }
 }
 

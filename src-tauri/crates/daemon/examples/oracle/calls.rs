@@ -1,4 +1,4 @@
-//! Questions about whole calls.
+//! Queries about whole calls.
 
 use crate::container::on_host;
 use crate::ground::{Ground, call};
@@ -12,7 +12,7 @@ use ironcurtain_policy::{
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Judges a call; `prepare` makes its values canonical first, as a live call's are.
+/// Judges a call. `prepare` canonicalizes its values first, as for a real call.
 pub fn evaluate(ground: &Ground, request: &Value, prepare: bool) -> anyhow::Result<Value> {
     let (server, _, _) = call(request)?;
     let list = |field: &str| request.get(field).and_then(Value::as_array).into_iter().flatten();
@@ -49,7 +49,7 @@ pub fn evaluate(ground: &Ground, request: &Value, prepare: bool) -> anyhow::Resu
     })
 }
 
-/// The call as it would be sent. One that is refused is not sent: its arguments come back as they are.
+/// Returns the call in the form that is sent to the server, or with unchanged arguments if it is refused.
 pub fn prepare(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let sandbox = ground.sandbox(request)?;
     let (_, _, written) = call(request)?;
@@ -77,7 +77,7 @@ pub fn annotation(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     Ok(json!({ "args": roles }))
 }
 
-/// The arguments with every address as the other system writes it.
+/// Returns the arguments with URLs in the spelling of the other implementation.
 fn without_slashes(
     ground: &Ground,
     request: &Value,
@@ -102,8 +102,7 @@ fn without_slash(value: &mut Value) {
     }
 }
 
-/// The other system judges a relative path by where it leads from the session sandbox, and sends it as it was written;
-/// this one sends what it judged.
+/// Restores relative paths, because the other implementation sends them verbatim. This one sends the path that it judged.
 fn as_sent(written: &Map<String, Value>, judged: &Map<String, Value>) -> Map<String, Value> {
     let one = |(name, judged): (&String, &Value)| {
         let written = written.get(name).unwrap_or(judged);
@@ -112,7 +111,7 @@ fn as_sent(written: &Map<String, Value>, judged: &Map<String, Value>) -> Map<Str
     judged.iter().map(one).collect()
 }
 
-/// Only a path is judged as something that begins with a slash and was not written so.
+/// Returns the original text of a relative path. Only the judged form of a path can add a leading slash.
 fn relative_as_written(written: &Value, judged: &Value) -> Value {
     match (written, judged) {
         (Value::String(raw), Value::String(path))
@@ -149,11 +148,11 @@ fn resolve(
     }))
 }
 
-/// The way in which the paths of one call are found.
+/// Resolves the paths of one call.
 struct Ways<'a> {
     ground: &'a Ground,
     base: &'a CanonicalPath,
-    /// A container's name for the session sandbox, and the folder that it stands for.
+    /// Container path of the session sandbox, and the folder on the host.
     container: Option<(&'a str, &'a CanonicalPath)>,
 }
 
@@ -162,8 +161,8 @@ impl Ways<'_> {
         let other = if prepare { Fact::Plain } else { Fact::Verbatim };
         let mut found = found_paths::paths(plan, &other, |raw| self.resolve(raw))?;
         if let Some(question) = RemoteQuestion::of(plan, found.paths.iter().map(|found| &found.path)) {
-            let git = GitContext { person: self.ground.home.clone(), in_sandbox: false };
-            // Recorded calls have no owner who must be shielded: git is looked into wherever it is.
+            let git = GitContext { home: self.ground.home.clone(), in_sandbox: false };
+            // Recorded calls need no protection of the user's repositories, so git facts are read anywhere.
             for (at, fact) in question.answer(&git, &|_| true) {
                 if let Some(place) = found.facts.get_mut(at) {
                     *place = fact;

@@ -1,4 +1,4 @@
-//! Questions about how servers are contained, asked and answered in the terms of the other system.
+//! Queries about the containment of servers, in the format of the other implementation.
 
 use crate::ground::Ground;
 use crate::text;
@@ -16,8 +16,7 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::process::Command;
 
-/// The folders that the other system shuts off when an entry does not say; the library's own list, which stands in any case, is
-/// longer and no part of an entry.
+/// Folders that the other implementation denies by default. The library's own list is longer, and applies to every entry.
 const DENIED_BY_DEFAULT: [&str; 3] = ["~/.ssh", "~/.gnupg", "~/.aws"];
 
 pub fn resolve(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
@@ -67,8 +66,9 @@ pub fn rewrite(request: &Value) -> anyhow::Result<Value> {
     Ok(json!({ "settings": settings }))
 }
 
-/// The other system starts servers elsewhere than it runs itself, and names what looks like a relative path from there
-/// for them; this one hands arguments over as they are written.
+/// Returns the wrapped command line.
+///
+/// The other implementation starts servers in another directory and rewrites relative paths; this one passes arguments verbatim.
 pub fn wrap(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let (command, args): (String, Vec<String>) = (field(request, "command")?, field(request, "args")?);
     if request.pointer("/config/sandboxed") != Some(&Value::Bool(true)) {
@@ -81,7 +81,7 @@ pub fn wrap(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let program = Launch { command, args: args.into_iter().map(from_here).collect() };
     let files = files(request)?;
     let launch = ironcurtain_containment::launch("srt", &program, &files)?;
-    let line = launch.args.last().context("there is no command string")?;
+    let line = launch.args.last().context("the command string is missing")?;
     let said = Command::new("sh").args(["-c", &format!("printf '%s\\0' {line}")]).output()?;
     let mut argv: Vec<&str> = std::str::from_utf8(&said.stdout)?.split('\0').collect();
     argv.pop();
@@ -130,7 +130,7 @@ fn sandbox(server: &Value) -> anyhow::Result<Sandbox> {
     Ok(server.get("sandbox").map(Sandbox::deserialize).transpose()?.unwrap_or_default())
 }
 
-/// A profile as the other system writes it.
+/// Parses a profile in the format of the other implementation.
 fn profile(config: &Value) -> anyhow::Result<Profile> {
     let network = config.get("network").filter(|network| network.is_object());
     Ok(Profile {

@@ -1,11 +1,11 @@
-//! Agents in a container, which know the session sandbox by another name in the other system. This system
-//! gives no container the session sandbox, so it has no part for it; the names are exchanged here.
+//! Translates paths of agents in a container, where the other implementation mounts the session sandbox at another path.
+//! IronCurtain mounts no session sandbox in containers, so only this oracle needs the translation.
 
 use crate::text;
 use anyhow::Context;
 use serde_json::{Value, json};
 
-/// A path as a container names it, as this machine names it.
+/// Translates a container path to a host path.
 pub fn on_host(raw: &str, container: &str, host: &str) -> String {
     let container = without_slash(container);
     if without_slash(raw) == container {
@@ -17,7 +17,7 @@ pub fn on_host(raw: &str, container: &str, host: &str) -> String {
     }
 }
 
-/// The texts of a result, with the names that a container knows.
+/// Translates the host paths in a result to container paths.
 pub fn rewrite_result(request: &Value) -> anyhow::Result<Value> {
     let mut content = request.get("content").context("`content` is missing")?.clone();
     let host = without_slash(text(request, "hostDir")?);
@@ -31,7 +31,7 @@ pub fn rewrite_result(request: &Value) -> anyhow::Result<Value> {
     Ok(json!({ "value": content }))
 }
 
-/// Without the slash at its end, except for the root.
+/// Removes a trailing slash, except from the root.
 fn without_slash(path: &str) -> &str {
     path.strip_suffix('/').filter(|rest| !rest.is_empty()).unwrap_or(path)
 }

@@ -1,4 +1,4 @@
-//! The files and folders that requests speak of.
+//! Files and folders that requests refer to.
 
 use crate::{recorded, text};
 use anyhow::Context;
@@ -11,18 +11,18 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// The places of data files, of `~`, and of the start of relative paths.
+/// Folders of the data files, of `~`, and of relative paths.
 pub struct Ground {
     data: PathBuf,
     pub home: CanonicalPath,
     pub here: CanonicalPath,
     policies: Known<Policy>,
     annotations: Known<Annotations>,
-    /// Files of annotations as they are.
+    /// Contents of annotation files.
     files: Known<Value>,
 }
 
-/// Files read before, by the name or the content that a request has for them.
+/// Cache of parsed files, by the name or content in the request.
 type Known<T> = RefCell<HashMap<String, Rc<T>>>;
 
 fn known<T>(
@@ -54,18 +54,20 @@ impl Ground {
         })
     }
 
-    /// Resolves from a folder.
+    /// Returns a resolver for relative paths in a folder.
     pub fn resolver(&self, base: &CanonicalPath) -> Resolver {
         Resolver::new(self.home.clone(), base.clone())
     }
 
-    /// The end of a path, as far as the disk says: what is behind a loop of links stays as it is spelled.
+    /// Resolves a path. The rest after a loop of links stays as spelled.
     pub fn place(&self, raw: &str) -> anyhow::Result<CanonicalPath> {
         Ok(self.from(&self.here, raw)?)
     }
 
-    /// Like [`Ground::place`], from a folder. Forms that a live call is refused for are read as the other system reads
-    /// them: no path is the folder itself, and `~name` a name like any other.
+    /// Resolves a path relative to a folder.
+    ///
+    /// Forms that a real call rejects are read as in the other implementation: an empty path is the folder, and `~name` is a
+    /// plain name.
     pub fn from(&self, base: &CanonicalPath, raw: &str) -> Result<CanonicalPath, PathError> {
         let found = match self.resolver(base).locate(raw) {
             Err(PathError::Empty) => return Ok(base.clone()),
@@ -80,7 +82,7 @@ impl Ground {
         }
     }
 
-    /// The deepest folder of a path that leads somewhere, with the rest as it is spelled.
+    /// Returns the deepest folder of a path that can be resolved, followed by the rest as spelled.
     fn before_a_loop(&self, base: &CanonicalPath, raw: &str) -> Option<CanonicalPath> {
         let spelled = absolute(&expand_home(raw, self.home.as_path()), base.as_path());
         let spelled = PathBuf::from(absolute(".", Path::new(&spelled)));
@@ -91,12 +93,12 @@ impl Ground {
         })
     }
 
-    /// The session sandbox of a request.
+    /// Returns the session sandbox of a request.
     pub fn sandbox(&self, request: &Value) -> anyhow::Result<Option<CanonicalPath>> {
         request.get("allowedDirectory").and_then(Value::as_str).map(|raw| self.place(raw)).transpose()
     }
 
-    /// The policy of a request. Without a file of lists, every list is empty.
+    /// Returns the policy of a request. Without a file of lists, every list is empty.
     pub fn policy(&self, request: &Value) -> anyhow::Result<Rc<Policy>> {
         let policy = request.get("policy").context("`policy` is missing")?;
         let lists = request.get("lists").filter(|lists| !lists.is_null());
@@ -119,7 +121,7 @@ impl Ground {
         })
     }
 
-    /// The annotations of a request, in which the tool takes whatever the recorded call gives.
+    /// Returns the annotations of a request, extended so that the tool accepts all arguments of the recorded call.
     pub fn annotations_taking(&self, request: &Value) -> anyhow::Result<Annotations> {
         let named = request.get("annotations").context("`annotations` is missing")?;
         let (server, tool, arguments) = call(request)?;
@@ -130,15 +132,15 @@ impl Ground {
         Ok(Annotations::from_json(&taking, "annotations")?)
     }
 
-    /// A data file by name, or the content itself.
+    /// Returns the content of a named data file, or of the request itself.
     fn content(&self, folder: &str, named: &Value) -> anyhow::Result<String> {
         let Some(name) = named.as_str() else { return Ok(named.to_string()) };
         let file = self.data.join(folder).join(format!("{name}.json"));
-        std::fs::read_to_string(&file).with_context(|| format!("`{}` cannot be read", file.display()))
+        std::fs::read_to_string(&file).with_context(|| format!("failed to read `{}`", file.display()))
     }
 }
 
-/// The server, the tool and the arguments of the call in a request.
+/// Returns the server, the tool and the arguments of the call in a request.
 pub fn call(request: &Value) -> anyhow::Result<(&str, &str, &serde_json::Map<String, Value>)> {
     let call = request.get("request").context("`request` is missing")?;
     let arguments = call.get("arguments").and_then(Value::as_object).context("`arguments` is missing")?;

@@ -1,10 +1,10 @@
-//! One line in, one answer out.
+//! Answers one line at a time.
 //!
-//! - No line takes the answers of others with it: an empty one has none, one that is not JSON has an error.
+//! - A bad line does not affect others: an empty line is skipped, and a line that is not JSON gets an error.
 
 use serde_json::{Value, json};
 
-/// The answer to a line, with the id of its request. What is not JSON has no id, and its answer has none.
+/// Returns the answer to a line, with the id of the request, or a null id if the line is not JSON.
 pub fn answered(line: &[u8], answer: impl FnOnce(&Value) -> anyhow::Result<Value>) -> Option<Value> {
     if line.trim_ascii().is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! Questions about single paths, hosts, shapes and folders.
+//! Queries about single paths, hosts, shapes and folders.
 
 use crate::ground::Ground;
 use crate::text;
@@ -11,7 +11,7 @@ use url::Url;
 pub fn roots(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let sandbox = ground.sandbox(request)?;
     let policy = ground.policy(request)?;
-    // The session sandbox, then the folder of every rule that does not deny; each once.
+    // The session sandbox, then the folder of every rule that does not deny, without duplicates.
     let mut found: Vec<(&CanonicalPath, &str)> = sandbox.iter().map(|path| (path, "sandbox")).collect();
     for rule in policy.rules().iter().filter(|rule| rule.then != Decision::Deny) {
         let folder = rule.within().filter(|path| !found.iter().any(|(known, _)| known == path));
@@ -34,7 +34,7 @@ fn told(path: &CanonicalPath, name: &str) -> Value {
     json!({ "uri": path.file_uri(), "name": name })
 }
 
-/// `proxy` is a part of the other system and no server.
+/// Omits `proxy`, which is a component of the other implementation and not a server.
 pub fn required_servers(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let policy = ground.policy(request)?;
     let servers: Vec<&str> = policy.servers().into_iter().filter(|server| *server != "proxy").collect();
@@ -45,7 +45,7 @@ pub fn real_path(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     Ok(json!({ "value": ground.place(text(request, "input")?)? }))
 }
 
-/// The folder that a path is in. A slash at the end says that the path is the folder.
+/// Returns the folder of a path. A trailing slash marks the path itself as the folder.
 pub fn directory(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let raw = text(request, "input")?;
     let found = ground.place(raw)?;
@@ -79,8 +79,9 @@ pub fn canonicalize(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     Ok(json!({ "value": value }))
 }
 
-/// The other system drops the slash that ends an address. This one does so for a bare host only, since the rest of an
-/// address is its server's. What is no address stays as it is.
+/// Removes a trailing slash from a URL, as the other implementation does.
+///
+/// This implementation does so for a bare host only, because the server may interpret the path. Other texts stay unchanged.
 pub fn without_slash(mut address: String) -> String {
     let is_address = address.contains("://") && Url::parse(&address).is_ok();
     if is_address && address.ends_with('/') {
@@ -89,7 +90,7 @@ pub fn without_slash(mut address: String) -> String {
     address
 }
 
-/// The other system takes what leads nowhere for a host by that name.
+/// Returns the domain of a URL. The other implementation treats an unresolvable target as a host name.
 pub fn domain_of(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let role = role(request)?;
     if role.category() != Category::Url {

@@ -1,4 +1,4 @@
-//! Revokes grants: denies at once, then waits until the access is proven gone and the revocation is stored.
+//! Revokes grants: denies at once, then waits until the access is provably removed and the revocation is stored.
 //!
 //! - INVARIANT: before this waits for anything, the grant is removed from the published table, so it allows no further call or
 //!   connection.
@@ -10,7 +10,7 @@ use crate::session::Session;
 use crate::view::time_of_day;
 use crate::workspaces::Declined;
 use ironcurtain_audit::{Entry, Event};
-use ironcurtain_grants::{Ended, Ending, Fate, StandingGrant, Stored, TakenBack, Why};
+use ironcurtain_grants::{EndReason, Ended, Ending, GrantState, RevokedGrant, StandingGrant, Stored};
 use ironcurtain_protocol::{ErrorCode, Reply};
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ type Sessions = Vec<(u64, Arc<Session>)>;
 pub(super) async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
     let with_restarts = |session: Arc<Session>| (session.server().applied().restarts, session);
     let sessions: Sessions = state.live().into_iter().map(with_restarts).collect();
-    if let Some(taken) = state.services.grants.take_back(id) {
-        return standing(&sessions, &state.runs(), taken).await;
+    if let Some(revoked) = state.services.grants.revoke(id) {
+        return standing(&sessions, &state.runs(), revoked).await;
     }
     for (before, session) in &sessions {
         if let Some(grant) = session.revoke_one_time(id).await {
@@ -30,15 +30,15 @@ pub(super) async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
             return once(state, grant, restarted.then(|| session.id.clone()).into_iter().collect()).await;
         }
     }
-    match state.services.workspaces.take_back(id) {
+    match state.services.workspaces.revoke(id) {
         Ok(Some(no)) => return asked_again(state, no).await,
         Ok(None) => {}
         Err(problem) => return failed(ErrorCode::Storage, format!("failed to revoke the denial: {problem}")),
     }
-    match state.services.grants.fate(id).await {
-        Ok(Fate::Ending(ending)) => failed(ErrorCode::Storage, still_ending(&ending)),
-        Ok(Fate::Ended(ended)) => failed(ErrorCode::NotFound, has_ended(id, ended)),
-        Ok(Fate::Unknown) => failed(ErrorCode::NotFound, format!("there is no grant `{id}`")),
+    match state.services.grants.state_of(id).await {
+        Ok(GrantState::Ending(ending)) => failed(ErrorCode::Storage, still_ending(&ending)),
+        Ok(GrantState::Ended(ended)) => failed(ErrorCode::NotFound, has_ended(id, ended)),
+        Ok(GrantState::Unknown) => failed(ErrorCode::NotFound, format!("there is no grant `{id}`")),
         Err(problem) => failed(
             ErrorCode::Storage,
             format!("no grant `{id}` is active; failed to check whether it existed: {problem}"),
@@ -62,7 +62,7 @@ async fn asked_again(state: &DaemonState, no: Declined) -> Reply {
 }
 
 /// Waits until every session that used the grant has lost it, and the revocation is stored.
-async fn standing(sessions: &Sessions, runs: &[Arc<Run>], taken: TakenBack) -> Reply {
+async fn standing(sessions: &Sessions, runs: &[Arc<Run>], taken: RevokedGrant) -> Reply {
     let (grant, version) = (taken.grant.clone(), taken.version);
     let proof = async {
         let mut restarted = Vec::new();
@@ -80,12 +80,12 @@ async fn standing(sessions: &Sessions, runs: &[Arc<Run>], taken: TakenBack) -> R
     let (restarted, stored) = tokio::join!(proof, taken.stored());
     let grant = grant.id;
     match stored {
-        Stored::Whole => Reply::Revoked { grant, restarted, unstored: None },
-        Stored::Noted(problem) => {
+        Stored::Complete => Reply::Revoked { grant, restarted, unstored: None },
+        Stored::InJournal(problem) => {
             let unstored = format!("it will be stored as soon as possible, which failed for now: {problem}");
             Reply::Revoked { grant, restarted, unstored: Some(unstored) }
         }
-        Stored::Nowhere(problem) => failed(
+        Stored::NotStored(problem) => failed(
             ErrorCode::Storage,
             format!(
                 "the grant `{grant}` is denied from now on, but that could not be stored: {problem}; it is tried again, and \
@@ -117,19 +117,23 @@ fn still_ending(ending: &Ending) -> String {
     let trouble = trouble.as_ref().map_or_else(String::new, |trouble| format!(", because {trouble}"));
     format!(
         "the grant `{id}` {} at {}, and is denied; that is not stored yet{trouble}",
-        fate(*why),
+        how_it_ended(*why),
         time_of_day(*at_ms)
     )
 }
 
 fn has_ended(id: &str, ended: Ended) -> String {
-    format!("the grant `{id}` {} at {}, and that is stored", fate(ended.why), time_of_day(ended.at_ms))
+    format!(
+        "the grant `{id}` {} at {}, and that is stored",
+        how_it_ended(ended.why),
+        time_of_day(ended.at_ms)
+    )
 }
 
-fn fate(why: Why) -> &'static str {
+fn how_it_ended(why: EndReason) -> &'static str {
     match why {
-        Why::TakenBack => "was revoked",
-        Why::Clock => "expired",
-        Why::NotKept => "could not be kept",
+        EndReason::Revoked => "was revoked",
+        EndReason::Expired => "expired",
+        EndReason::NotStored => "could not be kept",
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! - A stop takes effect before it is recorded; its end is recorded first. The record names who requested it.
 //! - Any unsandboxed program of this user can request either. It could kill the trusted process just as well, and gains
-//!   nothing: what was asked about before is asked about again. The user is notified when another program does it.
+//!   nothing: the user is asked again as before. The user is notified when another program does it.
 
 use super::{Asker, failed};
 use crate::daemon_state::DaemonState;
@@ -56,7 +56,7 @@ pub(super) async fn end_lockdown(state: &DaemonState, asker: Asker) -> Reply {
         let text = format!("lockdown is still on: failed to remove `{}`: {problem}", file.display());
         return failed(ErrorCode::Storage, text);
     }
-    tell(state, asker, "Lockdown was ended");
+    tell(state, asker, "Lockdown ended");
     Reply::Done
 }
 
@@ -135,12 +135,12 @@ pub(super) async fn forget(state: &DaemonState, id: &str, asker: Asker) -> Reply
         return failed(ErrorCode::Storage, format!("it is still denied, because {problem}"));
     }
     // Another request may have been faster.
-    drop(broker.stops().take_back(id));
+    drop(broker.stops().revoke_denial(id));
     Reply::Done
 }
 
 fn no_session(id: &str) -> Reply {
-    failed(ErrorCode::NotFound, format!("there is no live session `{id}`"))
+    failed(ErrorCode::NotFound, format!("no active session `{id}`"))
 }
 
 async fn record(state: &DaemonState, entry: Entry) -> Result<(), AuditError> {
@@ -149,10 +149,10 @@ async fn record(state: &DaemonState, entry: Entry) -> Result<(), AuditError> {
     recorded
 }
 
-/// Notifies the user that another program ended a stop.
+/// Notifies the user that another program cancelled a stop.
 fn tell(state: &DaemonState, asker: Asker, what: &str) {
     if matches!(asker, Asker::Peer(_)) {
-        state.services.broker.tell(&format!("{what}, {}.", by(asker)));
+        state.services.broker.notify(&format!("{what}, {}.", by(asker)));
     }
 }
 

@@ -1,4 +1,4 @@
-//! The connections of shims and of the person's own programs.
+//! Accepts connections from shims and from the user's own programs.
 
 use super::ENDING;
 use crate::daemon_state::DaemonState;
@@ -19,16 +19,16 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 
-/// The time for which to wait when no connection can be accepted (out of descriptors, say) before trying again.
+/// Pause after a failed accept, for example when out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves everybody who connects, until the trusted process is to end; then ends every session and waits for them.
+/// Serves connections until shutdown is requested, then closes every session and waits for them.
 pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener) {
     let mut peers = JoinSet::new();
     loop {
         tokio::select! {
             () = state.services.shutdown.requested.cancelled() => break,
-            () = state.services.shutdown.gives_way.cancelled() => break,
+            () = state.services.shutdown.takeover_requested.cancelled() => break,
             Some(_) = peers.join_next() => {}
             accepted = listener.accept() => match accepted {
                 Ok(stream) => {
@@ -40,16 +40,16 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener) {
                     });
                 }
                 Err(problem) => {
-                    tracing::error!(%problem, "a connection could not be accepted");
+                    tracing::error!(%problem, "failed to accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },
         }
     }
-    // The state is ours until all is on record.
+    // Keep the locks on the state until everything is recorded.
     let locks = listener.close();
     let ended = async {
-        if state.services.shutdown.gives_way.is_cancelled() {
+        if state.services.shutdown.takeover_requested.is_cancelled() {
             state.services.shutdown.taken_over.cancel();
         } else {
             state.live().iter().for_each(|session| session.end());
@@ -58,35 +58,35 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener) {
         state.runs().iter().for_each(|run| run.end());
         while (!state.live().is_empty() || !state.runs().is_empty()) && peers.join_next().await.is_some() {}
         state.services.shutdown.requested.cancel();
-        state.services.shutdown.sandboxes_gone().await;
+        state.services.shutdown.sandboxes_exited().await;
     };
     if tokio::time::timeout(ENDING, ended).await.is_err() {
-        unheard(&state).await;
+        record_timeout(&state).await;
     }
     state.services.grants.close().await;
     if let Err(problem) =
         state.services.audit.record(Entry::new(Event::Daemon, "the trusted process ended")).await
     {
-        tracing::error!(%problem, "the end is not on record");
+        tracing::error!(%problem, "failed to record the shutdown");
     }
     state.services.audit.settle().await;
     state.services.record_head.end().await;
-    // Whoever is still connected sees by the connection's end that another one can start.
+    // A connected program learns from the closed connection that another process can start.
     drop(locks);
     state.services.shutdown.ended.cancel();
 }
 
-/// Puts on record that it ends although not everything was heard.
-async fn unheard(state: &DaemonState) {
+/// Records that the shutdown timed out before the last check of autostart files was done.
+async fn record_timeout(state: &DaemonState) {
     let words = state.services.autostart.last_looks().words();
     let summary = format!(
-        "the trusted process ended before the last look at what sandboxes could write to was done ({}); it is done at the next \
-         start",
-        if words.is_empty() { "one did not end".to_owned() } else { words.join("; ") }
+        "the trusted process ended before the last check of what sandboxes could write to was complete ({}); the next \
+         start repeats it",
+        if words.is_empty() { "one sandbox did not exit".to_owned() } else { words.join("; ") }
     );
     tracing::error!("{summary}");
     if let Err(problem) = state.services.audit.record(Entry::new(Event::Daemon, summary)).await {
-        tracing::error!(%problem, "the end is not on record");
+        tracing::error!(%problem, "failed to record the shutdown");
     }
 }
 
@@ -99,10 +99,11 @@ async fn serve(state: Arc<DaemonState>, peer: Peer) {
     }
 }
 
-/// Gives the place of this trusted process to one that can ask the person; the peer sees by the connection's end that it is
-/// free.
+/// Shuts down in favour of a trusted process that can ask the user.
+///
+/// The peer starts when this connection closes.
 async fn give_way(state: &DaemonState, mut peer: Peer) {
-    if state.services.broker.reaches_person() {
+    if state.services.broker.can_ask() {
         let text = "IronCurtain is already running, and asks where it runs".to_owned();
         return peer.refuse(RefusalCode::Stays, text).await;
     }
@@ -111,13 +112,13 @@ async fn give_way(state: &DaemonState, mut peer: Peer) {
         return peer.refuse(RefusalCode::Unavailable, problem.to_string()).await;
     }
     if peer.welcome(None).await.is_ok() {
-        state.services.shutdown.gives_way.cancel();
+        state.services.shutdown.takeover_requested.cancel();
         state.services.shutdown.ended.cancelled().await;
     }
 }
 
 async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello) {
-    state.reloader.look().await;
+    state.reloader.reload().await;
     let now = state.reloader.settings();
     let client = identity::of_shim(peer.pid, shim.label.clone());
     let Some(server) = &shim.server else { return serve_aggregate(state, peer, shim, client).await };
@@ -127,7 +128,7 @@ async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello)
             return refuse(&state, &mut peer, &client, RefusalCode::UnknownServer, none.to_string()).await;
         }
     };
-    // Until the end of the session.
+    // Held until the session ends.
     let _place = match state.place(now.config.max_sessions) {
         Ok(place) => place,
         Err(none) => {
@@ -160,7 +161,7 @@ async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello)
     let session = opened.session.clone();
     state.began(session.clone());
     match peer.welcome(Some(session.id.clone())).await {
-        Err(_) => opened.unserved().await,
+        Err(_) => opened.close_unserved().await,
         Ok(()) => match streams(stdio, peer.stream) {
             (stdio, Some(shim)) => opened.serve(stdio, Attached::Shim(shim)).await,
             (stdio, None) => opened.serve(stdio, Attached::Copying).await,
@@ -171,7 +172,7 @@ async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello)
 
 /// Serves a run until it ends.
 async fn serve_run(state: Arc<DaemonState>, mut peer: Peer, request: RunHello) {
-    state.reloader.look().await;
+    state.reloader.reload().await;
     let now = state.reloader.settings();
     let starter = identity::of_shim(peer.pid, None);
     // Until the end of the run.
@@ -204,7 +205,7 @@ async fn serve_run(state: Arc<DaemonState>, mut peer: Peer, request: RunHello) {
     state.run_ended(&run.id);
 }
 
-/// Serves a shim that wants several servers.
+/// Serves a shim that connects to several servers.
 async fn serve_aggregate(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello, client: Client) {
     let now = state.reloader.settings();
     let unknown = shim.profile.as_deref().and_then(|name| unknown_profile(&now, name));
@@ -235,31 +236,31 @@ async fn serve_aggregate(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHell
                     .await;
             }
         };
-    // One that is gone is seen to be gone.
+    // `serve` notices if the shim has disconnected.
     let _ = peer.welcome(Some(opened.id().to_owned())).await;
     let (stdio, shim) = streams(stdio, peer.stream);
     opened.serve(stdio, shim).await;
 }
 
-/// Why there is no server of a name.
+/// Error from looking up a server by name.
 #[derive(Debug, thiserror::Error)]
 enum NotConfiguredError {
-    /// It is not to run.
-    #[error("the server `{0}` is disabled; take `disabled` out of its entry in `mcp-servers.json`")]
+    /// The server is disabled.
+    #[error("the server `{0}` is disabled; remove `disabled` from its entry in `mcp-servers.json`")]
     Disabled(String),
-    /// There is no entry.
+    /// No entry has this name.
     #[error(
-        "no server is named `{name}`; there is `{there}`: write one of these after `--server`, or add `{name}` to `mcp-servers.json`"
+        "no server is named `{name}`; pass one of `{known}` to `--server`, or add `{name}` to `mcp-servers.json`"
     )]
-    Unknown { name: String, there: String },
+    Unknown { name: String, known: String },
 }
 
-/// The server of this name.
+/// Returns the configured server with this name.
 fn configured(now: &SessionSettings, name: &str) -> Result<ServerConfig, NotConfiguredError> {
     if let Some(config) = now.servers.find(Some(name)) {
         for key in now.servers.ignored(name) {
             tracing::warn!(
-                "`{key}` of the server `{name}` is ignored: the policy and you say which calls pass"
+                "ignoring `{key}` of the server `{name}`: the policy and your answers decide which calls are allowed"
             );
         }
         return Ok(config.clone());
@@ -267,11 +268,11 @@ fn configured(now: &SessionSettings, name: &str) -> Result<ServerConfig, NotConf
     if now.servers.is_disabled(name) {
         return Err(NotConfiguredError::Disabled(name.to_owned()));
     }
-    let there = now.servers.names().collect::<Vec<_>>().join("`, `");
-    Err(NotConfiguredError::Unknown { name: name.to_owned(), there })
+    let known = now.servers.names().collect::<Vec<_>>().join("`, `");
+    Err(NotConfiguredError::Unknown { name: name.to_owned(), known })
 }
 
-/// The client's own streams, where the shim has handed them over.
+/// Takes the client's stdin and stdout if the shim has handed them over.
 fn stdio_of(peer: &mut Peer, mode: StdioMode) -> io::Result<Option<ClientStdio>> {
     match mode {
         StdioMode::HandedOver => peer.take_stdio().map(Some),
@@ -279,7 +280,7 @@ fn stdio_of(peer: &mut Peer, mode: StdioMode) -> io::Result<Option<ClientStdio>>
     }
 }
 
-/// The client's streams, and the connection to a shim that waits.
+/// Returns the client's streams, and the connection to the shim if it only waits.
 fn streams(stdio: Option<ClientStdio>, stream: UnixStream) -> (ClientStdio, Option<UnixStream>) {
     if let Some(stdio) = stdio {
         return (stdio, Some(stream));
@@ -289,14 +290,14 @@ fn streams(stdio: Option<ClientStdio>, stream: UnixStream) -> (ClientStdio, Opti
     (ClientStdio { input: Inlet::Stream(input), output: Outlet::Stream(output) }, None)
 }
 
-/// Refuses a session that has not begun, and puts that on record.
+/// Refuses a session and records the refusal.
 async fn refuse(state: &DaemonState, peer: &mut Peer, client: &Client, code: RefusalCode, why: String) {
     let name = &client.view.name;
     let mut entry = Entry::new(Event::Session, format!("{name} was refused a session: {why}"));
     entry.client = Some(name.clone());
     entry.result = Some(CallResult::Refused);
     if let Err(problem) = state.services.audit.record(entry).await {
-        tracing::error!(%problem, "the refusal of a session is not on record");
+        tracing::error!(%problem, "failed to record the refusal of a session");
     }
     state.services.changed();
     peer.refuse(code, why).await;

@@ -1,27 +1,27 @@
-//! The room that is left for our files: without it no session begins, and nothing can be granted.
+//! Monitors the free disk space of our files: without it, new sessions and grants are refused.
 
 use crate::health::{Concern, Health};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The time between two checks.
+/// Time between two checks.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// The number of bytes below which there is no room.
+/// Number of free bytes below which the disk counts as full.
 const FEW_BYTES: u64 = 1 << 20;
 
-/// The number of inodes below which there is no room.
+/// Number of free inodes below which the disk counts as full.
 const FEW_INODES: u64 = 16;
 
-/// The room of a file system.
+/// Free space of a file system.
 #[derive(Debug, Clone, Copy)]
 struct Room {
     bytes: u64,
-    /// Nothing where the file system has no table of inodes.
+    /// `None` if the file system has no fixed number of inodes.
     inodes: Option<u64>,
 }
 
-/// Keeps the trouble about a full disk up to date.
+/// Keeps the health report about a full disk up to date.
 pub(super) async fn follow(folder: PathBuf, health: Health) {
     loop {
         health.set(Concern::Storage, Room::at(&folder).and_then(|room| room.trouble(&folder)));
@@ -30,7 +30,7 @@ pub(super) async fn follow(folder: PathBuf, health: Health) {
 }
 
 impl Room {
-    /// Nothing where it cannot be told: that is no shortage.
+    /// Returns the free space, or `None` if it is unknown, which does not count as full.
     fn at(folder: &Path) -> Option<Self> {
         let found = rustix::fs::statvfs(folder).ok()?;
         let inodes = (found.f_files > 0).then_some(found.f_favail);
@@ -55,16 +55,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_a_trouble_and_one_without_a_table_of_inodes_is_not_full() {
+    fn a_full_disk_is_a_problem_but_a_disk_without_an_inode_table_is_not() {
         let trouble = |bytes, inodes| Room { bytes, inodes }.trouble(Path::new("/state"));
         assert_eq!(trouble(1 << 30, Some(1000)), None);
         assert_eq!(trouble(1 << 30, None), None);
-        let told = |lacks| {
+        let text = |lacks| {
             format!(
                 "New sessions and grants are refused, because {lacks} at `/state`. Remove files that you do not need."
             )
         };
-        assert_eq!(trouble(1 << 30, Some(0)), Some(told("no inodes are left")));
-        assert_eq!(trouble(0, Some(1000)), Some(told("no space is left")));
+        assert_eq!(trouble(1 << 30, Some(0)), Some(text("no inodes are left")));
+        assert_eq!(trouble(0, Some(1000)), Some(text("no space is left")));
     }
 }

@@ -1,6 +1,6 @@
-//! Taking the place of a trusted process of this user that can ask nobody.
+//! Takes over from a trusted process of this user that cannot ask the user.
 //!
-//! - Anybody of this user can end that one (`ironcurtain stop`); what is asked here is that it moves its sessions first.
+//! - Any process of the user can already stop it (`ironcurtain stop`); a takeover also hands over its sessions.
 
 use super::ENDING;
 use ironcurtain_config::home::Home;
@@ -10,19 +10,19 @@ use std::io::{self, BufReader, Read};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// The number of times that another one may come first.
+/// Number of attempts, because another process may win the race.
 const TRIES: usize = 3;
 
-/// The time for which one that has ended is waited for: its sessions are moved, and its sandboxes end.
+/// Maximum time to wait for the other process to hand over its sessions and terminate its sandboxes.
 const BOUND: Duration = ENDING.saturating_add(Duration::from_secs(5));
 
-/// The time for which locks are tried whose holder does not listen: the kernel may not have finished its end.
+/// Maximum time to retry locks whose holder does not listen: the kernel may not have released them yet.
 const KILLED_BOUND: Duration = Duration::from_secs(1);
 
-/// The pause between two tries.
+/// Pause between two attempts.
 const KILLED_PAUSE: Duration = Duration::from_millis(10);
 
-/// Listens as [`Listener::bind`] does. Tries again for a moment while the locks are held and nobody listens, as after a kill.
+/// Calls [`Listener::bind`], and retries briefly while the locks are held but no process listens, as after a kill.
 pub(super) async fn bind(home: &Home) -> Result<Listener, ListenError> {
     let until = Instant::now() + KILLED_BOUND;
     loop {
@@ -37,7 +37,7 @@ pub(super) async fn bind(home: &Home) -> Result<Listener, ListenError> {
     }
 }
 
-/// Listens as [`bind`] does, in the place of one that runs if that one gives way.
+/// Calls [`bind`], and takes over from a running process if it agrees.
 pub(super) async fn listen(home: &Home) -> Result<Listener, ListenError> {
     for _ in 0..TRIES {
         match bind(home).await {
@@ -45,10 +45,12 @@ pub(super) async fn listen(home: &Home) -> Result<Listener, ListenError> {
                 let home = home.clone();
                 let gave_way = tokio::task::spawn_blocking(move || ask(&home)).await;
                 match gave_way {
-                    Ok(Ok(true)) => tracing::info!("another IronCurtain, which could ask nobody, gave way"),
+                    Ok(Ok(true)) => {
+                        tracing::info!("took over from another IronCurtain, which could not ask the user")
+                    }
                     Ok(Ok(false)) => return Err(ListenError::AlreadyRunning(lock)),
                     Ok(Err(problem)) => {
-                        tracing::warn!(%problem, "whether the one that runs gives way could not be asked");
+                        tracing::warn!(%problem, "failed to ask the running IronCurtain to give way");
                         return Err(ListenError::AlreadyRunning(lock));
                     }
                     Err(_) => return Err(ListenError::AlreadyRunning(lock)),
@@ -60,11 +62,11 @@ pub(super) async fn listen(home: &Home) -> Result<Listener, ListenError> {
     bind(home).await
 }
 
-/// Asks the one that runs, and waits until it has ended.
+/// Asks the running process to give way, and waits until it has exited.
 fn ask(home: &Home) -> io::Result<bool> {
     let mut stream = match UnixStream::connect(&home.socket) {
         Ok(stream) => stream,
-        // It may have been told of another place.
+        // It may listen at a configured path.
         Err(error) => {
             let elsewhere =
                 Sockets::of_user().map_err(io::Error::other)?.connect().map_err(io::Error::other)?;
@@ -86,7 +88,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn locks_of_one_that_was_just_killed_are_waited_for_and_those_of_one_that_listens_are_not() {
+    async fn waits_for_the_locks_of_a_killed_process_but_not_of_a_listening_one() {
         let all = tempfile::tempdir().unwrap();
         let home = Home::under(all.path(), all.path());
         home.prepare().unwrap();
@@ -94,7 +96,7 @@ mod tests {
         let began = Instant::now();
         assert!(matches!(bind(&home).await, Err(ListenError::AlreadyRunning(_))));
         assert!(began.elapsed() < KILLED_BOUND, "it listens");
-        // Its socket is closed, and its locks are not yet.
+        // The socket is closed, but the locks are still held.
         let locks = held.close();
         let (bound, ()) = tokio::join!(bind(&home), async {
             tokio::time::sleep(KILLED_PAUSE * 5).await;

@@ -1,4 +1,4 @@
-//! Bindings that hold, that are suspended, and that are decided about.
+//! Tests of bindings that match, that are suspended, and that the user decides about.
 
 use super::*;
 use ironcurtain_audit::Audit;
@@ -76,7 +76,7 @@ const REFUSED: &str = "the server `notes` is not the program that you allowed be
     the window under Servers";
 
 #[test]
-fn another_program_under_a_name_is_refused_until_the_user_decides_and_the_same_one_never_is() {
+fn another_program_under_a_name_is_refused_until_the_user_decides() {
     let (_dir, home) = home(false);
     let bindings = Bindings::of(&home.database());
     let given = |digest: &str| outcome(&bindings, digest, &something());
@@ -84,7 +84,7 @@ fn another_program_under_a_name_is_refused_until_the_user_decides_and_the_same_o
     assert_eq!(given("a"), Ok("known"));
     assert_eq!(given("b"), Err(REFUSED.into()));
     assert_eq!(given("b"), Err(REFUSED.into()), "asking again decides nothing");
-    // The old program is itself again, and nothing is suspended.
+    // The old program is back, so nothing is suspended.
     assert_eq!(given("a"), Ok("known"));
     assert_eq!(bindings.get("notes").unwrap().unwrap().found, None);
     assert!(given("b").is_err());
@@ -102,7 +102,7 @@ fn another_program_under_a_name_is_refused_until_the_user_decides_and_the_same_o
 }
 
 #[test]
-fn nothing_is_asked_about_a_name_that_nothing_is_kept_under() {
+fn a_name_without_state_is_rebound_without_a_question() {
     let (_dir, home) = home(false);
     let bindings = Bindings::of(&home.database());
     assert_eq!(outcome(&bindings, "a", &KeptUnderName::default()), Ok("known"));
@@ -112,7 +112,7 @@ fn nothing_is_asked_about_a_name_that_nothing_is_kept_under() {
 }
 
 #[test]
-fn what_an_older_version_kept_is_bound_at_the_first_start_without_a_question() {
+fn state_of_an_older_version_is_bound_at_the_first_start_without_a_question() {
     let (dir, home) = home(true);
     let program = dir.path().join("notes");
     std::fs::write(&program, "\u{7f}ELF 1").unwrap();
@@ -141,13 +141,13 @@ fn what_an_older_version_kept_is_bound_at_the_first_start_without_a_question() {
         .collect();
     let expected = [("gone", false), ("later", true), ("notes", true), ("s", false)];
     assert_eq!(owners, expected.map(|(name, is_known)| (name.to_owned(), is_known)));
-    // One that could not be identified then takes the first program that can; a name that no entry had takes none.
+    // A server that could not be identified is bound to the first program that can. A name without an entry is not bound.
     let named = |name: &str| ServerIdentity { name: name.into(), ..identity("a") };
     let later = ServerIdentity { args: now("notes").args, ..named("later") };
     assert!(matches!(admission(&bindings, &later, &something()), Ok(Admission::Known)));
     let refused = admission(&bindings, &named("s"), &something()).map(drop).unwrap_err().to_string();
-    assert!(refused.contains("nothing tells which program had this name before"), "{refused}");
-    // The second start binds nothing: another program is another one.
+    assert!(refused.contains("it is unknown which program had this name before"), "{refused}");
+    // The second start binds nothing, so a changed program is rejected.
     std::fs::write(&program, "\u{7f}ELF 2").unwrap();
     first();
     assert!(admission(&bindings, &now("notes"), &something()).is_err());

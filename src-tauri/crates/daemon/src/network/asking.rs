@@ -3,7 +3,7 @@
 //! - An approval for longer than one connection becomes a grant before the connection proceeds, so it can be listed and
 //!   revoked.
 //! - The number of open questions per server is limited; further ones wait.
-//! - A denial holds for a moment, because programs retry by themselves and the user must not have to repeat it.
+//! - A denial holds for a moment, because programs retry automatically and the user must not have to repeat it.
 
 use super::caller::Caller;
 use super::reach::ReachableHosts;
@@ -53,7 +53,7 @@ impl AskHost for HostAsker {
 impl Asking {
     /// Returns the answer. Without one, the host is denied and the program gets the reason.
     async fn ask(&self, target: &HostPort) -> HostAnswer {
-        if let Some(why) = self.said_no(target) {
+        if let Some(why) = self.standing_denial(target) {
             return HostAnswer::No { why };
         }
         // The semaphore is never closed.
@@ -115,7 +115,7 @@ impl Asking {
     }
 
     /// Returns the reason of a denial that still holds.
-    fn said_no(&self, target: &HostPort) -> Option<String> {
+    fn standing_denial(&self, target: &HostPort) -> Option<String> {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         refused.retain(|_, (at, _)| at.elapsed() < NO_HOLDS);
         refused.get(target).map(|(_, why)| why.clone())

@@ -7,12 +7,12 @@ use tokio::time::{Instant, sleep_until};
 /// Size of a burst.
 const BURST: u32 = 100;
 
-/// Time after which one more is let through.
+/// Interval at which further requests pass.
 const STEP: Duration = Duration::from_millis(50);
 
 /// Rate limiter.
 pub(super) struct Pace {
-    /// Time at which everything let through so far would have passed at the steady rate.
+    /// Time at which all requests so far would have passed at the steady rate.
     paid: Mutex<Instant>,
 }
 

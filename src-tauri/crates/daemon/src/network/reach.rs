@@ -35,7 +35,7 @@ pub struct HostLease {
 const LENT: &str = "call ";
 
 /// Returns the call whose lease allows a connection, or `None` if a grant does.
-pub(super) fn lent_to(grant: &str) -> Option<&str> {
+pub(super) fn leasing_call(grant: &str) -> Option<&str> {
     grant.strip_prefix(LENT)
 }
 
@@ -155,6 +155,6 @@ mod tests {
         for text in ["x.bad.test:443", "localhost:80", "printer.local:80", "router:80"] {
             assert!(!reach.could_open(&target(text)), "{text}");
         }
-        assert_eq!((lent_to("call 7"), lent_to("abc")), (Some("7"), None));
+        assert_eq!((leasing_call("call 7"), leasing_call("abc")), (Some("7"), None));
     }
 }

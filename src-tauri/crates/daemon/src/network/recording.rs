@@ -5,7 +5,7 @@
 
 use super::caller::Caller;
 use super::pace::Pace;
-use super::reach::{ReachableHosts, lent_to};
+use super::reach::{ReachableHosts, leasing_call};
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, Event, PolicyDecision};
 use ironcurtain_egress::{BoxFuture, ConnectionVerdict, Host, HostPort, PermittedBy, Record, RecordError};
 use ironcurtain_visible as visible;
@@ -34,9 +34,9 @@ impl Record for ConnectionRecorder {
             }
             services.audit.record(entry).await.map_err(RecordError::new)?;
             if let ConnectionVerdict::Allowed(PermittedBy::Grant(id)) = event.verdict
-                && lent_to(&id).is_none()
+                && leasing_call(&id).is_none()
             {
-                // The proxy checks the rules once more after this.
+                // The proxy checks the rules again after this.
                 if !services.grants.hold(std::slice::from_ref(&id)) {
                     self.caller.publish_rules(&self.reach);
                 }
@@ -83,7 +83,7 @@ fn allowed(entry: &mut Entry, by: &PermittedBy) {
             PolicyDecision::allow(DecidedBy::HostList, rule, "the host is on the list of its server")
         }
         PermittedBy::Once => PolicyDecision::allow(DecidedBy::Answer, "once", "approved: once"),
-        PermittedBy::Grant(id) => match lent_to(id) {
+        PermittedBy::Grant(id) => match leasing_call(id) {
             Some(call) => {
                 entry.request_id = Some(call.to_owned());
                 PolicyDecision::allow(DecidedBy::Answer, "call", "approved: for the call that names it")

@@ -20,7 +20,7 @@ impl Record for OffRecord {
 }
 
 /// Returns a dialer with these rules.
-pub(crate) fn dialer_off_record(server: &str, rules: HostRules) -> Dialer {
+pub(crate) fn unrecorded_dialer(server: &str, rules: HostRules) -> Dialer {
     let (sender, rules) = watch::channel(Arc::new(rules));
     Dialer::new(Proxy {
         server: server.to_owned(),

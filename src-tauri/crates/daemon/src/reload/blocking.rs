@@ -22,7 +22,7 @@ pub(super) fn spawn_thread<T: Send + 'static>(
         let _ = send.send(work());
     });
     if let Err(problem) = started {
-        tracing::error!(%problem, "no thread can be started");
+        tracing::error!(%problem, "failed to start a thread");
     }
     done
 }
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_hangs_is_waited_for_no_longer_than_it_takes_and_holds_up_nothing() {
+    async fn hanging_work_times_out_and_delays_nothing_else() {
         let mut bounded = BoundedWork::default();
         let mut held = Vec::new();
         for _ in 0..MOST_LATE {
@@ -88,9 +88,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_panics_comes_to_nothing() {
+    async fn panicking_work_returns_nothing() {
         let mut bounded = BoundedWork::default();
-        let panicking = || -> u8 { panic!("as the test wants") };
+        let panicking = || -> u8 { panic!("expected by the test") };
         assert_eq!(bounded.run(panicking).await, None);
         assert_eq!(bounded.run(|| 1).await, Some(1));
     }

@@ -47,9 +47,9 @@ pub(super) fn effect(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry {
     let looser = difference.decisions.iter().filter(|change| change.is_looser()).count();
     let stricter = difference.decisions.len() - looser;
     let cut_short = difference.cut_short.len();
-    let mut summary = format!("kinds of calls that come out otherwise: {looser} looser, {stricter} stricter");
+    let mut summary = format!("kinds of calls with another decision: {looser} looser, {stricter} stricter");
     if cut_short > 0 {
-        summary.push_str(&format!("; not every kind of call was compared of {cut_short} of the tools"));
+        summary.push_str(&format!("; the comparison is incomplete for {cut_short} of the tools"));
     }
     let mut entry = Entry::new(Event::Policy, summary);
     entry.policy_hash = Some(now.hash.clone());
@@ -66,22 +66,22 @@ pub(super) fn of_settings(before: &SessionSettings, now: &SessionSettings) -> En
 }
 
 fn summary(before: &PolicySnapshot, now: &PolicySnapshot, rules: &Difference, closed: usize) -> String {
-    let counts = [("new", &rules.added), ("gone", &rules.removed), ("changed", &rules.changed)];
+    let counts = [("new", &rules.added), ("removed", &rules.removed), ("changed", &rules.changed)];
     let counts = counts.into_iter().filter(|(_, names)| !names.is_empty());
     let mut what: Vec<String> =
         counts.map(|(how, names)| format!("{} {how} {}", names.len(), plural(names.len()))).collect();
     let others = [
-        (rules.reordered, "another order of the rules"),
-        (before.annotations != now.annotations, "other annotations of tools"),
-        (before.gates != now.gates, "other hosts of servers"),
-        (before.protected != now.protected, "other protected paths"),
+        (rules.reordered, "rules reordered"),
+        (before.annotations != now.annotations, "changed tool annotations"),
+        (before.gates != now.gates, "changed hosts of servers"),
+        (before.protected != now.protected, "changed protected paths"),
     ];
     what.extend(others.into_iter().filter(|(differs, _)| *differs).map(|(_, what)| what.to_owned()));
     if closed > 0 {
         what.push(format!("{closed} {} no longer open", if closed == 1 { "folder" } else { "folders" }));
     }
     if what.is_empty() {
-        what.push("the same rules, written or resolved in another way".to_owned());
+        what.push("no rule changed, only their text or their resolved paths".to_owned());
     }
     format!("the policy changed: {}", what.join(", "))
 }
@@ -99,7 +99,7 @@ fn servers(before: &Servers, now: &Servers) -> String {
         before.find(Some(name)).is_some_and(|server| now.find(Some(name)).is_some_and(|new| new != server))
     };
     let changed: Vec<String> = now.names().filter(differs).map(|name| format!("`{name}`")).collect();
-    let all = [("new", missing(before, now)), ("gone", missing(now, before)), ("changed", changed)];
+    let all = [("new", missing(before, now)), ("removed", missing(now, before)), ("changed", changed)];
     let all = all.into_iter().filter(|(_, names)| !names.is_empty());
     let all: Vec<String> = all.map(|(how, names)| format!("{how}: {}", names.join(", "))).collect();
     format!("the servers changed ({})", all.join("; "))
@@ -111,7 +111,7 @@ mod tests {
     use ironcurtain_config::home::Home;
     use serde_json::json;
 
-    /// Folders that may be read, and the first of them so decided.
+    /// Returns a policy with this number of folders and this decision for the first one.
     fn snapshot(home: &Home, folders: usize, first: &str) -> PolicySnapshot {
         let rule = |at: usize| {
             let then = if at == 0 { first } else { "escalate" };
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_effect_of_a_change_says_where_it_was_not_looked_at_all() {
+    fn the_effect_of_a_change_names_incomplete_comparisons() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         let home = Home::under(&base.join("ic"), &base);
@@ -135,8 +135,8 @@ mod tests {
             let effect = entry.policy_effect.unwrap();
             assert!(effect.looser > 0, "{effect:?}");
             assert_eq!((effect.stricter, effect.cut_short), (0, cut_short), "{}", entry.summary);
-            let said = entry.summary.ends_with("; not every kind of call was compared of 1 of the tools");
-            assert_eq!(said, cut_short == 1, "{}", entry.summary);
+            let is_incomplete = entry.summary.ends_with("; the comparison is incomplete for 1 of the tools");
+            assert_eq!(is_incomplete, cut_short == 1, "{}", entry.summary);
         }
     }
 }

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_refused_where_another_server_may_write_it_or_a_link_to_it() {
+    fn a_program_is_refused_if_another_server_may_write_it_or_a_link_to_it() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         let at = |below: &str| base.join(below);
@@ -164,20 +164,20 @@ mod tests {
         let none = ProtectedPaths::default();
         let refused = check("person/tools/run", "person/tools", "other", &none).unwrap_err();
         assert!(refused.contains("tools/run` is not started: it is at `"), "{refused}");
-        assert!(refused.contains("where the server `files`, by what you granted for `"), "{refused}");
-        // The name alone, which leads wherever that server likes.
+        assert!(refused.contains("where the server `files`, through your grant for `"), "{refused}");
+        // Only the link is writable, which lets the server redirect it.
         let refused = check("person/bin/npx", "person/bin", "other", &none).unwrap_err();
         assert!(refused.contains("bin/npx`, where the server `files`"), "{refused}");
         assert_eq!(check("person/tools/run", "person/bin", "other", &none), Ok(()));
-        // What a server makes of its own program it is anyway.
+        // A server may change its own program.
         assert_eq!(check("person/tools/run", "person/tools", "files", &none), Ok(()));
-        // What is protected is kept in what is granted around it.
+        // A protected program stays protected inside a granted folder.
         let kept = ProtectedPaths::from_iter([canonical("person/tools/run")]);
         assert_eq!(check("person/tools/run", "person/tools", "other", &kept), Ok(()));
     }
 
     #[test]
-    fn a_file_is_refused_where_it_or_a_link_on_the_way_can_be_written_by_a_server() {
+    fn a_file_is_refused_if_a_server_may_write_it_or_a_link_to_it() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         let at = |below: &str| base.join(below);
@@ -197,22 +197,25 @@ mod tests {
         let all = servers(
             r#"{ "edit": { "command": "c", "sandbox": { "filesystem": { "allowWrite": ["~"] } } } }"#,
         );
-        // In our own folder it is out of reach.
+        // No server can write in our own folder.
         write(&file, "{}").unwrap();
         assert_eq!(check(&all, vec![grant(&dotfiles, true)]), Ok(()));
-        // A link through a writable folder, although its end is not there.
+        // A link through a writable folder to a file outside it.
         std::fs::remove_file(&file).unwrap();
         write(at("person/safe/p.json"), "{}").unwrap();
         symlink(at("person/safe/p.json"), at("person/dotfiles/p.json")).unwrap();
         symlink(at("person/dotfiles/p.json"), &file).unwrap();
         let refused = check(&none, vec![grant(&dotfiles, true)]).unwrap_err();
         assert!(
-            refused.contains("dotfiles/p.json`, where the server `files`, by what you granted for `"),
+            refused.contains("dotfiles/p.json`, where the server `files`, through your grant for `"),
             "{refused}"
         );
         assert_eq!(check(&none, vec![grant(&dotfiles, false)]), Ok(()));
         let refused = check(&all, vec![]).unwrap_err();
-        assert!(refused.contains("the server `edit`, by `~` in its `allowWrite`, may write"), "{refused}");
+        assert!(
+            refused.contains("the server `edit`, through `~` in its `allowWrite`, may write"),
+            "{refused}"
+        );
         // Into a session's folder.
         std::fs::remove_file(&file).unwrap();
         create_dir_all(home.sessions().join("s/sandbox")).unwrap();

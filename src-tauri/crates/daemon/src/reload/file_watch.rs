@@ -50,7 +50,7 @@ pub(super) enum FileWatchError {
     #[error(transparent)]
     NoWatcher(Arc<notify::Error>),
     /// The directory cannot be watched.
-    #[error("`{dir}` cannot be watched: {source}", dir = .dir.display())]
+    #[error("failed to watch `{dir}`: {source}", dir = .dir.display())]
     Unwatched {
         /// The directory.
         dir: PathBuf,
@@ -65,7 +65,7 @@ impl FileWatch {
         let (send, events) = mpsc::unbounded_channel();
         let tell = move |event: notify::Result<Event>| {
             if let Some(paths) = touched(event) {
-                // Without a listener nobody wants to know.
+                // A closed receiver needs no notification.
                 let _ = send.send(paths);
             }
         };

@@ -48,7 +48,7 @@ enum ReadError {
     #[error(transparent)]
     Exposed(#[from] ExposedFile),
     /// The file was removed.
-    #[error("`{path}` is gone; put it back, or start IronCurtain again to do without it", path = .0.display())]
+    #[error("`{path}` was removed; restore it, or restart IronCurtain to continue without it", path = .0.display())]
     Gone(PathBuf),
 }
 
@@ -213,7 +213,7 @@ mod tests {
         r#"{ "net": { "command": "c", "sandbox": { "network": { "allowedDomains": ["a.example"] } } } }"#;
 
     #[test]
-    fn nothing_new_is_no_other_law() {
+    fn unchanged_files_keep_the_snapshot() {
         let scene = Scene::new();
         let before = Current::read(&scene.home).unwrap();
         let reading = scene.read_again(&before);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_credentials_that_appears_protects_what_it_leads_to() {
+    fn a_new_link_to_credentials_protects_its_target() {
         let scene = Scene::new();
         let before = Current::read(&scene.home).unwrap();
         let vault = CanonicalPath::assume_canonical(scene.base.join("person/vault").to_str().unwrap());
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_follow_the_servers_even_when_the_policy_is_a_mistake() {
+    fn hosts_follow_the_servers_even_if_the_policy_is_invalid() {
         let scene = Scene::new();
         scene.write("mcp-servers.json", ONE);
         let before = Current::read(&scene.home).unwrap();
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_gone_keeps_its_hosts_for_whoever_has_it_still() {
+    fn a_removed_server_keeps_its_hosts_for_open_sessions() {
         let scene = Scene::new();
         scene.write("mcp-servers.json", ONE);
         let before = Current::read(&scene.home).unwrap();
@@ -261,13 +261,13 @@ mod tests {
         let now = scene.read_again(&before).now;
         assert!(now.servers.1.find(Some("net")).is_none());
         assert!(admits(&now.snapshot, "net", "a.example") && !admits(&now.snapshot, "net", "b.example"));
-        // One that has no list any more is not asked about.
+        // A server without a list of hosts requires no approval.
         scene.write("mcp-servers.json", r#"{ "net": { "command": "c", "sandbox": false } }"#);
         assert!(admits(&scene.read_again(&before).now.snapshot, "net", "b.example"));
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused_and_a_missing_file_is_not_what_ships() {
+    fn an_unreadable_or_removed_file_keeps_the_previous_version() {
         let scene = Scene::new();
         scene.write("config.json", r#"{ "questionDeadlineSeconds": 7 }"#);
         scene.write("policy/compiled-policy.json", r#"{ "rules": [] }"#);
@@ -278,8 +278,8 @@ mod tests {
         let Reading { now, refused } = scene.read_again(&before);
         assert!(Arc::ptr_eq(&now.snapshot, &before.snapshot));
         assert_eq!(now.settings(), before.settings());
-        assert!(refused.snapshot.unwrap().contains("compiled-policy.json` is gone; put it back"));
-        assert!(refused.config.unwrap().contains("config.json` is gone; put it back"));
+        assert!(refused.snapshot.unwrap().contains("compiled-policy.json` was removed; restore it"));
+        assert!(refused.config.unwrap().contains("config.json` was removed; restore it"));
         assert!(refused.servers.unwrap().contains("mcp-servers.json` cannot be read: "));
         std::fs::remove_dir_all(scene.home.policy()).unwrap();
         std::os::unix::fs::symlink(&scene.base, scene.home.policy()).unwrap();

@@ -84,7 +84,7 @@ impl ReloadTask {
             return self.timed_out();
         };
         let unwatched = self.file_watch.arm(places).err();
-        self.parts.health.set(Concern::Watching, unwatched.map(|why| not_noticed(&why.to_string())));
+        self.parts.health.set(Concern::Watching, unwatched.map(|why| watch_failed(&why.to_string())));
         let (home, before) = (self.parts.home.clone(), self.current.clone());
         let grants = self.parts.grants.borrow().clone();
         let reading = self.work.run(move || {
@@ -111,7 +111,7 @@ impl ReloadTask {
         let trouble = |what: &str, why: Option<String>| {
             why.map(|why| {
                 format!(
-                    "The last change of {what} is not in force: {why}. What was in force before it stays."
+                    "The last change of {what} is not in force: {why}. The previous version stays in force."
                 )
             })
         };
@@ -152,17 +152,17 @@ async fn note_effect(audit: Audit, before: Arc<PolicySnapshot>, now: Arc<PolicyS
         Err(problem) => Err(problem.to_string()),
     };
     if let Err(problem) = recorded {
-        tracing::error!(%problem, "what another policy comes to is not on record");
+        tracing::error!(%problem, "failed to record the effect of a changed policy");
     }
 }
 
-fn not_noticed(why: &str) -> String {
-    format!("Changes of the policy and the configuration are noticed only when a session begins: {why}.")
+fn watch_failed(why: &str) -> String {
+    format!("Changes of the policy and the configuration are only detected when a session opens: {why}.")
 }
 
 fn not_read() -> String {
     format!(
-        "The policy and the configuration could not be read within {} seconds. What was in force before stays.",
+        "Reading the policy and the configuration timed out after {} s. The previous version stays in force.",
         PATIENCE.as_secs()
     )
 }

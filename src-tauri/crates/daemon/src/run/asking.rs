@@ -158,7 +158,7 @@ impl Run {
             self.services.broker.stops().deny(denial);
         }
         let Some(approval) = answer? else { return Ok(None) };
-        if !self.judge(wanted, &[]).inspected.paths.stands_as(&inspected.paths) {
+        if !self.judge(wanted, &[]).inspected.paths.has_same_kinds(&inspected.paths) {
             return Ok(None);
         }
         if approval.lifetime == Lifetime::Once {

@@ -1,6 +1,6 @@
 //! Actor that owns the process and the mounts of one server.
 //!
-//! - The mounts follow from the live grants and the leases of in-flight calls; nothing else adds a mount (see [`reconcile`]).
+//! - Only active grants and the leases of in-flight calls add mounts (see [`reconcile`]).
 //! - A policy change is handled like a grant change: what it no longer opens is unmounted, with proof.
 //! - A restarted process gets the same `initialize` as the first one.
 
@@ -66,7 +66,7 @@ pub(super) enum Command {
     Start(oneshot::Sender<Result<(), DownReason>>),
     Restart(oneshot::Sender<Result<(), DownReason>>),
     Lease(Vec<Need>, Vec<CanonicalPath>, oneshot::Sender<Result<MountLease, ServerError>>),
-    /// Updates the mounts for a call that needs nothing more, without waiting for the server to notice.
+    /// Updates the mounts for a call that needs no further access, without waiting for the server to notice.
     Refresh(oneshot::Sender<()>),
     Release(u64),
 }
@@ -101,7 +101,7 @@ pub(super) fn start(
         named: BTreeSet::new(),
         next_lease: 0,
         asks_for_roots: None,
-        understands: 0,
+        confirmed_version: 0,
         announced: 0,
         started: Instant::now(),
         quick_ends: 0,
@@ -152,8 +152,8 @@ struct Actor {
     next_lease: u64,
     /// Set if the server requests roots, `None` while unknown.
     asks_for_roots: Option<bool>,
-    /// Version of the roots that this process has understood, or had enough time for.
-    understands: u64,
+    /// Version of the roots that this process has confirmed, or had enough time for.
+    confirmed_version: u64,
     /// Version of the roots that this process was last notified of.
     announced: u64,
     started: Instant,
@@ -166,7 +166,7 @@ struct Actor {
     starts: Arc<AtomicU64>,
     /// Limits imposed on the server because it recreated files.
     recreating: RecreatedFiles,
-    /// Number of attempts to start a process. Each sandbox has a name of its own.
+    /// Number of attempts to start a process, which makes the name of each sandbox unique.
     tries: u64,
     /// Files of the sandbox, removed after the process is killed.
     _files: Option<SessionFiles>,
@@ -381,7 +381,7 @@ impl Actor {
         self.not_running(reason);
     }
 
-    /// Notifies everyone who waits for the server.
+    /// Notifies all waiters of the server.
     fn not_running(&self, reason: DownReason) {
         self.replay.give_up(&reason);
         self.state.send_replace(ServerState::Down(reason));

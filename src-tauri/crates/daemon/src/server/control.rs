@@ -1,7 +1,7 @@
 //! Control connection to the supervisor of a server's sandbox.
 //!
 //! - INVARIANT: the sandbox is watched for as long as anything may run in it. The final check starts after the supervisor has
-//!   exited, even if the connection was dropped earlier. Dropping the connection ends the sandbox.
+//!   exited, even if the connection was dropped earlier. Dropping the connection terminates the sandbox.
 
 use ironcurtain_autostart::SandboxWatch;
 use ironcurtain_sandbox::{ControlAnswer, ControlOp, ControlRequest, FromSupervisor, SandboxEvent};
@@ -18,7 +18,7 @@ const ANSWER_BOUND: Duration = Duration::from_secs(10);
 /// Time limit for a supervisor to clean up its sandbox.
 pub(super) const CLEANING: Duration = Duration::from_secs(5);
 
-/// Longer than a supervisor can live once it was told to exit.
+/// Longer than a supervisor can live after a request to exit.
 pub(crate) const LISTENING: Duration = CLEANING.saturating_add(Duration::from_secs(5));
 
 /// Reason why the connection to a supervisor failed.
@@ -28,7 +28,7 @@ pub enum SupervisorError {
     #[error("{0}")]
     Failed(String),
     /// The server exited before the sandbox was ready.
-    #[error("it ended with status {0}")]
+    #[error("it exited with status {0}")]
     Exited(i32),
     /// The supervisor takes too long.
     #[error("the sandbox supervisor did not answer within {n} s", n = ANSWER_BOUND.as_secs())]
@@ -44,7 +44,7 @@ pub enum SupervisorError {
     Io(#[from] io::Error),
 }
 
-/// Control connection. It handles one request at a time and queues events in between.
+/// Control connection. It handles one request at a time and queues the events that arrive meanwhile.
 #[derive(Debug)]
 pub struct SupervisorControl {
     lines: Lines,
@@ -52,7 +52,7 @@ pub struct SupervisorControl {
     next: u64,
     events: VecDeque<SandboxEvent>,
     look: Option<SandboxWatch>,
-    /// Lost and restored masks that the user has not been told about.
+    /// Lost and restored masks that are not yet reported to the user.
     uncovered: Vec<LostMask>,
 }
 
@@ -188,7 +188,7 @@ impl Drop for SupervisorControl {
         let (Some(mut look), Some(lines)) = (self.look.take(), self.lines.0.take()) else { return };
         look.ending();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        // Dropping the write half closes the connection, which ends the sandbox.
+        // Dropping the write half closes the connection, which terminates the sandbox.
         runtime.spawn(last_look(Lines(Some(lines)), look));
     }
 }

@@ -17,7 +17,7 @@ pub enum DownReason {
     /// It is not retried at the moment.
     #[error("it ended {0} times right after its start; it will be restarted later")]
     EndsTooSoon(u32),
-    /// It exited by itself.
+    /// It exited on its own.
     #[error("{0}")]
     Ended(Arc<ServerExit>),
     /// After a restart, it rejected the client's `initialize`.

@@ -44,7 +44,7 @@ pub enum Containment {
     Srt(Box<Profile>, PathBuf),
     /// No sandbox: all rights of the user.
     Plain,
-    /// Runs on another machine: it has no access to local files, and what it is sent leaves our control.
+    /// Runs on another machine: it has no access to local files, and data sent to it leaves our control.
     Remote,
 }
 
@@ -82,7 +82,7 @@ impl Containment {
         containment
     }
 
-    /// Returns the writable paths of the entry that need mounts of their own.
+    /// Returns the writable paths of the entry that need separate mounts.
     pub(super) fn standing(&self, around: &Surroundings) -> Vec<Need> {
         match self {
             Self::Native(profile, FileView::Roots) => around.mounted(profile),
@@ -181,7 +181,7 @@ pub struct Process {
 /// Handle that keeps a process alive and, where possible, changes its mounts.
 #[derive(Debug)]
 pub enum ProcessHold {
-    /// Our sandbox, which ends when the supervisor's control connection closes.
+    /// Our sandbox, which terminates when the supervisor's control connection closes.
     Live {
         /// Control connection.
         control: Box<SupervisorControl>,
@@ -211,7 +211,7 @@ pub enum ProcessHold {
 }
 
 impl ProcessHold {
-    /// Returns the exit status, or 128 plus the signal number. A supervisor reports it by itself.
+    /// Returns the exit status, or 128 plus the signal number. A supervisor reports its own exit status.
     pub(super) fn status(&self) -> Option<i32> {
         match self {
             Self::Live { .. } | Self::Remote(_) => None,
@@ -261,7 +261,7 @@ impl Drop for Killer {
 
 /// Starts the server, from its package if its entry names a package runner.
 ///
-/// No secret is read before the server is known to be the one that the secret was given to.
+/// Secrets are read only after the server's identity is verified.
 pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result<Process, ServerStartError> {
     if let Some(server) = &start.server.remote {
         start.admitted(None).await?;

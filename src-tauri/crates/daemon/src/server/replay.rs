@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Maximum number of subscriptions that are replayed.
 const MOST_SUBSCRIPTIONS: usize = 1000;
 
-/// Receives the response to the client's `initialize`, or why there is none.
+/// Receives the response to the client's `initialize`, or the reason why it failed.
 pub type InitializeCallback = Box<dyn FnOnce(Result<Response, DownReason>, MemoryShare) + Send>;
 
 /// Outcome of a handshake.

@@ -132,7 +132,7 @@ pub enum Suspension {
     Gone(CanonicalPath),
 }
 
-/// Checks that a granted path still leads to the same place, and returns what is there.
+/// Checks that a granted path still leads to the same place, and returns the type of its target.
 pub fn still_there(files: &Files, resolver: &Resolver) -> Result<PathKind, Suspension> {
     let found = resolver.resolve(files.path.as_str())?;
     if found.path != files.path {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn grants_become_mounts_and_roots_unless_their_path_is_gone() {
+    fn grants_become_mounts_and_roots_unless_their_path_was_removed() {
         let dir = tempfile::tempdir().unwrap();
         let base =
             CanonicalPath::assume_canonical(dir.path().canonicalize().unwrap().to_str().unwrap()).unwrap();

@@ -38,7 +38,7 @@ impl JudgedBy {
 pub(super) struct Authorization {
     pub(super) permit: Permit,
     pub(super) inspected: InspectedCall,
-    /// Paths that must be mounted for the call, beyond those that are always there.
+    /// Paths that must be mounted for the call, in addition to the permanent mounts.
     pub(super) needs: Vec<Need>,
     /// Subset of `needs` that standing grants mount.
     granted: Vec<Need>,
@@ -165,7 +165,7 @@ impl Session {
     }
 
     /// Returns whether the server's reach has not grown since the call was judged. If it has, the call must be judged again.
-    pub(super) fn reaches_no_more(&self, authorization: &Authorization) -> bool {
+    pub(super) fn reach_not_grown(&self, authorization: &Authorization) -> bool {
         authorization.reach != ServerReach::Nothing || self.reach() == ServerReach::Nothing
     }
 

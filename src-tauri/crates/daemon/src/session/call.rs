@@ -67,14 +67,14 @@ pub(super) async fn handle_call(
     match verdict {
         Verdict::Allow(permit) => {
             let authorization = session.authorize(permit, inspected, &by, Vec::new());
-            let stands = || session.reaches_no_more(&authorization) && session.shows(&authorization);
+            let stands = || session.reach_not_grown(&authorization) && session.shows(&authorization);
             let at_once = |_: &ServerConnection| stands() && session.queue.is_empty();
             if let Some(connection) = session.server.ready_now().filter(at_once) {
                 return batch.add(session, call, authorization, connection);
             }
             batch.forward(session).await;
             let place = session.queue.join();
-            spawn(session, call, |s, c| wait_in_line(s, c, authorization, place));
+            spawn(session, call, |s, c| wait_for_turn(s, c, authorization, place));
         }
         Verdict::Escalate(escalation) => {
             batch.forward(session).await;
@@ -88,7 +88,7 @@ pub(super) async fn handle_call(
     }
 }
 
-/// Audit entry of a call's decision, with what its response is checked against.
+/// Audit entry of a call's decision, and the data to check its response against.
 #[derive(Clone, Copy)]
 struct Decided {
     decision: u64,
@@ -106,7 +106,7 @@ async fn judged(session: &Arc<Session>, tool: &ToolCall, batch: &mut CallBatch) 
     judging.await
 }
 
-async fn wait_in_line(
+async fn wait_for_turn(
     session: Arc<Session>,
     call: Call,
     authorization: Authorization,
@@ -192,8 +192,8 @@ async fn deliver(
     let kept = task.map(|task| (session.tasks.begin(task), resources));
     session.answered(&call.ticket, call.decided(decision), answer, held);
     if let Some((task, mut resources)) = kept {
-        let taken_back = CallResources::over(resources.one_time.as_mut());
-        if let Some(why) = session.task_is_over(task, (&call.tool, &authorization), taken_back).await {
+        let revoked = CallResources::over(resources.one_time.as_mut());
+        if let Some(why) = session.task_is_over(task, (&call.tool, &authorization), revoked).await {
             close_early(&session, &call, resources, why).await;
         }
     }
@@ -206,7 +206,7 @@ async fn close_early(session: &Session, call: &Call, resources: CallResources, w
 }
 
 /// Waits for the response. Access that is open for this call alone is closed when the response arrives, when a new policy
-/// forbids the call, when the user revokes the approval, or when its time is over.
+/// forbids the call, when the user revokes the approval, or when it expires.
 async fn answer(
     session: &Session,
     call: &Call,
@@ -218,7 +218,7 @@ async fn answer(
         let why = tokio::select! {
             // The sender is dropped if the call was cancelled.
             answered = &mut pending => return answered.ok().map(|answered| (answered, resources)),
-            () = session.forbidden(&call.tool, authorization) => "a rule forbids it now",
+            () = session.forbidden(&call.tool, authorization) => "a rule now forbids it",
             () = CallResources::over(resources.one_time.as_mut()) => "it was revoked or has expired",
         };
         close_early(session, call, resources, why).await;

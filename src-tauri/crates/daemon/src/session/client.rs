@@ -15,7 +15,7 @@ use ironcurtain_mcp::client::{ClientMessage, ClientReader, ClientVersion};
 use ironcurtain_mcp::request::ServerRequest;
 use ironcurtain_mcp::server::{ClientAnswer, MemoryShare, RequestHandle, ServerAnswer, ServerConnection};
 use ironcurtain_mcp::wire::{
-    Id, Incoming, Line, MAX_LINE_BYTES, MOST_TOGETHER, Outgoing, Response, Salvage, client_may_tell,
+    Id, Incoming, Line, MAX_LINE_BYTES, MOST_TOGETHER, Outgoing, Response, Salvage, client_may_send,
     error_line, id_in, members, notification_line, response_parts, result_line,
 };
 use ironcurtain_policy::JudgedRequest;
@@ -100,18 +100,18 @@ async fn take(session: &Arc<Session>, line: Line, calls: &mut CallBatch) -> Cont
         Line::Whole(line, share) => handle_line(session, line, share.map(Arc::new), calls).await,
         Line::TooLong { length, head } => {
             let text = format!("the message has {length} bytes; at most {MAX_LINE_BYTES} are accepted");
-            passed_over(session, &head, &text).await;
+            reject_line(session, &head, &text).await;
             ControlFlow::Continue(())
         }
         Line::NoRoom { head } => {
-            passed_over(session, &head, NO_ROOM).await;
+            reject_line(session, &head, NO_ROOM).await;
             ControlFlow::Continue(())
         }
     }
 }
 
 /// Answers a line that was not processed.
-async fn passed_over(session: &Session, head: &[u8], text: &str) {
+async fn reject_line(session: &Session, head: &[u8], text: &str) {
     session.dropped(text).await;
     session.reply(error_line(id_in(head).as_ref(), ErrorCode::INVALID_REQUEST.0, text));
 }
@@ -259,7 +259,7 @@ async fn handle_notification(
     params: Option<&RawValue>,
     budget: MemoryShare,
 ) {
-    if !client_may_tell(method) {
+    if !client_may_send(method) {
         let text = "dropped a message without an id that is not a client notification";
         let text = format!("{text}: {}", clipped(method));
         session.dropped(&text).await;
@@ -392,7 +392,7 @@ impl Session {
         let Some(call) = self.in_flight.cancel(&id) else { return };
         self.abandon(&id, &call, "the client cancelled the call").await;
         if let Some(at_server) = call.at_server {
-            // The reason would be client text that nobody has reviewed.
+            // The reason would be unreviewed client text.
             at_server.cancel(None);
         }
     }

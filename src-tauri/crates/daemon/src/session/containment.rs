@@ -7,7 +7,7 @@ use ironcurtain_containment::{Resolved, Surroundings, default_git_config, resolv
 use ironcurtain_paths::CanonicalPath;
 use std::path::Path;
 
-/// Returns the folders of its own that confine a server: the session directory and its data directory. Returns `None` if the
+/// Returns the folders that confine a server: the session directory and its data directory. Returns `None` if the
 /// server is started with access to anything else.
 pub(super) fn own_folders(
     containment: &Containment,

@@ -3,7 +3,7 @@
 //!
 //! - INVARIANT: a session is handed over with no unanswered client request, and with every byte that was read but not
 //!   processed.
-//! - The state file lies in the session directory. Its ticket works once.
+//! - The state file is in the session directory, which only we can write. Its ticket works once.
 
 use super::Session;
 use crate::server::ReplayState;
@@ -25,7 +25,7 @@ use std::time::Duration;
 /// Time limit for in-flight calls, because the app is waiting.
 const ANSWERS_BOUND: Duration = Duration::from_secs(2);
 
-/// State of a session on its way to another trusted process.
+/// State of a session that is handed over to another trusted process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct SessionHandover {
     client: String,

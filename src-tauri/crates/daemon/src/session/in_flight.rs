@@ -33,7 +33,7 @@ pub(super) struct InFlight {
 pub(super) struct Requests {
     table: Mutex<Table>,
     /// Notified when the last request finishes.
-    none_left: Notify,
+    emptied: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -74,7 +74,7 @@ impl Requests {
             table.open.remove(&ticket.id);
         }
         if table.open.is_empty() {
-            self.none_left.notify_waiters();
+            self.emptied.notify_waiters();
         }
         is_open
     }
@@ -84,15 +84,15 @@ impl Requests {
         let mut table = self.table();
         let request = table.open.remove(id).map(|(_, request)| request);
         if table.open.is_empty() {
-            self.none_left.notify_waiters();
+            self.emptied.notify_waiters();
         }
         request
     }
 
     /// Completes when no request is in flight.
-    pub(super) async fn none_left(&self) {
+    pub(super) async fn wait_until_empty(&self) {
         loop {
-            let mut ended = std::pin::pin!(self.none_left.notified());
+            let mut ended = std::pin::pin!(self.emptied.notified());
             ended.as_mut().enable();
             if self.table().open.is_empty() {
                 return;

@@ -92,7 +92,7 @@ impl Session {
         end.send_replace(true);
         // The call has released it then.
         end.closed().await;
-        // The actor handles later commands after this one. If the session closes in the meantime, everything is gone.
+        // The actor handles later commands after this one. If the session closes in the meantime, all access is removed.
         let _ = self.server.lease(Vec::new(), Vec::new()).await;
         Some(grant)
     }
@@ -123,12 +123,12 @@ impl Session {
     /// Records for each grant that it was closed before the response arrived.
     pub(super) async fn closed_early(&self, tool: &str, closed: Vec<StandingGrant>, why: &str) {
         for grant in closed {
-            let mut entry = self.entry(Event::Revoked, format!("what was allowed once is closed: {why}"));
+            let mut entry = self.entry(Event::Revoked, format!("one-time access was closed: {why}"));
             entry.tool_name = Some(tool.to_owned());
             grant.what.note_in(&mut entry);
             entry.grant_id = Some(grant.id);
             if let Err(problem) = self.services.audit.record(entry).await {
-                tracing::error!(%problem, "failed to record that what was allowed once is closed");
+                tracing::error!(%problem, "failed to record that one-time access was closed");
             }
         }
         self.services.changed();

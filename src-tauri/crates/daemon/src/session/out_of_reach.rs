@@ -16,16 +16,16 @@ use rustix::io::Errno;
 pub(super) enum OutOfReach {
     /// The path is a device, socket or pipe.
     #[error(
-        "nobody was asked about `{0}`, because it is a device, a socket or a pipe, which no sandboxed server can use; \
+        "the user was not asked about `{0}`, because it is a device, a socket or a pipe, which no sandboxed server can use; \
          copy what is needed into a file"
     )]
     Special(CanonicalPath),
     /// The file system is read-only.
-    #[error("nobody was asked about `{0}`, because its file system is read-only; write somewhere else")]
+    #[error("the user was not asked about `{0}`, because its file system is read-only; write somewhere else")]
     ReadOnly(CanonicalPath),
     /// The server's user lacks write permission.
     #[error(
-        "nobody was asked about `{0}`, because the user whose rights the server has may not change it; write somewhere else, or \
+        "the user was not asked about `{0}`, because the user whose rights the server has may not change it; write somewhere else, or \
          let the user change its permissions"
     )]
     NotTheirs(CanonicalPath),
@@ -47,7 +47,7 @@ impl Session {
     }
 }
 
-/// Returns an error for a special file, which no sandbox is given.
+/// Returns an error for a special file, which is never mounted in a sandbox.
 fn special_file(asked: &RequestedAccess, need: &Need) -> Option<OutOfReach> {
     let is_special = asked.target == PathKind::Special && need.path == asked.path;
     is_special.then(|| OutOfReach::Special(asked.path.clone()))

@@ -32,7 +32,7 @@ const TASKS: [&str; 3] = ["tasks/get", "tasks/result", "tasks/cancel"];
 /// Request that sets the server's log level.
 const SET_LEVEL: &str = "logging/setLevel";
 
-/// Request that ends a subscription.
+/// Request that cancels a subscription.
 const UNSUBSCRIBE: &str = "resources/unsubscribe";
 
 /// Rule that forwards a request without judging it.
@@ -231,17 +231,17 @@ impl Session {
         kind: Rejection,
         (code, problem): (ErrorCode, &str),
     ) {
-        self.turned_away(&ticket.id, request, kind, problem).await;
+        self.record_rejection(&ticket.id, request, kind, problem).await;
         self.fail(ticket, code, problem);
     }
 
     /// Records that the protocol layer rejected a request.
     pub(super) async fn record_refused(&self, refused: &RefusedRequest) {
         let request = (refused.method.as_str(), refused.params.as_deref());
-        self.turned_away(&refused.id, request, Rejection::Malformed, &refused.why).await;
+        self.record_rejection(&refused.id, request, Rejection::Malformed, &refused.why).await;
     }
 
-    async fn turned_away(
+    async fn record_rejection(
         &self,
         id: &Id,
         (method, params): (&str, Option<&RawValue>),

@@ -23,7 +23,7 @@ pub(super) enum CallRefusal {
     Denied(Denial),
     /// The call names a host, but the server has no network, so asking would be pointless.
     #[error(
-        "the server `{server}` has no network, so nobody was asked about `{host}`. To let it reach that, write `\"network\": {{ \"allowedDomains\": [\"{}\"] }}` into `sandbox` of its entry in `mcp-servers.json`.", .host.host
+        "the server `{server}` has no network, so the user was not asked about `{host}`. To allow it, write `\"network\": {{ \"allowedDomains\": [\"{}\"] }}` into `sandbox` of its entry in `mcp-servers.json`.", .host.host
     )]
     NoNetwork {
         /// Server name.

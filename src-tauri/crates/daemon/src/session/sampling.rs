@@ -28,7 +28,7 @@ const REJECTED: i32 = -1;
 #[derive(Debug, thiserror::Error)]
 enum SamplingError {
     /// The parameters are invalid.
-    #[error("`params` cannot be read: {0}")]
+    #[error("failed to parse `params`: {0}")]
     Unreadable(#[from] serde_json::Error),
     /// The parameters are missing.
     #[error("`params` is missing")]
@@ -71,7 +71,7 @@ impl Session {
     pub(super) fn offers_sampling(&self) -> bool {
         match self.config.sampling {
             Sampling::Allow => true,
-            Sampling::Ask => self.services.broker.reaches_person(),
+            Sampling::Ask => self.services.broker.can_ask(),
             Sampling::Deny => false,
         }
     }
@@ -84,7 +84,7 @@ impl Session {
         Ok(to_raw_value(&params)?)
     }
 
-    /// Asks the user if the entry says so, and records the permission.
+    /// Asks the user if the entry requires it, and records the permission.
     async fn may_sample(&self, params: &Map<String, Value>) -> Result<(), SamplingError> {
         let (by, reason) = match self.config.sampling {
             // A paused session falls through to the question, which is refused.

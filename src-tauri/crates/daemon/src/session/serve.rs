@@ -51,7 +51,7 @@ enum Ending {
 
 impl Opened {
     /// Serves the client until it closes its input and has its responses, the shim disconnects, or the session is closed or
-    /// handed over. Afterwards only the audit record of the session is left.
+    /// handed over. Afterwards only the audit record of the session remains.
     pub async fn serve(self, stdio: ClientStdio, attached: Attached) {
         let Self { session, notes, sampling, unread, version } = self;
         tokio::spawn(sampling::serve(session.clone(), sampling));
@@ -61,9 +61,9 @@ impl Opened {
         let hung_up = async {
             match attached {
                 Attached::Shim(shim) => forward_notes(shim, notes).await,
-                Attached::Connection(told) => hand_on(notes, &told).await,
+                Attached::Connection(told) => relay_notes(notes, &told).await,
                 Attached::Copying => {
-                    // Nobody reads the notes.
+                    // The receiver is closed.
                     drop(notes);
                     std::future::pending().await
                 }
@@ -102,13 +102,16 @@ impl Opened {
     }
 
     /// Closes a session whose shim disconnected before it was served.
-    pub async fn unserved(self) {
+    pub async fn close_unserved(self) {
         self.session.close(&Ending::Cut("its shim disconnected before it was served")).await;
     }
 }
 
 /// Forwards notes until the session is moved or the receiver is closed.
-async fn hand_on(mut notes: mpsc::UnboundedReceiver<OutgoingNote>, to: &mpsc::UnboundedSender<OutgoingNote>) {
+async fn relay_notes(
+    mut notes: mpsc::UnboundedReceiver<OutgoingNote>,
+    to: &mpsc::UnboundedSender<OutgoingNote>,
+) {
     while let Some(note) = notes.recv().await {
         let is_last = matches!(note.note, ShimNote::Moved { .. });
         if to.send(note).is_err() || is_last {
@@ -118,10 +121,10 @@ async fn hand_on(mut notes: mpsc::UnboundedReceiver<OutgoingNote>, to: &mpsc::Un
 }
 
 impl Session {
-    /// Waits until the client has a response to every request, or the time is over.
+    /// Waits until the client has a response to every request, or the timeout expires.
     pub(super) async fn flush_responses(&self, bound: Duration) {
         let answered = async {
-            self.in_flight.none_left().await;
+            self.in_flight.wait_until_empty().await;
             self.to_client.is_written().await;
         };
         // Requests that take longer are abandoned.

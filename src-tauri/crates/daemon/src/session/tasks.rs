@@ -120,13 +120,13 @@ impl Session {
         &self,
         task: OpenTask,
         (tool, authorization): (&ToolCall, &Authorization),
-        taken_back: impl Future<Output = ()>,
+        revoked: impl Future<Output = ()>,
     ) -> Option<&'static str> {
         let why = tokio::select! {
             () = task.over.notified() => None,
             () = self.end.cancelled() => None,
-            () = self.forbidden(tool, authorization) => Some("a rule forbids it now"),
-            () = taken_back => Some("it was revoked or has expired"),
+            () = self.forbidden(tool, authorization) => Some("a rule now forbids it"),
+            () = revoked => Some("it was revoked or has expired"),
             () = tokio::time::sleep(LONGEST) => Some("it has expired"),
         };
         self.tasks.forget(&task);

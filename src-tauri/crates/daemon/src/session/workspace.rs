@@ -2,7 +2,7 @@
 //! (which comes from the kernel), and the client's own roots.
 //!
 //! - Only the start of the server waits, and only for answers about the paths in its entry, because it cannot run without them.
-//!   The other proposals change nothing until answered. One is asked about at a time.
+//!   The other proposals change nothing until answered. The user is asked one question at a time.
 //! - INVARIANT: only paths that may be granted and that the policy asks about are proposed, and nothing is granted without an
 //!   approval. A path in an entry or a client's root opens nothing by itself.
 //! - An approval is a grant like any other; a denial is remembered until it is revoked.
@@ -28,9 +28,9 @@ const PROVENANCE: &str = "proposed workspace";
 
 /// Proposes workspaces for as long as the session is open.
 pub(super) async fn propose(session: Arc<Session>) {
-    // The server may start however this future ends.
+    // The server may start in any case.
     let server_waits = session.may_start.clone().drop_guard();
-    if !session.services.broker.reaches_person() || session.principal.remote {
+    if !session.services.broker.can_ask() || session.principal.remote {
         return;
     }
     let proposed = async {

@@ -1,6 +1,6 @@
-//! The newest entries of the log as people are shown them.
+//! Views of the newest entries of the audit log.
 //!
-//! - What is answered has a bound, however long the texts of entries are.
+//! - The size of an answer is bounded, regardless of the length of entries.
 
 use super::{concerned, event, name, sentence};
 use ironcurtain_audit::{CallResult, Entry, EscalationResult, Found, PolicyDecision, newest};
@@ -9,21 +9,21 @@ use ironcurtain_visible as visible;
 use std::io;
 use std::path::Path;
 
-/// The number of bytes of entries an answer has.
+/// Maximum size of the entries in one answer, in bytes.
 const LONGEST_ANSWER: usize = MAX_FRAME_BYTES / 2;
 
-/// The number of characters of a text people are shown.
+/// Maximum length of a displayed text, in characters.
 const LONGEST_TEXT: usize = 1000;
 
-/// The number of paths of an entry people are shown.
+/// Maximum number of displayed paths of an entry.
 const MOST_PATHS: usize = 20;
 
-/// The newest entries of the log, oldest first.
+/// Returns the newest entries of the log, oldest first.
 pub(crate) fn activity(dir: &Path, limit: usize) -> io::Result<Vec<ActivityView>> {
     Ok(fitting(newest(dir, limit)?.map(view)))
 }
 
-/// The first ones that fit into an answer, in the opposite order.
+/// Keeps the newest entries that fit into an answer, and reverses their order.
 fn fitting(newest_first: impl Iterator<Item = ActivityView>) -> Vec<ActivityView> {
     let mut left = LONGEST_ANSWER;
     let mut entries: Vec<ActivityView> = newest_first
@@ -45,7 +45,7 @@ fn view(found: Found) -> ActivityView {
     }
 }
 
-/// An entry as people are shown it.
+/// Returns the view of an entry.
 #[must_use]
 pub fn shown_entry(entry: Entry) -> ActivityView {
     let summary = shown(&sentence(&entry));
@@ -79,7 +79,7 @@ fn shown(text: &str) -> String {
     visible::line(&visible::head(text, LONGEST_TEXT))
 }
 
-/// An entry that another version wrote, of which only the beginning was read.
+/// Returns the view of an oversized entry, of which only the start was read.
 fn too_long(seq: u64, time_ms: u64, bytes: u64) -> ActivityView {
     ActivityView {
         seq,
@@ -131,23 +131,23 @@ mod tests {
     }
 
     #[test]
-    fn a_log_of_a_version_without_grounds_is_told_without_a_guess() {
+    fn entries_of_a_version_without_grounds_are_shown_without_guessing() {
         let log = Path::new(env!("CARGO_MANIFEST_DIR")).join("../audit/fixtures/without-grounds.jsonl");
         let entries = read(&std::fs::read_to_string(log).unwrap(), 100);
         assert_eq!(entries.len(), 20);
-        let told = |seq: u64| {
+        let shown = |seq: u64| {
             let entry = entries.iter().find(|entry| entry.seq == seq).unwrap();
             (entry.decision.as_deref().unwrap(), entry.decided_by.as_deref(), entry.summary.as_str())
         };
-        // Nobody knows any more whether a rule gives that as its reason, or a person approved.
-        assert_eq!(told(4), ("allow", None, "Allowed: approved: by the team"));
-        assert_eq!(told(5), ("ok", None, "Done"));
-        assert_eq!(told(7), ("approved", None, "You allowed it"));
-        assert_eq!(told(18), ("allow", Some("grant"), "Allowed by what you granted"));
+        // The entry does not show whether a rule gave this reason or the user approved.
+        assert_eq!(shown(4), ("allow", None, "Allowed: approved: by the team"));
+        assert_eq!(shown(5), ("ok", None, "Done"));
+        assert_eq!(shown(7), ("approved", None, "You allowed it"));
+        assert_eq!(shown(18), ("allow", Some("grant"), "Allowed by what you granted"));
     }
 
     #[test]
-    fn the_newest_are_given_and_lines_that_are_too_long_are_named() {
+    fn the_newest_entries_are_returned_and_oversized_lines_are_named() {
         let huge = line(2, |entry| entry.tool_name = Some("t".repeat(3_000_000)));
         let text = line(1, |_| ()) + &huge + "no entry\n" + &line(3, |_| ());
         let summaries: Vec<_> = read(&text, 10).into_iter().map(|e| (e.seq, e.time_ms, e.summary)).collect();

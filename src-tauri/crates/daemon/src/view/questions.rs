@@ -1,30 +1,32 @@
-//! The questions of the moment, for people.
+//! Views of pending and missed questions, and of denials.
 
 use ironcurtain_audit::clock::boot_ms;
 use ironcurtain_consent::{
-    Broker, Consequence, MissedQuestion, MissedState, Piece, PutQuestion, Question, SessionDenial,
+    Broker, Consequence, MissedQuestion, MissedState, OpenQuestion, Piece, Question, SessionDenial,
 };
 use ironcurtain_protocol::{DenialView, QuestionState, QuestionView, QuestionsView};
 use ironcurtain_visible as visible;
 
-/// The most questions of a kind that are listed.
+/// Maximum number of listed questions or denials of one kind.
 const MOST: usize = 200;
 
-/// The most lines of one question, and the longest of them. The dialog has all of it.
+/// Maximum number of lines of one question. The dialog shows all of them.
 const MOST_LINES: usize = 20;
+
+/// Maximum length of one line, in characters.
 const LONGEST_LINE: usize = 400;
 
-/// The questions that wait, those that were missed, and what is denied for a session.
+/// Returns pending questions, missed questions, and what the user denied for a whole session.
 pub(crate) fn questions(broker: &Broker) -> QuestionsView {
     let now = boot_ms();
     QuestionsView {
-        waiting: broker.put().iter().take(MOST).map(waiting).collect(),
+        waiting: broker.open_questions().iter().take(MOST).map(waiting).collect(),
         missed: broker.missed().list(now).iter().map(|one| missed(one, now)).collect(),
         denied: broker.stops().now().denials.iter().take(MOST).map(denied).collect(),
     }
 }
 
-fn waiting(put: &PutQuestion) -> QuestionView {
+fn waiting(put: &OpenQuestion) -> QuestionView {
     QuestionView { since_ms: Some(put.since_ms), ..question(&put.question, QuestionState::Waiting) }
 }
 
@@ -38,7 +40,7 @@ fn missed(missed: &MissedQuestion, now_boot_ms: u64) -> QuestionView {
     QuestionView { kept_seconds: Some(kept), ..question(&missed.inquiry.question, state) }
 }
 
-/// A question, whose texts are visible already.
+/// Returns the view of a question, whose texts are already escaped.
 fn question(question: &Question, state: QuestionState) -> QuestionView {
     QuestionView {
         id: question.id.clone(),

@@ -87,7 +87,7 @@ fn host_alone(target: &HostPort) -> String {
     target.to_string().trim_end_matches(":80").to_owned()
 }
 
-/// Removes hop-by-hop headers, including those that `Connection` names.
+/// Removes hop-by-hop headers, including the headers that `Connection` names.
 fn strip(headers: &mut HeaderMap) {
     const HOP_BY_HOP: [HeaderName; 8] = [
         header::CONNECTION,

@@ -104,7 +104,7 @@ async fn a_revoked_connection_is_cut_and_asked_about_again() {
     assert_eq!(stage.events.lines(3).await[2], format!("connect {target} refused withdrawn [127.0.0.1]"));
     person.says(Some(HostAnswer::No { why: "no".into() }));
     assert_eq!(stage.refusal(&target).await.1, "said-no");
-    // A grant that is missing from the rules has no effect, whatever the answer was.
+    // A grant that is missing from the rules has no effect, regardless of the answer.
     person.says(Some(HostAnswer::Granted));
     assert_eq!(stage.refusal(&target).await.1, "withdrawn");
 }

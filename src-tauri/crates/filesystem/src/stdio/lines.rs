@@ -1,13 +1,13 @@
 //! Lines of limited length.
 //!
-//! - The limit also bounds memory use, whatever the peer sends.
+//! - The limit also bounds memory use.
 
 use std::io::{self, BufRead as _, BufReader, Read};
 
 /// A buffer that grew beyond this many bytes is freed after its line.
 const KEPT: usize = 64 * 1024;
 
-/// Reads lines and skips those that are too long.
+/// Reads lines, skipping those over the limit.
 pub(super) struct Lines<R> {
     input: BufReader<R>,
     line: Vec<u8>,
@@ -68,7 +68,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_bytes_come_out_as_lines(input in proptest::collection::vec(0_u8..20, 0..200), limit in 0_usize..30) {
+        fn any_bytes_are_split_into_lines(input in proptest::collection::vec(0_u8..20, 0..200), limit in 0_usize..30) {
             let mut lines = Lines::new(input.as_slice(), limit);
             let mut expected: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();
             expected.pop();

@@ -9,7 +9,7 @@ use unicode_normalization::UnicodeNormalization as _;
 /// Punctuation in collation order; digits and letters follow.
 const MARKS: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
 
-/// Compares two names without regard to case; lower case comes first if nothing else differs.
+/// Compares two names case-insensitively; if they are otherwise equal, lower case sorts first.
 pub(super) fn compare(left: &str, right: &str) -> Ordering {
     weights(left).cmp(weights(right)).then_with(|| case(left).cmp(case(right))).then_with(|| left.cmp(right))
 }

@@ -63,7 +63,7 @@ fn write_hunk(diff: &mut String, before: &[(Kind, &str)], lines: &[(Kind, &str)]
     let count = |lines: &[(Kind, &str)], other| lines.iter().filter(|(kind, _)| *kind != other).count();
     let range = |other| {
         let (skipped, length) = (count(before, other), count(lines, other));
-        // An empty range is given by the line before it.
+        // An empty range is written as the line before it.
         let start = skipped.saturating_add(usize::from(length > 0));
         format!("{start},{length}")
     };

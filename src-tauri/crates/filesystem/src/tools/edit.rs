@@ -1,7 +1,7 @@
 //! `edit_file`: replaces passages and returns the diff.
 //!
-//! - All edits are applied or none.
-//! - Line endings are compared and shown as LF; a file whose lines all end in CR LF keeps them.
+//! - Applies all edits or none.
+//! - Compares and shows line endings as LF. A file in which all lines end in CR LF keeps CR LF.
 
 use std::borrow::Cow;
 
@@ -43,7 +43,7 @@ fn ends_in_crlf(text: &str) -> bool {
     line_feeds > 0 && text.matches("\r\n").count() == line_feeds
 }
 
-/// Replaces the first exact match, or else the first lines that match except for indentation.
+/// Replaces the first exact match, or otherwise the first lines that match except for indentation.
 fn apply(content: &str, old: &str, new: &str) -> Result<String, ToolError> {
     let (wanted, replacement) = (line_feeds(old), line_feeds(new));
     if content.contains(wanted.as_ref()) {

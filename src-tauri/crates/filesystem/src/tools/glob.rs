@@ -1,7 +1,7 @@
 //! Glob patterns for searches and exclusions, with the reference's semantics.
 //!
 //! - Paths are relative, with parts joined by `/`; `*` also matches names that begin with a dot.
-//! - Time and memory are proportional to pattern and path for every pattern, so no pattern makes a search hang.
+//! - Time and memory are proportional to the lengths of pattern and path, so no pattern makes a search hang.
 
 mod braces;
 mod segment;
@@ -78,7 +78,7 @@ fn parts(pattern: &str) -> Option<Vec<Part>> {
     }
     let part = |text| match text {
         "**" => Some(Part::AnyDepth),
-        // Paths contain no such names.
+        // Paths do not contain these names.
         "." | ".." => None,
         _ => Some(Part::Name(Segment::new(text))),
     };

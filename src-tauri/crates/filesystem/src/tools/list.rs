@@ -81,7 +81,7 @@ fn listed(place: &ResolvedPath) -> Result<Vec<Entry>, ToolError> {
     entries(&open(place)?).map_err(|error| ToolError::io(error, "scandir", place.path()))
 }
 
-/// Returns the size of an entry; 0 if it is unavailable, as for a link that leads out.
+/// Returns the size of an entry; 0 if it is unavailable, for example for a link that leads outside.
 fn size(entry: &Entry, place: &ResolvedPath, call: &Call<'_>) -> u64 {
     if entry.is_link {
         let target = place.path().join(&entry.file_name);

@@ -1,7 +1,7 @@
 //! `move_file`: a rename, or a copy between file systems.
 //!
-//! - Never replaces anything: the system atomically creates the destination or fails (`RENAME_NOREPLACE`, exclusive
-//!   creation); there is no separate existence check.
+//! - Never replaces anything: the system creates the destination atomically or fails
+//!   (`RENAME_NOREPLACE`, exclusive creation), without a separate existence check.
 //! - The source is removed only after its copy is complete and synced.
 //! - A failed copy leaves the source intact and no destination.
 

@@ -121,7 +121,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Descends into an entry. An unreadable directory is skipped; an error that ends the search is returned.
+    /// Descends into an entry. Skips an unreadable directory; returns an error that stops the search.
     fn descend(
         &mut self,
         directory: &Dir,

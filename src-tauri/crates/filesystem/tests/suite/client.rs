@@ -117,12 +117,12 @@ impl Client {
     }
 }
 
-/// The program under test.
+/// Returns a command for the program under test.
 pub(crate) fn ours() -> Command {
     Command::new(env!("CARGO_BIN_EXE_ironcurtain-filesystem"))
 }
 
-/// A temporary directory and its real path.
+/// Creates a temporary directory and returns its real path.
 pub(crate) fn directory() -> (tempfile::TempDir, std::path::PathBuf) {
     let keep = tempfile::tempdir().expect("a temporary directory");
     let path = keep.path().canonicalize().expect("a real path");

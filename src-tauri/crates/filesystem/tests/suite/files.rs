@@ -122,7 +122,7 @@ fn links_never_lead_out_of_the_allowed_directories() {
 }
 
 #[test]
-fn a_link_swapped_in_during_calls_leads_nowhere() {
+fn link_created_during_calls_is_not_followed() {
     let (_keep, root) = directory();
     let (inside, outside) = (root.join("in"), root.join("out"));
     for directory in [&inside, &outside, &inside.join("real")] {
@@ -177,7 +177,7 @@ fn files_are_written_in_place() {
     assert_eq!(fs::read_dir(&root).expect("directory").count(), 1);
 }
 
-/// Simulates a sandbox view of one granted file: a mount of just that file.
+/// Simulates a sandbox that mounts one granted file only.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_single_mounted_file_can_be_written() {

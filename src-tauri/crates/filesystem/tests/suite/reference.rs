@@ -1,7 +1,7 @@
 //! The same calls to our server and to the reference server give the same results.
 //!
-//! Both work on equal trees. Results are compared completely, except for what `pair::alike` normalizes and for the calls in
-//! `different`.
+//! Both servers work on equal trees. Results are compared completely, except for the normalization
+//! by `pair::alike` and the calls in `different`.
 
 mod pair;
 
@@ -306,7 +306,7 @@ fn listed_differences_still_exist() {
 /// - pipes and devices are refused at once; the reference waits for them (`files`);
 /// - a move between two file systems works, and a race never replaces the destination (`files`);
 /// - text over 64 MiB, trees over 200 levels and extreme patterns are limited (`files`);
-/// - dates are in UTC, whatever the server's time zone.
+/// - dates are in UTC, regardless of the server's time zone.
 fn different() -> Vec<(&'static str, &'static str, Value, &'static str)> {
     vec![
         (
@@ -355,7 +355,7 @@ fn different() -> Vec<(&'static str, &'static str, Value, &'static str)> {
     ]
 }
 
-/// Returns a tool without its description and without a default that the reference spells out.
+/// Returns a tool without its description and without a default that the reference writes explicitly.
 fn undescribed(tool: &Value) -> Value {
     let mut tool = tool.clone();
     let execution = tool.as_object_mut().expect("a tool").remove("execution");

@@ -1,4 +1,4 @@
-//! Limits of what is read, and of the supported formats, with cases just beyond each.
+//! Tests of size limits and supported formats, with cases just beyond each.
 
 use super::parts::{EVIL, FOREIGN, GITHUB, NOT_PLAIN, NOT_UNDERSTOOD, ORIGIN};
 use super::*;
@@ -12,68 +12,68 @@ const REPLACED: &str = "[url \"https://evil.example/\"]\n\tinsteadOf = https://g
 
 #[test]
 fn includes_nest_as_deep_as_in_git() {
-    let person = Person::new();
-    person.config(&format!("{ORIGIN}[include]\n\tpath = 1\n"));
+    let user = TestUser::new();
+    user.config(&format!("{ORIGIN}[include]\n\tpath = 1\n"));
     for depth in 1..11 {
-        person.file(&format!("repo/.git/{depth}"), &format!("[include]\n\tpath = {}\n", depth + 1));
+        user.file(&format!("repo/.git/{depth}"), &format!("[include]\n\tpath = {}\n", depth + 1));
     }
-    person.file("repo/.git/11", REPLACED);
-    let of_git = || person.git(&["-C", "repo", "remote", "get-url", "origin"]);
-    assert_eq!((person.push(None), of_git()), (vec![NOT_UNDERSTOOD.to_owned()], String::new()));
-    person.file("repo/.git/10", REPLACED);
-    assert_eq!(person.push(None), ["https://evil.example/app"]);
+    user.file("repo/.git/11", REPLACED);
+    let of_git = || user.git(&["-C", "repo", "remote", "get-url", "origin"]);
+    assert_eq!((user.push(None), of_git()), (vec![NOT_UNDERSTOOD.to_owned()], String::new()));
+    user.file("repo/.git/10", REPLACED);
+    assert_eq!(user.push(None), ["https://evil.example/app"]);
     assert_eq!(of_git(), "https://evil.example/app\n");
 }
 
 #[test]
 fn the_limits_of_settings_and_file_size_are_exact() {
-    let person = Person::new();
+    let user = TestUser::new();
     let settings = |count: usize| {
         // The version and the address count as settings too.
-        person.config(&format!("{ORIGIN}[x]\n{}", "\ty\n".repeat(count - 2)));
-        person.push(None)
+        user.config(&format!("{ORIGIN}[x]\n{}", "\ty\n".repeat(count - 2)));
+        user.push(None)
     };
     assert_eq!((settings(20_000), settings(20_001)), (vec![GITHUB.to_owned()], vec![TOO_BIG.to_owned()]));
     let bytes = |count: usize| {
         let text = format!("{ORIGIN}#");
-        person.file("repo/.git/config", &format!("{text}{}", "x".repeat(count - text.len())));
-        person.push(None)
+        user.file("repo/.git/config", &format!("{text}{}", "x".repeat(count - text.len())));
+        user.push(None)
     };
     assert_eq!((bytes(1 << 20), bytes((1 << 20) + 1)), (vec![GITHUB.to_owned()], vec![TOO_BIG.to_owned()]));
 }
 
 #[test]
 fn the_output_of_git_is_limited() {
-    let person = Person::new();
+    let user = TestUser::new();
     // Git prints every setting with its section, so a file below the size limit gives too much output.
     let many = format!("[x \"{}\"]\n{}", "s".repeat(400), "\ty\n".repeat(10_000));
     let said = |more: usize| {
-        person.config(&format!("{ORIGIN}{many}[z]\n\tz = {}\n", "z".repeat(more)));
-        person.push(None)
+        user.config(&format!("{ORIGIN}{many}[z]\n\tz = {}\n", "z".repeat(more)));
+        user.push(None)
     };
-    person.config(&format!("{ORIGIN}{many}[z]\n\tz = z\n"));
-    let length = person.git(&["config", "--file", "repo/.git/config", "--list", "-z"]).len();
+    user.config(&format!("{ORIGIN}{many}[z]\n\tz = z\n"));
+    let length = user.git(&["config", "--file", "repo/.git/config", "--list", "-z"]).len();
     let left = 4 * 1024 * 1024 - length;
     assert_eq!((said(left + 1), said(left + 2)), (vec![GITHUB.to_owned()], vec![TOO_BIG.to_owned()]));
 }
 
 #[test]
 fn one_remote_over_the_limit_makes_all_unknown() {
-    let person = Person::new();
+    let user = TestUser::new();
     let remotes = |count: usize| {
         let others: String = (1..count).map(|at| format!("[remote \"{at}\"]\n\turl = x\n")).collect();
-        person.config(&format!("{ORIGIN}{others}"));
-        person.push(Some("origin"))
+        user.config(&format!("{ORIGIN}{others}"));
+        user.push(Some("origin"))
     };
     assert_eq!((remotes(1000), remotes(1001)), (vec![GITHUB.to_owned()], vec![TOO_BIG.to_owned()]));
 }
 
 #[test]
 fn an_include_with_a_special_prefix_is_unknown() {
-    let person = Person::new();
+    let user = TestUser::new();
     let included = |path: &str| {
-        person.config(&format!("{ORIGIN}[include]\n\tpath = {path}\n"));
-        person.push(None)
+        user.config(&format!("{ORIGIN}[include]\n\tpath = {path}\n"));
+        user.push(None)
     };
     for path in ["%(prefix)/x", ":(optional)x"] {
         assert_eq!(included(path), [CONDITIONAL], "{path}");
@@ -81,8 +81,8 @@ fn an_include_with_a_special_prefix_is_unknown() {
     for path in ["~", "~root/x"] {
         assert_eq!(included(path), [NOT_PLAIN], "{path}");
     }
-    person.file("repo/.git/%x", REPLACED);
-    person.file("x", REPLACED);
+    user.file("repo/.git/%x", REPLACED);
+    user.file("x", REPLACED);
     for path in ["%x", "~/x"] {
         assert_eq!(included(path), ["https://evil.example/app"], "{path}");
     }
@@ -90,7 +90,7 @@ fn an_include_with_a_special_prefix_is_unknown() {
 
 #[test]
 fn a_format_that_some_versions_of_git_lack_is_unknown() {
-    let person = Person::new();
+    let user = TestUser::new();
     for (version, extension, expected) in [
         ("", "", GITHUB),
         ("0", "", GITHUB),
@@ -111,24 +111,24 @@ fn a_format_that_some_versions_of_git_lack_is_unknown() {
     ] {
         let version = format!("[core]\n\trepositoryFormatVersion = {version}\n");
         let version = if version.ends_with("= \n") { "" } else { &version };
-        person.file("repo/.git/config", &format!("{version}{ORIGIN}[extensions]\n\t{extension}\n"));
-        assert_eq!(person.push(None), [expected], "{version}{extension}");
+        user.file("repo/.git/config", &format!("{version}{ORIGIN}[extensions]\n\t{extension}\n"));
+        assert_eq!(user.push(None), [expected], "{version}{extension}");
     }
 }
 
 #[test]
 fn a_remote_without_a_name_is_invalid() {
-    let person = Person::new();
-    person.config(&format!("{ORIGIN}[remote \"\"]\n\turl = https://evil.example/x\n"));
-    assert_eq!(person.push(None), [NOT_UNDERSTOOD]);
-    person.config(&format!("{ORIGIN}{EVIL}"));
-    assert_eq!(person.push(Some("origin")), [GITHUB]);
+    let user = TestUser::new();
+    user.config(&format!("{ORIGIN}[remote \"\"]\n\turl = https://evil.example/x\n"));
+    assert_eq!(user.push(None), [NOT_UNDERSTOOD]);
+    user.config(&format!("{ORIGIN}{EVIL}"));
+    assert_eq!(user.push(Some("origin")), [GITHUB]);
 }
 
 #[test]
 fn head_is_a_branch_or_a_commit() {
-    let person = Person::new();
-    person.config(&format!("{ORIGIN}{EVIL}[branch \"a/b.c\"]\n\tremote = evil\n"));
+    let user = TestUser::new();
+    user.config(&format!("{ORIGIN}{EVIL}[branch \"a/b.c\"]\n\tremote = evil\n"));
     let commit = "0123456789abcdefABCDEF0123456789abcdef01";
     for (head, expected) in [
         ("ref: refs/heads/main\n", GITHUB),
@@ -148,7 +148,7 @@ fn head_is_a_branch_or_a_commit() {
         ("ref: refs/heads/a..b\n", NOT_UNDERSTOOD),
         ("ref: refs/heads/a@{b\n", NOT_UNDERSTOOD),
     ] {
-        person.file("repo/.git/HEAD", head);
-        assert_eq!(person.push(None), [expected], "{head}");
+        user.file("repo/.git/HEAD", head);
+        assert_eq!(user.push(None), [expected], "{head}");
     }
 }

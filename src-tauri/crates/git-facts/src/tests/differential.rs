@@ -1,4 +1,4 @@
-//! Random repositories of hostile parts: git goes to a reported address, or the address is reported as unknown.
+//! Tests with random repositories of hostile parts: git connects to a reported address, or the address is reported as unknown.
 //!
 //! Set `IRONCURTAIN_GIT_CASES` to `FIRST..LAST` to run other cases.
 
@@ -127,7 +127,7 @@ impl Dice {
         text
     }
 
-    /// Generates a setting that changes where git goes.
+    /// Generates a setting that changes the address that git uses.
     fn turn(&mut self) -> String {
         match self.roll(10) {
             0 => self.remote(),
@@ -146,9 +146,9 @@ impl Dice {
 }
 
 /// Makes one change to the repository `repo`, and returns the folder in which to run git.
-fn change(person: &Person, dice: &mut Dice) -> &'static str {
+fn change(user: &TestUser, dice: &mut Dice) -> &'static str {
     let add = |more: &str| {
-        let config = person.path("repo/.git/config");
+        let config = user.path("repo/.git/config");
         let text = std::fs::read_to_string(config.as_path()).unwrap_or_default();
         std::fs::write(config.as_path(), text + more).unwrap();
     };
@@ -165,26 +165,26 @@ fn change(person: &Person, dice: &mut Dice) -> &'static str {
                     ""
                 ])
             ));
-            person.file("repo/.git/inc", &format!("[extensions]\n\tworktreeConfig {}\n", dice.of(&TRUTHS)));
-            person.file("repo/.git/config.worktree", &dice.turns(2));
+            user.file("repo/.git/inc", &format!("[extensions]\n\tworktreeConfig {}\n", dice.of(&TRUTHS)));
+            user.file("repo/.git/config.worktree", &dice.turns(2));
         }
         7 | 8 => {
             add(&format!("[include]\n\tpath = {}\n", dice.of(&WAYS)));
-            person.link("repo/link", "wide/deep");
+            user.link("repo/link", "wide/deep");
             for file in ["repo/.git/inc", "repo/inc", "inc", "repo/wide/deep/inc", "repo/wide/inc"] {
-                person.file(file, &dice.turns(1));
+                user.file(file, &dice.turns(1));
             }
             if dice.hits(2) {
-                person.file("repo/.git/deep/x", "");
+                user.file("repo/.git/deep/x", "");
             }
             if dice.hits(2) {
-                person.file("repo/conf/inc", &dice.turns(1));
+                user.file("repo/conf/inc", &dice.turns(1));
                 std::fs::rename(
-                    person.path("repo/.git/config").as_path(),
-                    person.path("repo/conf/config").as_path(),
+                    user.path("repo/.git/config").as_path(),
+                    user.path("repo/conf/config").as_path(),
                 )
                 .unwrap();
-                person.link("repo/.git/config", "../conf/config");
+                user.link("repo/.git/config", "../conf/config");
             }
         }
         9 | 10 => {
@@ -192,37 +192,38 @@ fn change(person: &Person, dice: &mut Dice) -> &'static str {
                 add(&format!("[branch \"{branch}\"]\n\tremote = {}\n", dice.name(&DEFAULTS)));
             }
             match dice.roll(4) {
-                0 => person.link("repo/.git/HEAD", dice.of(&["refs/heads/main", "refs/heads/a"])),
-                1 => person.link("repo/.git/refs/heads/main", dice.of(&["a", "refs/heads/a"])),
-                2 => person
-                    .file("repo/.git/refs/heads/main", dice.of(&["ref: refs/heads/a\n", "broken\n", ""])),
-                _ => person.file("repo/.git/HEAD", dice.of(&HEADS)),
+                0 => user.link("repo/.git/HEAD", dice.of(&["refs/heads/main", "refs/heads/a"])),
+                1 => user.link("repo/.git/refs/heads/main", dice.of(&["a", "refs/heads/a"])),
+                2 => {
+                    user.file("repo/.git/refs/heads/main", dice.of(&["ref: refs/heads/a\n", "broken\n", ""]))
+                }
+                _ => user.file("repo/.git/HEAD", dice.of(&HEADS)),
             }
         }
         11 => {
             add("[branch \"main\"]\n\tremote = gone\n");
             let (folder, name) =
                 (dice.of(&["remotes", "branches"]), dice.of(&["gone", "gone", "github.com:z"]));
-            person.file(
+            user.file(
                 &format!("repo/.git/{folder}/{name}"),
                 dice.of(&["URL: https://evil.example/x\n", "https://evil.example/x\n"]),
             );
         }
         12 => {
             add("[branch \"main\"]\n\tremote = gone\n");
-            person.git(&[
+            user.git(&[
                 "init",
                 "-q",
                 "--bare",
                 &format!("repo/{}", dice.of(&["gone", "gone.git", "gone/.git"])),
             ]);
         }
-        13 => person.file(dice.of(&[".gitconfig", ".config/git/config"]), &dice.turns(2)),
+        13 => user.file(dice.of(&[".gitconfig", ".config/git/config"]), &dice.turns(2)),
         14 => {
             let condition =
                 dice.of(&["gitdir:~/repo/", "onbranch:main", "hasconfig:remote.*.url:https://**"]);
-            person.file(".gitconfig", &format!("[includeIf \"{condition}\"]\n\tpath = inc\n"));
-            person.file("inc", &dice.turns(1));
+            user.file(".gitconfig", &format!("[includeIf \"{condition}\"]\n\tpath = inc\n"));
+            user.file("inc", &dice.turns(1));
         }
         15 => add(dice.of(&[
             "[core]\n\trepositoryformatversion = 9\n",
@@ -232,31 +233,31 @@ fn change(person: &Person, dice: &mut Dice) -> &'static str {
             "[core]\n\tbare = true\n",
             "[remote \"\"]\n\turl = https://evil.example/x\n",
         ])),
-        _ => return move_away(person, dice),
+        _ => return move_away(user, dice),
     }
     "repo"
 }
 
 /// Moves the repository behind an indirection.
-fn move_away(person: &Person, dice: &mut Dice) -> &'static str {
+fn move_away(user: &TestUser, dice: &mut Dice) -> &'static str {
     let other = "[core]\n\trepositoryformatversion = 0\n[remote \"origin\"]\n\turl = git@github.com:other\n";
     let rename = |from: &str, to: &str| {
-        let _ = std::fs::rename(person.path(from).as_path(), person.path("").as_path().join(to));
+        let _ = std::fs::rename(user.path(from).as_path(), user.path("").as_path().join(to));
     };
     match dice.roll(3) {
         0 => {
             let own = dice.of(&["repo/sub/.git", "repo/sub"]);
-            person.file(&format!("{own}/config"), other);
+            user.file(&format!("{own}/config"), other);
             for part in ["HEAD", "objects/x", "refs/x"] {
                 if !dice.hits(4) {
-                    person.file(
+                    user.file(
                         &format!("{own}/{part}"),
                         dice.of(&["ref: refs/heads/main\n", "ref: refs/heads/main\n", "x\n"]),
                     );
                 }
             }
             if dice.hits(2) {
-                person.file(
+                user.file(
                     &format!("{own}/commondir"),
                     dice.of(&["../.git\n", "../../.git", "../.git \n", "", "../.git/\r\n"]),
                 );
@@ -264,10 +265,10 @@ fn move_away(person: &Person, dice: &mut Dice) -> &'static str {
             "repo/sub"
         }
         1 => {
-            person.git(&["init", "-q", "--bare", "-b", "main", "repo/real"]);
-            person.file("repo/real/config", other);
+            user.git(&["init", "-q", "--bare", "-b", "main", "repo/real"]);
+            user.file("repo/real/config", other);
             rename("repo/.git", "repo/real ");
-            person.file(
+            user.file(
                 "repo/.git",
                 dice.of(&[
                     "gitdir: real \n",
@@ -281,15 +282,15 @@ fn move_away(person: &Person, dice: &mut Dice) -> &'static str {
         }
         _ => {
             let name = "repo/.git/worktrees/tree";
-            person.file(&format!("{name}/HEAD"), "ref: refs/heads/a\n");
-            person.git(&["init", "-q", "--bare", "-b", "main", "repo/.git/other"]);
-            person.file("repo/.git/other/config", other);
+            user.file(&format!("{name}/HEAD"), "ref: refs/heads/a\n");
+            user.git(&["init", "-q", "--bare", "-b", "main", "repo/.git/other"]);
+            user.file("repo/.git/other/config", other);
             rename("repo/.git/other", dice.of(&["repo/.git/other ", "repo/.git/other"]));
-            person.file(
+            user.file(
                 &format!("{name}/commondir"),
                 dice.of(&["../..\n", "../../other \n", "../../other\r\n", "../../nodir/..\n"]),
             );
-            person.file("tree/.git", &format!("gitdir: {}\n", person.path(name)));
+            user.file("tree/.git", &format!("gitdir: {}\n", user.path(name)));
             "tree"
         }
     }
@@ -304,16 +305,16 @@ fn git_goes_to_a_reported_address_or_it_is_unknown() {
     let (mut known, mut went) = (0, 0);
     for case in first..last {
         let mut dice = Dice::new(case);
-        let person = Person::new();
-        person.commit("repo");
-        person.config(BASE);
-        std::fs::create_dir_all(person.path("repo/sub").as_path()).unwrap();
-        let wire = Wire::new(&person);
+        let user = TestUser::new();
+        user.commit("repo");
+        user.config(BASE);
+        std::fs::create_dir_all(user.path("repo/sub").as_path()).unwrap();
+        let wire = Wire::new(&user);
         let mut folder = "repo";
         for _ in 0..=dice.roll(2) {
             // Moving the repository must be the last change.
-            if folder == "repo" && person.path("repo/.git").as_path().is_dir() {
-                folder = change(&person, &mut dice);
+            if folder == "repo" && user.path("repo/.git").as_path().is_dir() {
+                folder = change(&user, &mut dice);
             }
         }
         let raw = if dice.hits(3) { None } else { Some(dice.name(&NAMES)) };
@@ -322,7 +323,7 @@ fn git_goes_to_a_reported_address_or_it_is_unknown() {
         let (way, verb) =
             [(RemoteUse::Fetch, "fetch"), (RemoteUse::Push, "push"), (RemoteUse::Either, "ls-remote")][verb];
         let arguments: Vec<&str> = [Some(verb), sent.as_deref()].into_iter().flatten().collect();
-        let said = person.ask(folder, way, raw.as_deref(), false);
+        let said = user.ask(folder, way, raw.as_deref(), false);
         let real = wire.goes_to(folder, &arguments);
         went += usize::from(!real.is_empty());
         // No pattern covers an address without a place.
@@ -330,7 +331,7 @@ fn git_goes_to_a_reported_address_or_it_is_unknown() {
         let Some(places) = places else { continue };
         known += usize::from(!real.is_empty());
         let astray = real.iter().find(|to| !to.as_ref().is_some_and(|to| places.contains(to)));
-        let read = |file| std::fs::read_to_string(person.path(file).as_path()).unwrap_or_default();
+        let read = |file| std::fs::read_to_string(user.path(file).as_path()).unwrap_or_default();
         let [config, own] = ["repo/.git/config", ".gitconfig"].map(read);
         assert_eq!(
             astray, None,

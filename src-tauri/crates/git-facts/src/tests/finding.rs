@@ -1,4 +1,4 @@
-//! Finding the repository and its relevant files: as git does, or unknown.
+//! Tests of finding the repository and its files: as in git, or unknown.
 
 use super::parts::{GITHUB, LEGACY, NOT_PLAIN, ORIGIN};
 use super::wire::{Wire, place};
@@ -8,23 +8,22 @@ const EVIL: &str = "https://evil.example/x";
 const EVIL_ORIGIN: &str = "[remote \"origin\"]\n\turl = https://evil.example/x\n";
 
 /// Creates a folder with these parts of a repository and another origin.
-fn make(person: &Person, folder: &str, parts: &[&str]) {
-    person
-        .file(&format!("{folder}/config"), &format!("[core]\n\trepositoryformatversion = 0\n{EVIL_ORIGIN}"));
+fn make(user: &TestUser, folder: &str, parts: &[&str]) {
+    user.file(&format!("{folder}/config"), &format!("[core]\n\trepositoryformatversion = 0\n{EVIL_ORIGIN}"));
     for part in parts {
         match *part {
-            "HEAD" => person.file(&format!("{folder}/HEAD"), "ref: refs/heads/main\n"),
-            part => std::fs::create_dir_all(person.path(folder).as_path().join(part)).unwrap(),
+            "HEAD" => user.file(&format!("{folder}/HEAD"), "ref: refs/heads/main\n"),
+            part => std::fs::create_dir_all(user.path(folder).as_path().join(part)).unwrap(),
         }
     }
 }
 
 #[test]
 fn an_incomplete_repository_is_skipped_as_in_git() {
-    let person = Person::new();
-    person.config(ORIGIN);
-    person.commit("repo");
-    let wire = Wire::new(&person);
+    let user = TestUser::new();
+    user.config(ORIGIN);
+    user.commit("repo");
+    let wire = Wire::new(&user);
     let all: [(&[&str], &str); 6] = [
         (&[], GITHUB),
         (&["HEAD"], GITHUB),
@@ -35,66 +34,66 @@ fn an_incomplete_repository_is_skipped_as_in_git() {
     ];
     for (at, (parts, expected)) in all.into_iter().enumerate() {
         let folder = format!("repo/{at}");
-        make(&person, &folder, parts);
-        assert_eq!(person.ask(&folder, RemoteUse::Fetch, Some("origin"), false), [expected], "{parts:?}");
+        make(&user, &folder, parts);
+        assert_eq!(user.ask(&folder, RemoteUse::Fetch, Some("origin"), false), [expected], "{parts:?}");
         assert_eq!(wire.goes_to(&folder, &["fetch", "origin"]), [place(expected)], "{parts:?}");
     }
 }
 
 #[test]
 fn a_repository_with_files_in_place_of_folders_is_unknown() {
-    let person = Person::new();
-    person.config(ORIGIN);
+    let user = TestUser::new();
+    user.config(ORIGIN);
     for odd in ["objects", "refs"] {
         let folder = format!("repo/{odd}");
         let other = if odd == "refs" { "objects" } else { "refs" };
-        make(&person, &folder, &["HEAD", other]);
-        // Executable, so that its permissions would allow entering it.
-        person.program(&format!("{folder}/{odd}"), "");
-        assert_eq!(person.ask(&folder, RemoteUse::Fetch, Some("origin"), false), [NOT_PLAIN], "{odd}");
+        make(&user, &folder, &["HEAD", other]);
+        // Executable, so that only its type prevents entering it.
+        user.program(&format!("{folder}/{odd}"), "");
+        assert_eq!(user.ask(&folder, RemoteUse::Fetch, Some("origin"), false), [NOT_PLAIN], "{odd}");
     }
 }
 
 #[test]
 fn worktree_settings_count_if_the_repository_enables_them() {
-    let person = Person::new();
-    person.commit("repo");
-    person.file("repo/.git/config.worktree", "[remote \"origin\"]\n\tpushurl = https://evil.example/x\n");
-    let wire = Wire::new(&person);
+    let user = TestUser::new();
+    user.commit("repo");
+    user.file("repo/.git/config.worktree", "[remote \"origin\"]\n\tpushurl = https://evil.example/x\n");
+    let wire = Wire::new(&user);
     for (extension, expected) in [("", GITHUB), ("false", GITHUB), ("true", EVIL)] {
         let extension = if extension.is_empty() { "noop" } else { &format!("worktreeConfig = {extension}") };
-        person.config(&format!("{ORIGIN}[extensions]\n\t{extension}\n"));
-        assert_eq!(person.push(None), [expected], "{extension}");
+        user.config(&format!("{ORIGIN}[extensions]\n\t{extension}\n"));
+        assert_eq!(user.push(None), [expected], "{extension}");
         assert_eq!(wire.goes_to("repo", &["push", "origin"]), [place(expected)], "{extension}");
     }
-    std::fs::remove_file(person.path("repo/.git/config.worktree").as_path()).unwrap();
-    assert_eq!(person.push(None), [GITHUB]);
+    std::fs::remove_file(user.path("repo/.git/config.worktree").as_path()).unwrap();
+    assert_eq!(user.push(None), [GITHUB]);
 }
 
 #[test]
 fn any_legacy_remote_file_makes_the_repository_unknown() {
-    let person = Person::new();
-    person.config(ORIGIN);
+    let user = TestUser::new();
+    user.config(ORIGIN);
     for legacy in ["remotes", "branches"] {
         let folder = format!("repo/.git/{legacy}");
-        let _ = std::fs::remove_dir_all(person.path(&folder).as_path());
-        assert_eq!(person.push(None), [GITHUB], "no {legacy}");
-        std::fs::create_dir(person.path(&folder).as_path()).unwrap();
-        assert_eq!(person.push(None), [GITHUB], "empty {legacy}");
-        person.file(&format!("{folder}/other"), "");
-        assert_eq!(person.push(None), [LEGACY], "{legacy}");
-        std::fs::remove_dir_all(person.path(&folder).as_path()).unwrap();
-        person.file(&folder, "");
-        assert_eq!(person.push(None), [NOT_PLAIN], "a file in place of {legacy}");
-        std::fs::remove_file(person.path(&folder).as_path()).unwrap();
+        let _ = std::fs::remove_dir_all(user.path(&folder).as_path());
+        assert_eq!(user.push(None), [GITHUB], "no {legacy}");
+        std::fs::create_dir(user.path(&folder).as_path()).unwrap();
+        assert_eq!(user.push(None), [GITHUB], "empty {legacy}");
+        user.file(&format!("{folder}/other"), "");
+        assert_eq!(user.push(None), [LEGACY], "{legacy}");
+        std::fs::remove_dir_all(user.path(&folder).as_path()).unwrap();
+        user.file(&folder, "");
+        assert_eq!(user.push(None), [NOT_PLAIN], "a file in place of {legacy}");
+        std::fs::remove_file(user.path(&folder).as_path()).unwrap();
     }
 }
 
 #[test]
 fn without_permission_to_read_no_remote_is_known() {
-    let person = Person::new();
-    let question = person.question("repo", RemoteUse::Push, Some("origin"));
+    let user = TestUser::new();
+    let question = user.question("repo", RemoteUse::Push, Some("origin"));
     let refused = "(unknown: the configuration of the repository is in a place that may not be read)";
     assert_eq!(question.refused(), [(0, Fact::Remotes(vec![refused.to_owned()]))]);
-    assert_eq!(question.repositories(), [person.path("repo")]);
+    assert_eq!(question.repositories(), [user.path("repo")]);
 }

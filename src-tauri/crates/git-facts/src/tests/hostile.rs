@@ -1,4 +1,4 @@
-//! A repository with a hostile part is judged differently from the same repository without it.
+//! Tests that compare a repository with a hostile part to the same repository without it.
 
 use super::parts::*;
 use super::wire::{Wire, place};
@@ -9,27 +9,27 @@ use serde_json::json;
 use std::sync::Arc;
 
 fn check(part: &Part) {
-    let person = Person::new();
-    person.commit("repo");
-    std::fs::create_dir_all(person.path("repo/sub").as_path()).unwrap();
-    let ask = || person.ask(part.folder, part.way, part.raw, false).join(" ");
-    person.config(part.plain);
+    let user = TestUser::new();
+    user.commit("repo");
+    std::fs::create_dir_all(user.path("repo/sub").as_path()).unwrap();
+    let ask = || user.ask(part.folder, part.way, part.raw, false).join(" ");
+    user.config(part.plain);
     assert_eq!(ask(), part.before, "without it: {}", part.what);
-    person.config(&format!("{}{}", part.plain, part.added));
+    user.config(&format!("{}{}", part.plain, part.added));
     for (file, content) in part.files {
-        person.file(file, content);
+        user.file(file, content);
     }
     for (link, to) in part.links {
-        person.link(link, to);
+        user.link(link, to);
     }
     assert_eq!(ask(), part.after, "with it: {}", part.what);
-    // If the result is an address, git really goes there.
+    // If the result is an address, git connects to it.
     let verb = if part.way == RemoteUse::Push { "push" } else { "fetch" };
     let sent = part.raw.map(address::sent);
     let arguments: Vec<&str> = [Some(verb), sent.as_deref()].into_iter().flatten().collect();
     let said: Vec<_> = part.after.split(' ').map(place).collect();
     if said.iter().all(Option::is_some) {
-        let goes = Wire::new(&person).goes_to(part.folder, &arguments);
+        let goes = Wire::new(&user).goes_to(part.folder, &arguments);
         assert!(
             !goes.is_empty() && goes.iter().all(|to| said.contains(to)),
             "{}: git goes to {goes:?}",
@@ -59,35 +59,35 @@ fn a_repository_that_changes_how_git_connects_is_unknown() {
 
 #[test]
 fn trailing_blanks_in_folder_names_are_kept() {
-    let person = Person::new();
-    person.config(ORIGIN);
-    let moved = person.path("repo").as_path().join("real ");
-    std::fs::rename(person.path("repo/.git").as_path(), moved).unwrap();
-    person.git(&["init", "-q", "--bare", "-b", "main", "repo/real"]);
-    person.file("repo/real/config", EVIL);
+    let user = TestUser::new();
+    user.config(ORIGIN);
+    let moved = user.path("repo").as_path().join("real ");
+    std::fs::rename(user.path("repo/.git").as_path(), moved).unwrap();
+    user.git(&["init", "-q", "--bare", "-b", "main", "repo/real"]);
+    user.file("repo/real/config", EVIL);
     for (text, all) in [
         ("gitdir: real \n", GITHUB),
         ("gitdir: real\r\n", "https://evil.example/x"),
         ("gitdir:real \n", NOT_UNDERSTOOD),
         ("gitdir: nothing\n", NOT_UNDERSTOOD),
     ] {
-        person.file("repo/.git", text);
-        assert_eq!(person.push(None), [all], "{text:?}");
+        user.file("repo/.git", text);
+        assert_eq!(user.push(None), [all], "{text:?}");
     }
-    person.file("repo/tree/HEAD", "ref: refs/heads/main\n");
-    person.file("repo/.git", "gitdir: tree\n");
+    user.file("repo/tree/HEAD", "ref: refs/heads/main\n");
+    user.file("repo/.git", "gitdir: tree\n");
     for (text, all) in [("../real \n", GITHUB), ("../real\n", "https://evil.example/x"), ("", NOT_PLAIN)] {
-        person.file("repo/tree/commondir", text);
-        assert_eq!(person.push(None), [all], "{text:?}");
+        user.file("repo/tree/commondir", text);
+        assert_eq!(user.push(None), [all], "{text:?}");
     }
 }
 
 #[test]
 fn a_clone_ignores_the_surrounding_repository() {
-    let person = Person::new();
-    person.config("[url \"https://github.com/\"]\n\tinsteadOf = https://evil.example/\n");
-    person.file(".gitconfig", "[url \"https://github.com/\"]\n\tinsteadOf = gh:\n");
-    let ask = |way, raw| person.ask("repo", way, Some(raw), false);
+    let user = TestUser::new();
+    user.config("[url \"https://github.com/\"]\n\tinsteadOf = https://evil.example/\n");
+    user.file(".gitconfig", "[url \"https://github.com/\"]\n\tinsteadOf = gh:\n");
+    let ask = |way, raw| user.ask("repo", way, Some(raw), false);
     assert_eq!(ask(RemoteUse::Clone, "https://evil.example/x"), ["https://evil.example/x"]);
     assert_eq!(ask(RemoteUse::Fetch, "https://evil.example/x"), ["https://github.com/x"]);
     assert_eq!(
@@ -108,21 +108,21 @@ fn a_clone_ignores_the_surrounding_repository() {
 
 #[test]
 fn operations_that_need_no_repository_are_also_judged_without_it() {
-    let person = Person::new();
-    person.config(&format!("{ORIGIN}[url \"https://github.com/\"]\n\tinsteadOf = https://evil.example/\n"));
-    let ask = |way, raw| person.ask("repo", way, Some(raw), false);
+    let user = TestUser::new();
+    user.config(&format!("{ORIGIN}[url \"https://github.com/\"]\n\tinsteadOf = https://evil.example/\n"));
+    let ask = |way, raw| user.ask("repo", way, Some(raw), false);
     let both = ["https://github.com/x", "https://evil.example/x"];
     assert_eq!(ask(RemoteUse::Either, "https://evil.example/x"), both);
     assert_eq!(ask(RemoteUse::Either, "origin"), [GITHUB]);
     assert_eq!(ask(RemoteUse::Fetch, "https://evil.example/x"), both[..1]);
     // Git treats a repository with an unknown version as none, for operations that need none.
     let version = "[core]\n\trepositoryformatversion = 9\n";
-    person.file(
+    user.file(
         "repo/.git/config",
         &format!("{version}[url \"https://github.com/\"]\n\tinsteadOf = https://evil.example/\n"),
     );
     let evil = "https://evil.example/x";
-    let wire = Wire::new(&person);
+    let wire = Wire::new(&user);
     assert_eq!(wire.goes_to("repo", &["ls-remote", evil]), [place(evil)]);
     assert_eq!(wire.goes_to("repo", &["fetch", evil]), []);
     assert_eq!(ask(RemoteUse::Either, evil), [FOREIGN]);
@@ -130,14 +130,14 @@ fn operations_that_need_no_repository_are_also_judged_without_it() {
 
 #[test]
 fn the_sent_address_is_the_one_looked_up() {
-    let person = Person::new();
-    person.link("link", "repo");
+    let user = TestUser::new();
+    user.link("link", "repo");
     let tool = json!({ "toolName": "git_push", "serverName": "git", "args": {
         "path": ["read-path"], "remote": ["git-remote-url"],
     } });
     let text = json!({ "servers": { "git": { "tools": [tool] } } }).to_string();
     let annotations = Annotations::from_json(&text, "tools").unwrap();
-    let resolver = Resolver::new(person.path(""), person.path(""));
+    let resolver = Resolver::new(user.path(""), user.path(""));
     for raw in
         ["origin", "https://GITHUB.com:443/acme/app/", " https://github.com/a", "GH:a", "ssh://A/b", "./x"]
     {
@@ -154,15 +154,15 @@ fn the_sent_address_is_the_one_looked_up() {
         let sent = |argument: &str| call.transport_arguments()[argument].as_str().unwrap().to_owned();
         let looked_up: Vec<_> = question.values.into_iter().map(|(_, value)| value).collect();
         assert_eq!(looked_up, [Some(sent("remote"))]);
-        assert_eq!(question.repositories, [person.path("repo")]);
-        assert_eq!(sent("path"), person.path("repo").as_str());
+        assert_eq!(question.repositories, [user.path("repo")]);
+        assert_eq!(sent("path"), user.path("repo").as_str());
     }
 }
 
 #[test]
 fn without_a_repository_only_a_clones_address_is_known() {
-    let person = Person::new();
-    let git = GitContext { person: person.path(""), in_sandbox: true };
+    let user = TestUser::new();
+    let git = GitContext { home: user.path(""), in_sandbox: true };
     let ask = |way, raw: Option<&str>| {
         let question =
             RemoteQuestion { repositories: Vec::new(), way, values: vec![(3, raw.map(address::sent))] };

@@ -12,8 +12,8 @@ const HOSTS: [&str; 5] = ["machine", "usual", "base", "own", "global"];
 type Variables<'a> = &'a [(&'a str, &'a str)];
 
 /// Makes a file redirect an address to a host that identifies the file.
-fn leads(person: &Person, file: &str, host: &str) {
-    person.file(file, &format!("[url \"https://{host}.example/\"]\n\tinsteadOf = {host}:\n"));
+fn leads(user: &TestUser, file: &str, host: &str) {
+    user.file(file, &format!("[url \"https://{host}.example/\"]\n\tinsteadOf = {host}:\n"));
 }
 
 #[test]
@@ -21,15 +21,15 @@ fn variables_name_the_files_of_the_machine_and_the_user() {
     if std::env::var_os(INSIDE).is_some() {
         return look();
     }
-    let person = Person::new();
+    let user = TestUser::new();
     let urls: String = HOSTS.iter().map(|host| format!("\turl = {host}:x\n")).collect();
-    person.config(&format!("[remote \"origin\"]\n{urls}"));
-    leads(&person, "machine", "machine");
-    leads(&person, ".config/git/config", "usual");
-    leads(&person, "base/git/config", "base");
-    leads(&person, ".gitconfig", "own");
-    leads(&person, "global", "global");
-    let at = |below: &str| person.path(below).to_string();
+    user.config(&format!("[remote \"origin\"]\n{urls}"));
+    leads(&user, "machine", "machine");
+    leads(&user, ".config/git/config", "usual");
+    leads(&user, "base/git/config", "base");
+    leads(&user, ".gitconfig", "own");
+    leads(&user, "global", "global");
+    let at = |below: &str| user.path(below).to_string();
     let (machine, base, global) = (at("machine"), at("base"), at("global"));
     let machine = ("GIT_CONFIG_SYSTEM", machine.as_str());
     let no_machine = ("GIT_CONFIG_NOSYSTEM", "1");
@@ -45,8 +45,8 @@ fn variables_name_the_files_of_the_machine_and_the_user() {
         let has_machine = !variables.contains(&no_machine);
         let variables = variables.iter().copied().chain([machine]);
         let mut git = Command::new("git");
-        git.args(["remote", "get-url", "--all", "origin"]).current_dir(person.path("repo").as_path());
-        let of_git = clean(&mut git, &person).envs(variables.clone()).output().unwrap();
+        git.args(["remote", "get-url", "--all", "origin"]).current_dir(user.path("repo").as_path());
+        let of_git = clean(&mut git, &user).envs(variables.clone()).output().unwrap();
         assert_eq!(String::from_utf8(of_git.stdout).unwrap().lines().collect::<Vec<_>>(), expected);
         if !has_machine {
             // The server may run without the variable, so both results count.
@@ -55,7 +55,7 @@ fn variables_name_the_files_of_the_machine_and_the_user() {
             expected.push(without);
         }
         rerun("variables_name_the_files_of_the_machine_and_the_user", |again| {
-            clean(again, &person).envs(variables).env(INSIDE, expected.join(" "));
+            clean(again, &user).envs(variables).env(INSIDE, expected.join(" "));
         });
     }
 }
@@ -65,18 +65,18 @@ fn limits_apply_before_output_is_read() {
     if std::env::var_os(INSIDE).is_some() {
         return look();
     }
-    let person = Person::new();
-    person.config(parts::ORIGIN);
-    let (wrote, folders) = (person.path("wrote"), std::env::var("PATH").unwrap());
+    let user = TestUser::new();
+    user.config(parts::ORIGIN);
+    let (wrote, folders) = (user.path("wrote"), std::env::var("PATH").unwrap());
     // Waits for its limits, which are set after it starts; without them it times out.
     let bounds = "[ \"$(ulimit -f) $(ulimit -c) $(ulimit -v)\" = '0 0 524288' ]";
     let script = format!(
         "#!/bin/sh\nuntil {bounds}; do :; done\n(echo x > {wrote})\nPATH='{folders}' exec git \"$@\"\n"
     );
-    person.program("bin/git", &script);
-    let path = format!("{}:{folders}", person.path("bin"));
+    user.program("bin/git", &script);
+    let path = format!("{}:{folders}", user.path("bin"));
     rerun("limits_apply_before_output_is_read", |again| {
-        clean(again, &person).env("PATH", &path).env(INSIDE, parts::GITHUB);
+        clean(again, &user).env("PATH", &path).env(INSIDE, parts::GITHUB);
     });
     assert_eq!(std::fs::read_to_string(wrote.as_path()).unwrap(), "", "it cannot write files");
 }
@@ -98,11 +98,11 @@ fn address(host: &str, is_known: bool) -> String {
 }
 
 /// Removes the variables in question from a command for this user.
-fn clean<'a>(command: &'a mut Command, person: &Person) -> &'a mut Command {
+fn clean<'a>(command: &'a mut Command, user: &TestUser) -> &'a mut Command {
     for name in ["XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"] {
         command.env_remove(name);
     }
-    command.env("HOME", person.path("").as_path())
+    command.env("HOME", user.path("").as_path())
 }
 
 /// Reads the addresses in the process's own home.
@@ -113,7 +113,7 @@ fn look() {
         way: RemoteUse::Fetch,
         values: vec![(0, Some("origin".to_owned()))],
     };
-    let answer = question.answer(&GitContext { person: home, in_sandbox: false }, &|_| true);
+    let answer = question.answer(&GitContext { home, in_sandbox: false }, &|_| true);
     let [(0, Fact::Remotes(all))] = answer.as_slice() else { panic!("{answer:?}") };
     assert_eq!(all.join(" "), std::env::var(INSIDE).unwrap());
 }

@@ -1,20 +1,20 @@
 //! Blocked connections: git runs for real, and every connection it would make is logged and refused.
 
-use super::Person;
+use super::TestUser;
 use ironcurtain_policy::{Destination, Role};
 use std::process::{Command, Stdio};
 
 /// Replacements for the programs by which git connects.
 pub(super) struct Wire<'a> {
-    person: &'a Person,
+    user: &'a TestUser,
 }
 
 impl<'a> Wire<'a> {
-    pub(super) fn new(person: &'a Person) -> Self {
+    pub(super) fn new(user: &'a TestUser) -> Self {
         let folders = std::env::var_os("PATH").unwrap();
         let mut gits = std::env::split_paths(&folders).map(|folder| folder.join("git"));
         let git = gits.find(|path| path.exists()).unwrap();
-        let note = |line: &str| format!("#!/bin/sh\n{line} >> {}\nexit 1\n", person.path("wire/log"));
+        let note = |line: &str| format!("#!/bin/sh\n{line} >> {}\nexit 1\n", user.path("wire/log"));
         // The last arguments are the host and the command, or the address.
         let ssh = note(
             "while [ $# -gt 2 ]; do shift; done\npath=\"${2#*\\'}\"; path=\"${path%?}\"\n\
@@ -29,23 +29,23 @@ impl<'a> Wire<'a> {
             ("git-upload-pack", &local),
             ("git-receive-pack", &local),
         ] {
-            person.program(&format!("wire/{name}"), script);
+            user.program(&format!("wire/{name}"), script);
         }
-        std::os::unix::fs::symlink(git, person.path("wire").as_path().join("git")).unwrap();
-        Self { person }
+        std::os::unix::fs::symlink(git, user.path("wire").as_path().join("git")).unwrap();
+        Self { user }
     }
 
     /// Returns the hosts that git connects to with these arguments in a folder; `None` for a path on this machine.
     pub(super) fn goes_to(&self, folder: &str, arguments: &[&str]) -> Vec<Option<String>> {
-        let log = self.person.path("wire/log");
+        let log = self.user.path("wire/log");
         let _ = std::fs::remove_file(log.as_path());
         // A group that contains itself is fetched forever.
         let mut git = Command::new("timeout");
         git.args(["2", "git", "-c", "push.default=current"]).args(arguments);
-        git.current_dir(self.person.path(folder).as_path()).env("HOME", self.person.path("").as_path());
+        git.current_dir(self.user.path(folder).as_path()).env("HOME", self.user.path("").as_path());
         git.env_remove("XDG_CONFIG_HOME").env("GIT_TERMINAL_PROMPT", "0");
-        git.env("GIT_EXEC_PATH", self.person.path("wire").as_path()).env("GIT_SSH_VARIANT", "ssh");
-        git.env("GIT_SSH_COMMAND", self.person.path("wire/ssh").as_path());
+        git.env("GIT_EXEC_PATH", self.user.path("wire").as_path()).env("GIT_SSH_VARIANT", "ssh");
+        git.env("GIT_SSH_COMMAND", self.user.path("wire/ssh").as_path());
         git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
         let log = std::fs::read_to_string(log.as_path()).unwrap_or_default();
         log.lines().map(place).collect()

@@ -1,4 +1,4 @@
-//! Tables of the database, and their migration from older versions.
+//! Database tables, and migrations from older versions.
 //!
 //! - A migration is one transaction, so that a crash leaves either the old or the new version.
 
@@ -56,8 +56,8 @@ const FROM_3: &str = "
         NULL AS tool, expires_ms, lifetime, created_ms, last_used_ms, uses, provenance, boot,
         ends_boot_ms, left_ms FROM";
 
-/// Reads grants of versions 4 and 5, which have today's columns. Version 4 had no table of servers that answered a
-/// call, and neither bound names to identities.
+/// Reads grants of versions 4 and 5, which have the current columns. Version 4 had no table of servers that answered
+/// a call; both lacked bindings of names to identities.
 const FROM_4: &str = "SELECT * FROM";
 
 /// Error of the grants database.
@@ -68,7 +68,7 @@ pub enum StoreError {
     Database {
         /// The file.
         path: PathBuf,
-        /// SQLite's answer.
+        /// Error from SQLite.
         source: rusqlite::Error,
     },
     /// The file cannot be used.
@@ -76,7 +76,7 @@ pub enum StoreError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// Reason.
         source: io::Error,
     },
     /// The file was removed or replaced.
@@ -87,15 +87,17 @@ pub enum StoreError {
     Lost {
         /// The file.
         path: PathBuf,
-        /// Fate of the file, in one word.
+        /// `removed` or `replaced`.
         what: &'static str,
     },
-    /// A newer program wrote it.
-    #[error("the database `{path}` is of version {found}, newer than this program; update IronCurtain")]
+    /// A newer version of IronCurtain wrote the database.
+    #[error(
+        "the database `{path}` has version {found}, which is newer than this program supports; update IronCurtain"
+    )]
     Newer {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// Schema version of the file.
         found: i64,
     },
     /// The file is missing or from an older version while the trusted process runs.
@@ -104,7 +106,7 @@ pub enum StoreError {
     /// The journal failed.
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The clocks cannot be read or watched.
+    /// Reading or watching the clocks failed.
     #[error("failed to read the clocks for grants: {0}")]
     Clock(io::Error),
     /// The thread could not be started.
@@ -208,8 +210,7 @@ pub(crate) fn open_current(path: &Path) -> Result<Option<Connection>, StoreError
     }
 }
 
-/// Opens an existing file that is not a link. SQLite would also refuse links in the folder's path, so these are
-/// resolved.
+/// Opens an existing file that is not a link. Resolves links in its folder's path, which SQLite would refuse too.
 fn connect(path: &Path, how: OpenFlags) -> Result<Connection, StoreError> {
     let real = path.parent().map_or(Ok(PathBuf::new()), Path::canonicalize);
     let real = real.map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;

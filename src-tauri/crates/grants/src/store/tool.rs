@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_and_what_is_not_understood_is_none() {
+    fn a_tool_use_round_trips_and_an_unknown_role_is_refused() {
         let owner =
             BoundValue { argument: "owner".to_owned(), role: Role::GithubOwner, value: "a\"b".to_owned() };
         let tool = ToolUse::new("create_issue".to_owned(), vec![owner]);

@@ -1,11 +1,11 @@
-//! Grants that end by a clock, of two that do not agree.
+//! Tests of expiry with clocks that disagree.
 
 use super::*;
 use ironcurtain_audit::clock::Moment;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::SeqCst;
 
-/// Clocks that the test moves, in milliseconds from their first reading.
+/// Clocks that a test sets, in milliseconds since their first reading.
 #[derive(Clone, Default)]
 struct Hands(Arc<(AtomicI64, AtomicI64)>);
 
@@ -21,13 +21,13 @@ impl Hands {
         })
     }
 
-    /// Time passes.
+    /// Advances both clocks.
     fn pass(&self, ms: i64) {
         self.0.0.fetch_add(ms, SeqCst);
         self.0.1.fetch_add(ms, SeqCst);
     }
 
-    /// The wall clock is set.
+    /// Changes only the wall clock.
     fn set_wall(&self, ms: i64) {
         self.0.0.fetch_add(ms, SeqCst);
     }
@@ -36,7 +36,7 @@ impl Hands {
 const MINUTE: i64 = 60_000;
 
 #[tokio::test]
-async fn a_grant_holds_only_while_both_clocks_allow_it() {
+async fn a_grant_is_in_force_only_while_both_clocks_allow_it() {
     let quarter = |id: &str, hands: &Hands| StandingGrant {
         expires_ms: Some(hands.clock("b").now().wall_ms + 15 * 60_000),
         ..grant(id, Lifetime::QuarterHour, None)
@@ -56,13 +56,13 @@ async fn a_grant_holds_only_while_both_clocks_allow_it() {
         hands.pass(turn.1 * MINUTE);
         assert_eq!(holds(&grants), still, "{name}");
         assert!(grants.hold(&["always".into()]));
-        // The list says when it really ends, and nothing of one that was seen to be over.
+        // The list has the effective expiry, and omits grants that were found expired.
         let now = hands.clock("b").now().wall_ms;
         let left = grants.listed().iter().find_map(|grant| grant.expires_ms).map(|ends| ends - now);
         assert_eq!(left.is_some(), still, "{name}");
         assert!(left.is_none_or(|left| left <= 15 * 60_000), "{name}: {left:?}");
         grants.close().await;
-        // The same over a restart of the trusted process, and of the machine, whose clock begins anew.
+        // The same after a restart of the trusted process, and of the machine, whose monotonic clock restarts.
         for boot in ["b", "another"] {
             assert_eq!(holds(&place.open_by(hands.clock(boot))), still, "{name}, restarted in {boot}");
         }
@@ -70,7 +70,7 @@ async fn a_grant_holds_only_while_both_clocks_allow_it() {
 }
 
 #[tokio::test]
-async fn a_machine_that_is_started_anew_with_its_clock_set_back_prolongs_nothing() {
+async fn a_reboot_with_a_clock_set_back_extends_no_grant() {
     let (place, hands) = (Place::new(), Hands::default());
     let grants = place.open_by(hands.clock("one"));
     let ends = hands.clock("one").now().wall_ms + 15 * 60_000;

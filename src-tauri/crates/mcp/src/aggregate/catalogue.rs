@@ -25,7 +25,7 @@ pub struct Catalogue {
     entries: BTreeMap<CatalogueKind, Vec<Box<RawValue>>>,
     /// The server of each resource, and of each template by its literal prefix.
     resources: BTreeMap<String, String>,
-    /// Addresses that several servers list, or that look like ours.
+    /// Addresses that several servers list, or that have our scheme.
     shared: HashSet<String>,
     templates: Vec<(String, String)>,
     /// Servers that list resources or templates.
@@ -71,7 +71,7 @@ impl Catalogue {
             .collect()
     }
 
-    /// Returns an entry as it is listed, or `None` if another entry takes its place.
+    /// Returns an entry in its listed form, or `None` if another entry has its name.
     fn entry(
         &mut self,
         kind: CatalogueKind,
@@ -90,7 +90,7 @@ impl Catalogue {
         };
         if !seen.insert(name.clone()) {
             self.warnings
-                .push(format!("`{key}` of `{server}` is left out, since another one is listed by that name"));
+                .push(format!("`{key}` of `{server}` is omitted, because another entry has this name"));
             return None;
         }
         match kind {
@@ -210,13 +210,13 @@ impl Catalogue {
         self.linked.retain(|_, (of, _)| of != server);
     }
 
-    /// Returns warnings about entries that differ from what their server lists.
+    /// Returns warnings about renamed and omitted entries.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 }
 
-/// Returns the addresses that several servers list, or that look like ours.
+/// Returns the addresses that several servers list, or that have our scheme.
 fn shared<'a>(servers: impl Iterator<Item = (&'a str, &'a Lists)> + Clone) -> HashSet<String> {
     let mut shared = HashSet::new();
     for kind in [CatalogueKind::Resources, CatalogueKind::Templates] {
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_stays_as_it_was_written_but_for_its_name() {
+    fn only_the_name_of_a_tool_is_changed() {
         let one = RawValue::from_string(
             r#"{"tools":[{"name":"x","inputSchema":{"n":1.0},"icons":[1],"unknown":{"a":123456789012345678901}}]}"#.into(),
         )
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_servers_are_read_to_their_end_and_ours_have_all_of_it_once() {
+    fn paged_lists_are_merged_without_duplicates() {
         let mut listed = ListEntries::default();
         for begins in (0..1200).step_by(100) {
             let tools: Vec<_> = (begins..begins + 100).map(|n| json!({ "name": format!("t{n}") })).collect();
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_has_one_server_by_its_list_its_template_its_links_or_as_the_only_one() {
+    fn a_resource_belongs_to_one_server_by_list_template_link_or_default() {
         let both = [
             ("a", lists(CatalogueKind::Resources, json!({ "resources": [{ "uri": "memo://1" }] }))),
             (
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_beginning_owns_an_address_and_an_empty_one_what_nobody_else_does() {
+    fn the_longest_prefix_owns_an_address_and_an_empty_one_the_rest() {
         let templates = |template: &str| {
             lists(CatalogueKind::Templates, json!({ "resourceTemplates": [{ "uriTemplate": template }] }))
         };
@@ -366,13 +366,13 @@ mod tests {
         let server = |uri: &str| catalogue.server_of(uri).map(|(server, _)| server.to_owned());
         assert_eq!(server("notes://private/1").as_deref(), Some("private"));
         assert_eq!(server("memo://1").as_deref(), Some("all"));
-        // Neither of two equal prefixes matches, nor does the empty one.
+        // Equal prefixes of two servers do not match; an empty prefix does not either.
         assert_eq!(server("notes://1"), None);
         assert_eq!(catalogue.server_of("ironcurtain://notes/notes://1"), Some(("notes", "notes://1")));
     }
 
     #[test]
-    fn a_server_reports_on_its_own_resources_alone() {
+    fn a_server_can_notify_only_about_its_own_resources() {
         let resources = |uris: &[&str]| {
             let all: Vec<_> = uris.iter().map(|uri| json!({ "uri": uri })).collect();
             lists(CatalogueKind::Resources, json!({ "resources": all }))

@@ -142,7 +142,7 @@ mod tests {
     use serde_json::value::to_raw_value;
 
     #[test]
-    fn a_list_without_an_end_and_what_is_no_entry_are_left_out() {
+    fn endless_lists_and_invalid_entries_are_left_out() {
         let mut listed = ListEntries::default();
         let big = json!({ "name": "x", "pad": "y".repeat(1 << 20) });
         let page = to_raw_value(&json!({ "tools": [big, 7, {}], "nextCursor": "again" })).unwrap();

@@ -1,8 +1,8 @@
 //! The names under which an agent sees the tools and prompts of several servers: `server__tool`.
 //!
 //! - A name has letters, digits, `_` and `-`, and at most 60 characters: every agent client accepts that.
-//! - A name depends only on its server and tool, not on other servers or on an order. If it cannot be written unambiguously, it ends
-//!   with a hash of both.
+//! - A name depends only on its server and tool, not on other servers or their order. An ambiguous name gets a hash of both as
+//!   its suffix.
 //! - INVARIANT: a name refers to exactly one tool of one server.
 
 use sha2::{Digest, Sha256};
@@ -70,8 +70,9 @@ impl Names {
         let Some(name) = std::iter::once(wanted.clone()).chain(others).find(free) else { return };
         if name != wanted {
             let (server, tool) = &owned;
-            self.renamed
-                .push(format!("`{tool}` of `{server}` is called `{name}`, since `{wanted}` is another one"));
+            self.renamed.push(format!(
+                "`{tool}` of `{server}` is renamed to `{name}`, because `{wanted}` is already in use"
+            ));
         }
         self.names.insert(owned.clone(), name.clone());
         self.owners.insert(name, owned);
@@ -85,16 +86,16 @@ pub fn may_be_of(name: &str, server: &str) -> bool {
     name.starts_with(&begins)
 }
 
-/// Returns the plain name, if its first `__` ends the server's name.
+/// Returns the plain name, if its first `__` unambiguously ends the server's part.
 fn plain(server: &str, tool: &str) -> Option<String> {
-    let is_as_written = |text: &str| !text.is_empty() && text.bytes().all(may_stand);
+    let is_as_written = |text: &str| !text.is_empty() && text.bytes().all(is_allowed);
     let is_plain =
         is_as_written(server) && is_as_written(tool) && !server.contains(BETWEEN) && !server.ends_with('_');
     let name = join(server, tool);
     (is_plain && name.len() <= LONGEST && !looks_hashed(&name)).then_some(name)
 }
 
-/// Returns whether a name ends like one with a hash.
+/// Returns whether a name has a suffix like a hash.
 fn looks_hashed(name: &str) -> bool {
     let is_hash = |end: &str| {
         end.len() == HASH && end.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
@@ -122,10 +123,10 @@ fn hashed_name((server, tool): &Owned, again: u32) -> String {
 
 /// Replaces invalid characters with `_`.
 fn written(text: &str) -> String {
-    text.chars().map(|c| if u8::try_from(c).is_ok_and(may_stand) { c } else { '_' }).collect()
+    text.chars().map(|c| if u8::try_from(c).is_ok_and(is_allowed) { c } else { '_' }).collect()
 }
 
-fn may_stand(byte: u8) -> bool {
+fn is_allowed(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }
 
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_the_server_and_its_tool_and_has_a_hash_where_that_would_not_do() {
+    fn a_name_is_server_and_tool_with_a_hash_if_ambiguous() {
         let all = [
             owned("git", "git_status"),
             owned("a", "_b"),
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_looks_hashed_is_hashed_and_takes_no_others_name() {
+    fn a_name_that_resembles_a_hashed_one_is_hashed() {
         let other = owned("a.b", "c");
         let taken = hashed_name(&other, 0);
         let mimic = owned("a_b", taken.strip_prefix("a_b__").unwrap());
@@ -178,7 +179,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_name_leads_back_to_one_tool_of_one_server_and_depends_on_no_other(
+        fn names_are_unique_and_independent_of_other_servers(
             all in prop::collection::btree_set(("[ab_.-]{1,4}|[a-z.]{1,70}", "[ab_.ä/-]{1,4}|[a-zA-Z_/]{1,90}"), 1..40),
             other in ("[a-c_.]{1,8}", "[a-c_.]{1,8}"),
         ) {
@@ -187,7 +188,7 @@ mod tests {
                 let name = names.name(one).unwrap();
                 prop_assert_eq!(names.owner(name), Some(one));
                 prop_assert!(may_be_of(name, &one.0), "{}", name);
-                prop_assert!(name.len() <= LONGEST && name.bytes().all(may_stand), "{}", name);
+                prop_assert!(name.len() <= LONGEST && name.bytes().all(is_allowed), "{}", name);
             }
             prop_assert_eq!(names.owners.len(), all.len());
             let more = Names::of(all.iter().cloned().chain([other]));

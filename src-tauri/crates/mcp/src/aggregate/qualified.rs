@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_leads_back_to_its_server() {
+    fn a_qualified_address_maps_back_to_its_server() {
         let servers = ["a".to_owned(), "a/b".to_owned()];
         for (server, uri) in [("a", "memo://1"), ("a/b", "memo://1"), ("a", "ironcurtain://a/x")] {
             let one = qualified(server, uri);

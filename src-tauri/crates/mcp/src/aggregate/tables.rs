@@ -1,7 +1,7 @@
 //! Maps request ids, progress tokens and tasks between the client and the servers.
 //!
 //! - The client's ids are unique and pass unchanged. Server ids are not, and are replaced with ours.
-//! - INVARIANT: a server cannot answer, report on or cancel what another server was asked.
+//! - INVARIANT: a server cannot answer, report progress on, or cancel another server's requests.
 
 use super::lists::{CatalogueKind, ListEntries};
 use crate::wire::{Fields, Id};
@@ -23,7 +23,7 @@ pub struct RoutedRequest {
     token: Option<String>,
 }
 
-/// A request of our own.
+/// Our own request to a server.
 #[derive(Debug)]
 pub enum OwnRequest {
     /// `initialize`
@@ -86,7 +86,7 @@ impl RequestTables {
         Id::try_from(&*name).ok()
     }
 
-    /// Records that a client request goes to this upstream.
+    /// Records that this upstream handles a client request.
     pub fn asks(&mut self, id: &Id, upstream: u64, method: &str, params: &Fields) {
         let token = token(params).map(|token| token.get().to_owned());
         if let Some(token) = &token {
@@ -117,7 +117,7 @@ impl RequestTables {
         Some(asked)
     }
 
-    /// Records a request of ours to this upstream and returns its id.
+    /// Records our request to this upstream and returns its id.
     pub fn asks_itself(&mut self, upstream: u64, own: OwnRequest) -> Option<Id> {
         let id = self.id()?;
         self.own.insert(id.clone(), (upstream, own));
@@ -157,7 +157,7 @@ impl RequestTables {
     }
 
     /// Returns our id of a request that a server cancels.
-    pub fn server_takes_back(&mut self, upstream: u64, id: &Id) -> Option<Id> {
+    pub fn server_cancels(&mut self, upstream: u64, id: &Id) -> Option<Id> {
         let ours = self.of_servers.iter().find(|(_, of)| of.upstream == upstream && of.id == *id)?.0.clone();
         self.answers_server(&ours);
         Some(ours)
@@ -173,7 +173,7 @@ impl RequestTables {
         self.tokens.get(token.get()) == Some(&upstream)
     }
 
-    /// Returns the upstream and its original token that a token of ours replaces.
+    /// Returns the upstream and original token of one of our tokens.
     pub fn reported(&self, token: &RawValue) -> Option<(u64, Box<RawValue>)> {
         self.server_tokens.get(token.get()).cloned()
     }
@@ -196,8 +196,8 @@ impl RequestTables {
         &self.tasks
     }
 
-    /// Removes an upstream. Returns the client requests that it had, and our ids of its own requests.
-    pub fn gone(&mut self, upstream: u64) -> (Vec<Id>, Vec<Id>) {
+    /// Removes an upstream. Returns the client requests in flight there, and our ids of its requests.
+    pub fn remove_upstream(&mut self, upstream: u64) -> (Vec<Id>, Vec<Id>) {
         let asked: Vec<Id> = self
             .asked
             .iter()
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_server_that_was_asked_answers_and_reports() {
+    fn only_the_requested_server_can_answer_or_report_progress() {
         let mut tables = tables();
         let id = Id::from(7);
         tables.asks(&id, 1, "tools/call", &fields(r#"{"_meta":{"progressToken":"t"}}"#));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn two_servers_may_ask_by_the_same_id_and_the_same_token() {
+    fn servers_can_use_the_same_id_and_token() {
         let mut tables = tables();
         let mut ask = |upstream| {
             let mut params = fields(r#"{"_meta":{"progressToken":1},"message":"m"}"#);
@@ -267,14 +267,14 @@ mod tests {
         assert!(one != two && token_one.get() != token_two.get());
         let (upstream, token) = tables.reported(&token_two).unwrap();
         assert_eq!((upstream, token.get()), (2, "1"));
-        assert_eq!(tables.server_takes_back(1, &Id::from(1)), Some(one.clone()));
+        assert_eq!(tables.server_cancels(1, &Id::from(1)), Some(one.clone()));
         assert_eq!(tables.answers_server(&one), None);
         assert_eq!(tables.answers_server(&two), Some((2, Id::from(1))));
         assert!(tables.reported(&token_two).is_none() && tables.server_tokens.is_empty());
     }
 
     #[test]
-    fn a_task_is_of_the_server_that_made_it_first() {
+    fn a_task_belongs_to_the_server_that_created_it_first() {
         let mut tables = tables();
         assert!(tables.makes_task("t".into(), "a") && tables.makes_task("t".into(), "a"));
         assert!(!tables.makes_task("t".into(), "b"));
@@ -282,14 +282,14 @@ mod tests {
     }
 
     #[test]
-    fn with_a_server_everything_that_is_open_there_goes() {
+    fn removing_a_server_removes_its_open_requests() {
         let mut tables = tables();
         tables.asks(&Id::from(1), 1, "tools/call", &fields("{}"));
         tables.asks(&Id::from(2), 2, "tools/call", &fields("{}"));
         let ours = tables.server_asks(1, Id::from(9), &mut fields("{}")).unwrap();
         let own = tables.asks_itself(1, OwnRequest::Level).unwrap();
         assert!(tables.answers_us(2, &own).is_none());
-        assert_eq!(tables.gone(1), (vec![Id::from(1)], vec![ours]));
+        assert_eq!(tables.remove_upstream(1), (vec![Id::from(1)], vec![ours]));
         assert!(tables.answers_us(1, &own).is_none() && tables.is_asked(&Id::from(2)));
     }
 }

@@ -8,7 +8,7 @@ use super::outputs::{Outputs, ToSession};
 use super::request::{Envelope, RequestRefusal};
 use super::subscriptions::{self, Followed, Listens};
 use crate::wire::{
-    Fields, Held, Id, Incoming, Outgoing, Response, Share, client_may_tell, error_line, notification_line,
+    Fields, Held, Id, Incoming, Outgoing, Response, Share, client_may_send, error_line, notification_line,
     request_line, response_parts,
 };
 use serde_json::json;
@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 
-/// Prefix of the ids of our own requests to the core.
+/// Prefix of our request ids to the core.
 const OURS: &str = "\"ironcurtain:";
 
 /// A conversation, shared by the client's reader and writer.
@@ -150,7 +150,7 @@ impl State {
             // Such a client never gets requests outside a call.
             Ok(Incoming::Response { .. }) => {}
             Ok(Incoming::Notification { method, params }) => {
-                self.told(&method, params.as_deref(), line, outputs);
+                self.handle_notification(&method, params.as_deref(), line, outputs);
             }
             Ok(Incoming::Request { id, method, params }) => {
                 if let Err(refusal) = self.request(&id, &method, params.as_deref(), line, outputs) {
@@ -160,10 +160,16 @@ impl State {
         }
     }
 
-    fn told(&mut self, method: &str, params: Option<&RawValue>, line: Vec<u8>, outputs: &mut Outputs<'_>) {
+    fn handle_notification(
+        &mut self,
+        method: &str,
+        params: Option<&RawValue>,
+        line: Vec<u8>,
+        outputs: &mut Outputs<'_>,
+    ) {
         if method != "notifications/cancelled" {
-            // The core drops notifications that a client may not send, and this client has no others.
-            if !client_may_tell(method) {
+            // The core drops notifications that clients must not send; stateless clients have no others.
+            if !client_may_send(method) {
                 outputs.session(line);
             }
             return;
@@ -201,7 +207,7 @@ impl State {
                 outputs.session(line);
                 return Ok(());
             }
-            (_, "initialize") => return Err(second_greeting(params)),
+            (_, "initialize") => return Err(second_initialize(params)),
             (Initialize::Open(queue), _) => {
                 queue.push((line, outputs.share.take()));
                 return Ok(());
@@ -264,7 +270,7 @@ impl State {
         Ok(())
     }
 
-    /// Raises the server's log level to what the request needs; unwanted messages are dropped later.
+    /// Raises the server's log level as the request requires; unwanted messages are dropped later.
     fn raise_log_level(&mut self, envelope: &Envelope, outputs: &mut Outputs<'_>) {
         let wanted = envelope.log_level.as_deref().and_then(logging::level);
         let Some(wanted) = wanted.filter(|wanted| self.level.is_none_or(|level| *wanted < level)) else {
@@ -280,7 +286,7 @@ impl State {
 
     fn answered(&mut self, id: &Id, response: Response, held: Held, outputs: &mut Outputs<'_>) {
         match self.ours.remove(id) {
-            Some(OwnRequest::Initialize) => self.greeted(response, outputs),
+            Some(OwnRequest::Initialize) => self.finish_initialize(response, outputs),
             Some(OwnRequest::Follow(followed)) => {
                 let is_followed = matches!(response, Response::Result(_));
                 self.listens.followed(followed, is_followed, outputs);
@@ -301,7 +307,7 @@ impl State {
     }
 
     /// Handles the core's `initialize` response: pending lines are processed, or answered with the error.
-    fn greeted(&mut self, response: Response, outputs: &mut Outputs<'_>) {
+    fn finish_initialize(&mut self, response: Response, outputs: &mut Outputs<'_>) {
         let Initialize::Open(queue) = std::mem::take(&mut self.initialize) else { return };
         match response {
             Response::Result(result) => {
@@ -327,7 +333,8 @@ impl State {
 
     fn asked(&mut self, request: InputRequest, outputs: &mut Outputs<'_>) {
         if let Err(InputRequest { id, .. }) = self.calls.asked(request, outputs) {
-            let text = "the client can be asked during a call for which it declared that it can be asked, and only then";
+            let text =
+                "the client accepts this request only during a call that declares the capability for it";
             outputs.session(error_line(Some(&id), -32601, text));
         }
     }
@@ -344,7 +351,7 @@ impl State {
                 let params = params.and_then(|raw| serde_json::from_str::<Fields>(raw.get()).ok());
                 let id = params.as_ref().and_then(|params| Id::try_from(params.get("requestId")?).ok());
                 if let Some(id) = id {
-                    self.calls.taken_back(&id);
+                    self.calls.cancel_input(&id);
                 }
             }
             // A notification that cannot be subscribed to is not part of this version.
@@ -352,7 +359,7 @@ impl State {
         }
     }
 
-    /// Records a request of ours and returns its id.
+    /// Records our request and returns its id.
     fn own(&mut self, request: OwnRequest) -> Id {
         let id = self.next_own();
         self.ours.insert(id.clone(), request);
@@ -372,7 +379,7 @@ fn makes_or_names_a_task(method: &str, params: &RawValue) -> bool {
     method.starts_with("tasks/") || (method == "tools/call" && makes())
 }
 
-fn second_greeting(params: Option<&RawValue>) -> RequestRefusal {
+fn second_initialize(params: Option<&RawValue>) -> RequestRefusal {
     let params = params.and_then(|raw| serde_json::from_str::<Fields>(raw.get()).ok());
     let requested = params.and_then(|params| serde_json::from_str(params.get("protocolVersion")?.get()).ok());
     RequestRefusal::Revision { requested: requested.unwrap_or_default(), is_open: false }

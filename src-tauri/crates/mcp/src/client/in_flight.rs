@@ -83,7 +83,7 @@ impl Calls {
         self.open.remove(core);
     }
 
-    /// Handles the core's response: sends it to the client, or keeps it until the client has gathered its input.
+    /// Handles the core's response: sends it to the client, or stores it until the client has gathered its input.
     pub(super) fn answered(
         &mut self,
         core: &Id,
@@ -111,7 +111,7 @@ impl Calls {
     ) -> Result<(), InputRequest> {
         let waiting = self.open.values().filter(|call| call.client.is_none()).count();
         let may = |call: &OpenCall| {
-            let takes = call.input.as_ref().is_some_and(|input| input.takes(&request));
+            let takes = call.input.as_ref().is_some_and(|input| input.accepts(&request));
             takes && (call.client.is_none() || waiting < MOST_WAITING)
         };
         let last = self.open.iter_mut().filter(|(_, call)| may(call)).max_by_key(|(_, call)| call.number);
@@ -130,11 +130,8 @@ impl Calls {
     }
 
     /// Handles the cancellation of a request from the core.
-    pub(super) fn taken_back(&mut self, asked: &Id) {
-        self.open
-            .values_mut()
-            .filter_map(|call| call.input.as_mut())
-            .for_each(|input| input.take_back(asked));
+    pub(super) fn cancel_input(&mut self, asked: &Id) {
+        self.open.values_mut().filter_map(|call| call.input.as_mut()).for_each(|input| input.cancel(asked));
     }
 
     /// Handles a client's retry that brings the input for a call.
@@ -167,7 +164,7 @@ impl Calls {
         Ok(())
     }
 
-    /// Cancels a call that nobody waits for.
+    /// Cancels a call that the client no longer waits for.
     fn give_up(&mut self, core: &Id, why: &str, outputs: &mut Outputs<'_>) {
         let Some(OpenCall { input: Some(input), .. }) = self.open.remove(core) else { return };
         let is_done = input.done.is_some();
@@ -192,7 +189,7 @@ impl Calls {
         let over: Vec<Id> =
             self.open.iter().filter(|(_, call)| over(call)).map(|(core, _)| core.clone()).collect();
         for core in over {
-            self.give_up(&core, "the client brought no input for the call", outputs);
+            self.give_up(&core, "the client sent no input for the call", outputs);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Input that a server requests during a call, and the state by which the client's retry finds that call.
+//! Input that a server requests during a call, and the state that identifies the call in the client's retry.
 
 use super::outputs::Outputs;
 use super::request::{Envelope, RequestRefusal};
@@ -38,7 +38,7 @@ pub(super) struct InputRequest {
     pub(super) key: String,
 }
 
-/// Input that one call needs.
+/// Input required by a call.
 pub(super) struct Input {
     digest: [u8; 32],
     /// Methods that the client supports.
@@ -60,7 +60,7 @@ impl std::fmt::Debug for Input {
 
 impl Input {
     pub(super) fn new(envelope: &Envelope) -> Self {
-        let taken = REQUESTS.iter().filter(|(_, capability)| envelope.takes(capability));
+        let taken = REQUESTS.iter().filter(|(_, capability)| envelope.has_capability(capability));
         Self {
             digest: envelope.digest,
             takes: taken.map(|(method, _)| *method).collect(),
@@ -73,7 +73,7 @@ impl Input {
     }
 
     /// Returns whether this request can be accepted.
-    pub(super) fn takes(&self, request: &InputRequest) -> bool {
+    pub(super) fn accepts(&self, request: &InputRequest) -> bool {
         let is_taken = self.takes.contains(&request.method.as_str());
         let is_short = request.params.as_ref().is_none_or(|params| params.get().len() <= LONGEST_PARAMS);
         is_taken && is_short && self.requests.len() < MOST_REQUESTS && self.done.is_none()
@@ -86,7 +86,7 @@ impl Input {
     }
 
     /// Removes a request that the core cancelled.
-    pub(super) fn take_back(&mut self, asked: &Id) {
+    pub(super) fn cancel(&mut self, asked: &Id) {
         self.requests.retain(|request| request.id != *asked);
     }
 
@@ -154,7 +154,7 @@ impl Input {
         self.requests.is_empty()
     }
 
-    /// Returns when the client's time to gather input ends.
+    /// Returns the deadline for the client to gather input.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.state.as_ref().map(|(_, at)| *at)
     }
@@ -167,10 +167,10 @@ impl Input {
     }
 }
 
-/// Answers the core that the client gives no input.
+/// Answers the core that the client sent no input.
 fn refuse(id: &Id, method: &str, outputs: &mut Outputs<'_>) {
     match to_raw_value(&json!({ "action": "cancel" })) {
         Ok(cancel) if method == "elicitation/create" => outputs.answer_session(id, cancel),
-        _ => outputs.session(error_line(Some(id), -32603, "the client brought no input")),
+        _ => outputs.session(error_line(Some(id), -32603, "the client sent no input")),
     }
 }

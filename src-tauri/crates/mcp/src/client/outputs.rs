@@ -60,20 +60,20 @@ impl Outputs<'_> {
             params: params.map(ToOwned::to_owned),
             why: refusal.to_string(),
         };
-        // Without a reader the session is over.
+        // Fails if the session is closed.
         let _ = self.to_session.send(ToSession::Refused(refused));
         let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{}}}\n", id.as_json(), refusal.error());
         self.client(Outgoing::line(line.into_bytes()));
     }
 
-    /// Sends a line to the core. Without a reader the session is over.
+    /// Sends a line to the core, unless the session is closed.
     pub(super) fn session(&mut self, line: Vec<u8>) {
         let _ = self.to_session.send(ToSession::Line(line, self.share.take()));
     }
 
     /// Makes the core's reader check its deadline.
     pub(super) fn wake(&self) {
-        // Without a reader the session is over.
+        // Fails if the session is closed.
         let _ = self.to_session.send(ToSession::Wake);
     }
 

@@ -1,6 +1,6 @@
-//! Reads a client of either protocol version as lines that the core understands.
+//! Reads a client of either protocol version and converts its messages for the core.
 //!
-//! - After a hang-up or handover, only what the client sent before is read.
+//! - After EOF or a handover, only earlier messages of the client are read.
 
 use super::conversation::Conversation;
 use super::initialize::InitializeResult;
@@ -46,12 +46,12 @@ pub struct ClientReader {
     to_client: Outbox,
     conversation: Option<(Arc<Conversation>, UnboundedReceiver<ToSession>)>,
     has_handshake: bool,
-    /// Set at client EOF: how long to wait for the `initialize` result.
+    /// Set at client EOF: deadline for the `initialize` result.
     ended: Option<Instant>,
 }
 
 impl ClientReader {
-    /// Creates a reader of a client of this version; the first line begins with `unread`.
+    /// Creates a reader of a client of this version, starting with the bytes in `unread`.
     pub fn new(
         memory: Allowance,
         input: Inlet,
@@ -99,7 +99,7 @@ impl ClientReader {
             let conversation = conversation.clone();
             tokio::select! {
                 biased;
-                Some(for_session) = for_session.recv() => if let Some(said) = said(for_session) {
+                Some(for_session) = for_session.recv() => if let Some(said) = client_message(for_session) {
                     return Ok(Some(said));
                 },
                 () = until(ended) => return Ok(None),
@@ -120,7 +120,7 @@ impl ClientReader {
         if self.has_handshake { self.lines.next_now() } else { None }
     }
 
-    /// Returns whether lines come from a channel, complete, and the sender signals the end.
+    /// Returns whether the source is a channel, which has complete lines and an explicit end.
     pub fn is_handed_over(&self) -> bool {
         self.lines.is_handed_over()
     }
@@ -128,10 +128,10 @@ impl ClientReader {
     /// Returns a message that is available without reading.
     pub fn pending(&mut self) -> Option<ClientMessage> {
         let (_, for_session) = self.conversation.as_mut()?;
-        std::iter::from_fn(|| for_session.try_recv().ok()).find_map(said)
+        std::iter::from_fn(|| for_session.try_recv().ok()).find_map(client_message)
     }
 
-    /// Ends reading for a handover. Returns the bytes to be read again by the other process, or `None` if a line was being skipped.
+    /// Stops reading for a handover. Returns the bytes that the other process must read again, or `None` if a line was being skipped.
     pub fn rest(self) -> Option<Vec<u8>> {
         let mut unread = match &self.conversation {
             Some((conversation, _)) => {
@@ -177,8 +177,8 @@ impl ClientReader {
     }
 }
 
-/// Converts a message into what the core receives.
-fn said(for_session: ToSession) -> Option<ClientMessage> {
+/// Converts a message for the core.
+fn client_message(for_session: ToSession) -> Option<ClientMessage> {
     match for_session {
         ToSession::Line(line, share) => Some(ClientMessage::Line(Line::Whole(line, share))),
         ToSession::Refused(refused) => Some(ClientMessage::Refused(refused)),
@@ -194,7 +194,7 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-/// Returns whether a first message comes from a stateless client.
+/// Returns whether a first message is from a stateless client.
 fn is_modern(line: &[u8]) -> bool {
     match Incoming::parse(line) {
         Ok(Incoming::Request { method, params, .. }) => {
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn version_is_read_as_older_programs_write_it() {
+    fn the_version_is_parsed_in_the_format_of_older_programs() {
         let read = |text: &str| serde_json::from_str::<ClientVersion>(text).unwrap();
         assert!(matches!(read(r#""legacy""#), ClientVersion::Handshake));
         assert!(matches!(read(r#"{"modern":{"capabilities":{}}}"#), ClientVersion::Stateless(Some(_))));

@@ -9,14 +9,14 @@ use sha2::{Digest, Sha256};
 const RESPONSES: &str = "inputResponses";
 const STATE: &str = "requestState";
 
-/// Why a request is refused with an error.
+/// Reason that a request is refused with an error.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RequestRefusal {
     /// The parameters are not an object, or have a duplicate key.
     #[error("`params`: {0}")]
     Unreadable(#[from] serde_json::Error),
     /// A required `_meta` field is missing.
-    #[error("`params._meta` has no `{0}` that is {1}")]
+    #[error("missing `{0}` ({1}) in `params._meta`")]
     Missing(&'static str, &'static str),
     /// The protocol version is not supported.
     #[error("Unsupported protocol version")]
@@ -30,20 +30,20 @@ pub(super) enum RequestRefusal {
     IdInUse(String),
     /// The state is invalid or expired.
     #[error(
-        "`requestState` is not known: it was used already, is too old, or is not from here; call again without it and without `inputResponses`"
+        "`requestState` is unknown: it was already used, has expired, or is from another session; call again without it and without `inputResponses`"
     )]
     UnknownState,
     /// The state belongs to another call.
-    #[error("`requestState` belongs to another call; retry that one as it was, or call this one without it")]
+    #[error("`requestState` belongs to another call; retry that call unchanged, or send this one without it")]
     OtherCall,
     /// Input without a state.
-    #[error("`inputResponses` without the `requestState` that they belong to; call again without them")]
+    #[error("`inputResponses` require the `requestState` of the same call; call again without them")]
     NoState,
     /// An input response is not an object.
     #[error("`inputResponses` has no object for `{0}`")]
     NoAnswer(String),
     /// The server exceeded the maximum number of rounds.
-    #[error("the server asked for input {0} times in one call, and the call was ended")]
+    #[error("the server asked for input {0} times in one call; the call was cancelled")]
     TooManyRounds(usize),
     /// Too many subscriptions.
     #[error("{0} subscriptions are open; cancel one first")]
@@ -52,13 +52,13 @@ pub(super) enum RequestRefusal {
     #[error("a subscription follows at most {0} resources")]
     TooManyResources(usize),
     /// The method does not exist in this version.
-    #[error("`{0}` is not part of revision {STATELESS_VERSION}")]
+    #[error("`{0}` does not exist in protocol version {STATELESS_VERSION}")]
     NotOfRevision(&'static str),
     /// The tasks of this version differ from those of handshake servers.
-    #[error("tasks are not available to a client of revision {STATELESS_VERSION} here; call without one")]
+    #[error("tasks are not available in protocol version {STATELESS_VERSION}; call without a task")]
     Tasks,
     /// Failed to create a state.
-    #[error("no state for the call: {0}")]
+    #[error("failed to create a state for the call: {0}")]
     Random(#[from] std::io::Error),
 }
 
@@ -117,7 +117,7 @@ pub(super) fn names_revision(params: Option<&RawValue>) -> bool {
 }
 
 impl Envelope {
-    /// Parses the protocol fields. `is_open` tells whether a handshake is still possible.
+    /// Parses the protocol fields. `is_open` is true while a handshake is still possible.
     pub(super) fn read(
         method: &str,
         params: Option<&RawValue>,
@@ -141,7 +141,7 @@ impl Envelope {
             digest = digest_of(method, params);
         })?;
         let [version, capabilities, client_info, log_level] = names.map(|(_, value)| value);
-        let missing = RequestRefusal::Missing(meta_key::PROTOCOL_VERSION, "a text");
+        let missing = RequestRefusal::Missing(meta_key::PROTOCOL_VERSION, "a string");
         let requested: String =
             version.and_then(|raw| serde_json::from_str(raw.get()).ok()).ok_or(missing)?;
         if requested != STATELESS_VERSION {
@@ -162,7 +162,7 @@ impl Envelope {
     }
 
     /// Returns whether the client declared this capability.
-    pub(super) fn takes(&self, capability: &str) -> bool {
+    pub(super) fn has_capability(&self, capability: &str) -> bool {
         let capabilities = serde_json::from_str::<Fields>(self.capabilities.get());
         capabilities.is_ok_and(|all| all.get(capability).is_some_and(|raw| raw.get() != "null"))
     }

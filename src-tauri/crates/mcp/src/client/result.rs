@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Methods whose results state how long they may be cached.
+/// Methods whose results have caching hints.
 const CACHED: [&str; 5] =
     ["tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
 
@@ -65,12 +65,12 @@ pub(super) fn answer(
     };
     let glance = match serde_json::from_str::<Glance>(result.get()) {
         Ok(glance) => glance,
-        Err(problem) => return not_taken(id, &format!("the server's result is not understood: {problem}")),
+        Err(problem) => return not_taken(id, &format!("the server's result is invalid: {problem}")),
     };
     match &glance.result_type {
         None => {}
         Some(Value::String(kind)) if kind == "complete" => {}
-        Some(_) => return not_taken(id, "the server's result is of a type that is not passed on"),
+        Some(_) => return not_taken(id, "the server's result has an unsupported type"),
     }
     let mut fields = String::new();
     if glance.result_type.is_none() {

@@ -17,7 +17,7 @@ const MOST: usize = 32;
 /// Maximum number of resources per subscription.
 const MOST_RESOURCES: usize = 256;
 
-/// Maximum length of a notification that goes to several subscriptions.
+/// Maximum length of a notification for several subscriptions.
 const LONGEST: usize = 64 * 1024;
 
 /// Kinds of notifications that a client can subscribe to.
@@ -118,7 +118,7 @@ impl Listens {
         uris.into_iter().filter(|uri| !self.follow(uri)).collect()
     }
 
-    /// Ends all subscriptions, as a server does that shuts down.
+    /// Closes all subscriptions, as a server does at shutdown.
     pub(super) fn end(&mut self, outputs: &mut Outputs<'_>) {
         for listen in self.0.drain(..) {
             let meta = json!({ (meta_key::SUBSCRIPTION_ID): id_value(&listen.id) });
@@ -129,7 +129,7 @@ impl Listens {
         }
     }
 
-    /// Forwards a notification to its subscribers. Returns whether it is of a kind that can be subscribed to.
+    /// Forwards a notification to its subscribers. Returns whether clients can subscribe to its kind.
     pub(super) fn send(
         &self,
         method: &str,

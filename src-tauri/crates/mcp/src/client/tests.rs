@@ -24,7 +24,7 @@ impl Talk {
     }
 
     /// Starts a conversation with an initialized core and discards its output.
-    fn greeted(capabilities: &Value) -> Self {
+    fn initialized(capabilities: &Value) -> Self {
         let mut talk = Self::new();
         talk.client_sends(&request(&json!(0), "server/discover", json!({}), capabilities));
         let initialize = talk.session_receives();

@@ -36,8 +36,8 @@ impl Head {
             StatusCode::OK => return Self::Good,
             StatusCode::ACCEPTED | StatusCode::NO_CONTENT if !is_awaited => return Self::Good,
             StatusCode::NOT_FOUND if has_session => Fault::Forgotten,
-            StatusCode::NOT_FOUND => return Self::Explained(Fault::NotThere),
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Fault::NotLetIn(refused(status.as_u16())),
+            StatusCode::NOT_FOUND => return Self::Explained(Fault::NotFound),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Fault::Unauthorized(refused(status.as_u16())),
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
                 Fault::Busy { status: status.as_u16(), retry_after: text(RETRY_AFTER) }
             }
@@ -79,7 +79,7 @@ pub(super) fn answers(text: &[u8], awaited: &Id) -> bool {
 }
 
 /// Returns the explanation in an error body: the message of a JSON-RPC error, or the text itself.
-pub(super) fn words(reason: &[u8]) -> Vec<u8> {
+pub(super) fn explanation_of(reason: &[u8]) -> Vec<u8> {
     #[derive(Deserialize)]
     struct Refusal {
         error: Words,

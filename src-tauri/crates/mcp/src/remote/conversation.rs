@@ -83,9 +83,9 @@ impl Conversation {
             }
             Incoming::Notification { method, params } => {
                 let begins = method == "notifications/initialized";
-                let taken_back = taken_back(method, params.as_deref());
-                self.tell(&message, line).await;
-                if let Some(task) = taken_back.and_then(|id| self.waiting.all().remove(&id)) {
+                let cancelled = cancelled(method, params.as_deref());
+                self.send_other(&message, line).await;
+                if let Some(task) = cancelled.and_then(|id| self.waiting.all().remove(&id)) {
                     task.abort();
                 }
                 if begins && !std::mem::replace(&mut self.listens, true) {
@@ -94,11 +94,13 @@ impl Conversation {
                 }
             }
             Incoming::Response { .. } if self.answers.len() >= MOST_ANSWERS => {
-                self.exchange.say("an answer was dropped: the server takes none").await;
+                self.exchange.say("dropped a response: the server does not accept any at the moment").await;
             }
             Incoming::Response { .. } => {
                 let exchange = self.exchange.clone();
-                self.answers.spawn(async move { told(&exchange, exchange.tell(&message, line).await).await });
+                self.answers.spawn(async move {
+                    log_outcome(&exchange, exchange.send_other(&message, line).await).await
+                });
             }
         }
         Some(())
@@ -106,7 +108,7 @@ impl Conversation {
 
     async fn request(&mut self, id: Id, message: Incoming, line: Vec<u8>, held: Option<Share>) {
         if self.waiting.all().len() >= MOST_REQUESTS {
-            // If the reader is gone, the connection ends anyway.
+            // If the reader was dropped, the connection ends anyway.
             let _ = self.exchange.refuse(&id, &Fault::TooMany(MOST_REQUESTS)).await;
             return;
         }
@@ -119,7 +121,7 @@ impl Conversation {
                 Ok(()) => {}
                 // Reported when the connection ends, so that the next call starts a new one.
                 Err(Fault::Forgotten) => exchange.over.cancel(),
-                // If the reader is gone, the connection ends anyway.
+                // If the reader was dropped, the connection ends anyway.
                 Err(fault) => drop(exchange.refuse(&id, &fault).await),
             }
             waiting.all().remove(&id);
@@ -127,22 +129,22 @@ impl Conversation {
         all.insert(entered, task);
     }
 
-    async fn tell(&self, message: &Incoming, line: Vec<u8>) {
-        told(&self.exchange, self.exchange.tell(message, line).await).await;
+    async fn send_other(&self, message: &Incoming, line: Vec<u8>) {
+        log_outcome(&self.exchange, self.exchange.send_other(message, line).await).await;
     }
 }
 
 /// Logs the outcome of a message without a response.
-async fn told(exchange: &Exchange, outcome: Result<(), Fault>) {
+async fn log_outcome(exchange: &Exchange, outcome: Result<(), Fault>) {
     match outcome {
         Ok(()) => {}
         Err(Fault::Forgotten) => exchange.over.cancel(),
-        Err(fault) => exchange.say(&format!("a message was not taken: {fault}")).await,
+        Err(fault) => exchange.say(&format!("failed to send a message: {fault}")).await,
     }
 }
 
 /// Returns the request that a notification cancels.
-fn taken_back(method: &str, params: Option<&RawValue>) -> Option<Id> {
+fn cancelled(method: &str, params: Option<&RawValue>) -> Option<Id> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Cancelled {

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn events_are_read_as_the_standard_has_them() {
+    async fn events_are_parsed_as_the_standard_requires() {
         let body = b"\xef\xbb\xbfdata: one\n\n: a comment\r\nevent: message\r\ndata:two\r\ndata: lines\r\n\r\nevent: other\ndata: x\n\nid: 7\ndata:\n\nretry: 50\nid: 8\n\ndata: lost at the end";
         let (got, position) = read(body).await;
         assert_eq!(got, ["one", "two\nlines"]);
@@ -180,7 +180,7 @@ mod tests {
 
     // The clock is paused, so that waiting for memory takes no time.
     #[tokio::test(start_paused = true)]
-    async fn an_event_that_is_too_long_is_told_and_the_next_one_read() {
+    async fn a_too_long_event_is_reported_and_skipped() {
         let long = "x".repeat(9 * 1024 * 1024);
         let (got, _) = read(format!("data: {long}\n\ndata: next\n\n").as_bytes()).await;
         assert_eq!(got, [format!("too long: {}", long.len() + 6), "next".to_owned()]);

@@ -1,10 +1,10 @@
 //! One HTTP request to a remote server and its response: a single message or an event stream.
 //!
-//! - An interrupted stream is resumed after its last event id, if it has one; the request is not sent again.
+//! - An interrupted stream with event ids is resumed after the last one; the request is not sent again.
 //! - Every message is forwarded as one line, with the server's secrets redacted.
 
 use super::Redact;
-use super::answer::{Form, Head, LONGEST_SAID, answers, form, words};
+use super::answer::{Form, Head, LONGEST_SAID, answers, explanation_of, form};
 use super::events::{Event, Events, Position};
 use super::fault::Fault;
 use super::headers::HttpSession;
@@ -59,9 +59,9 @@ pub(super) struct Ends {
 
 /// Explanations for the owner of the connection.
 pub(super) struct Notes {
-    /// Why the connection ended.
+    /// Reason that the connection ended.
     pub(super) reason: Arc<OnceLock<String>>,
-    /// Why the last request failed.
+    /// Reason that the last request failed.
     pub(super) fault: Arc<Mutex<String>>,
 }
 
@@ -108,13 +108,13 @@ impl Exchange {
             Form::WebPage => return Err(Fault::WebPage),
             Form::Other(form) => return Err(Fault::Form(form)),
         }
-        if awaited.is_answered { Ok(()) } else { Err(Fault::Unanswered) }
+        if awaited.is_answered { Ok(()) } else { Err(Fault::Truncated) }
     }
 
     /// Sends a message without a response.
-    pub(super) async fn tell(&self, message: &Incoming, line: Vec<u8>) -> Result<(), Fault> {
+    pub(super) async fn send_other(&self, message: &Incoming, line: Vec<u8>) -> Result<(), Fault> {
         let headers = self.session().beside(message);
-        let told = async {
+        let sent = async {
             let reply = self.http.send(Method::POST, headers, line.into()).await?;
             let Some(reply) = self.taken(reply, None).await? else { return Ok(()) };
             let (mut body, connection) = reply.body();
@@ -124,8 +124,8 @@ impl Exchange {
             }
             Ok(())
         };
-        let late = |_| Err(Fault::Unanswered);
-        tokio::time::timeout(ACCEPT_BOUND, told).await.unwrap_or_else(late)
+        let late = |_| Err(Fault::Truncated);
+        tokio::time::timeout(ACCEPT_BOUND, sent).await.unwrap_or_else(late)
     }
 
     /// Listens for messages that belong to no request, if the server offers such a stream.
@@ -140,10 +140,10 @@ impl Exchange {
                         return;
                     }
                 }
-                // The server has no such stream.
-                Err(Fault::Status { status: 405, .. } | Fault::NotThere) => return,
-                Err(fault @ (Fault::NotLetIn(_) | Fault::WebPage | Fault::Form(_))) => {
-                    return self.say(&format!("what the server says unasked is not heard: {fault}")).await;
+                // The server offers no such stream.
+                Err(Fault::Status { status: 405, .. } | Fault::NotFound) => return,
+                Err(fault @ (Fault::Unauthorized(_) | Fault::WebPage | Fault::Form(_))) => {
+                    return self.say(&format!("failed to listen for unsolicited messages: {fault}")).await;
                 }
                 Err(Fault::Forgotten) => return self.over.cancel(),
                 Err(Fault::Over) => return,
@@ -165,22 +165,22 @@ impl Exchange {
                 .await;
     }
 
-    /// Forwards a line of our own.
+    /// Forwards our own line.
     pub(super) async fn pass(&self, line: &[u8]) -> Result<(), Fault> {
         self.to_us.lock().await.write_all(line).await.map_err(|_| Fault::Over)
     }
 
     /// Answers a request with our own error.
     pub(super) async fn refuse(&self, id: &Id, fault: &Fault) -> Result<(), Fault> {
-        let words = fault.to_string();
-        let line = error_line(Some(id), ErrorCode::INTERNAL_ERROR.0, &words);
-        *self.notes.fault.lock().unwrap_or_else(PoisonError::into_inner) = words;
+        let message = fault.to_string();
+        let line = error_line(Some(id), ErrorCode::INTERNAL_ERROR.0, &message);
+        *self.notes.fault.lock().unwrap_or_else(PoisonError::into_inner) = message;
         self.pass(&line).await
     }
 
     /// Writes a line to the server's standard error.
     pub(super) async fn say(&self, text: &str) {
-        // The reader may be gone.
+        // The reader may have been dropped.
         let _ = self.log.lock().await.write_all(format!("{text}\n").as_bytes()).await;
     }
 
@@ -196,7 +196,7 @@ impl Exchange {
             Head::Good => Ok(Some(reply)),
             Head::Faulty(fault) => {
                 if let Fault::Forgotten = fault {
-                    // The first reason is kept.
+                    // Keeps the first reason.
                     let _ = self.notes.reason.set(fault.to_string());
                 }
                 Err(fault)
@@ -210,7 +210,7 @@ impl Exchange {
                         Ok(None)
                     }
                     Some(_) | None if is_page => Err(fault),
-                    Some(_) | None => Err(fault.said(&self.foreign(&words(&reason)))),
+                    Some(_) | None => Err(fault.with_explanation(&self.foreign(&explanation_of(&reason)))),
                 }
             }
         }
@@ -241,7 +241,7 @@ impl Exchange {
             }
             Ok(Some(Line::TooLong { length, .. })) => Err(Fault::TooLong(length)),
             Ok(Some(Line::NoRoom { .. })) => Err(Fault::NoRoom),
-            Ok(None) | Err(_) => Err(Fault::Unanswered),
+            Ok(None) | Err(_) => Err(Fault::Truncated),
         }
     }
 
@@ -253,7 +253,7 @@ impl Exchange {
         while !awaited.is_answered {
             // Without an event id, a resumed stream would not belong to this request.
             if position.last_id.is_none() {
-                return Err(Fault::Unanswered);
+                return Err(Fault::Truncated);
             }
             tokio::time::sleep(position.pause()).await;
             match self.open(&position).await {
@@ -273,7 +273,7 @@ impl Exchange {
     async fn open(&self, position: &Position) -> Result<Reply, Fault> {
         let headers = self.session().after(position.last_id.as_deref());
         let reply = self.http.send(Method::GET, headers, Vec::new().into()).await?;
-        let reply = self.taken(reply, None).await?.ok_or(Fault::Unanswered)?;
+        let reply = self.taken(reply, None).await?.ok_or(Fault::Truncated)?;
         match form(reply.response.headers()) {
             Form::Events => Ok(reply),
             Form::WebPage => Err(Fault::WebPage),
@@ -313,7 +313,7 @@ impl Exchange {
                     } else {
                         Fault::NoRoom
                     };
-                    // It may have been the response; otherwise one unrequested message is lost.
+                    // The skipped message may have been the response; otherwise, only a notification is lost.
                     if awaited.is_some() {
                         return Err(fault);
                     }

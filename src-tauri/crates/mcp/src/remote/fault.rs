@@ -1,10 +1,10 @@
-//! Why a request to a remote server failed, with a message for users and agents that says what to do.
+//! Reasons that a request to a remote server failed, with actionable messages for users and agents.
 
 use crate::wire::MAX_LINE_BYTES;
 use ironcurtain_egress::ConnectionRefusal;
 use ironcurtain_egress::address::AddressScope;
 
-/// Why a request failed.
+/// Reason that a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
     /// No connection.
@@ -12,7 +12,7 @@ pub(super) enum Fault {
     NoConnection(#[from] ConnectionRefusal),
     /// The certificate is not valid for the host.
     #[error("`{host}` failed to prove its identity, so nothing was sent to it: {problem}")]
-    NotTrusted {
+    InvalidCertificate {
         /// Host name.
         host: String,
         /// Certificate error.
@@ -22,7 +22,7 @@ pub(super) enum Fault {
     #[error(
         "the connection to `{host}` was lost before the response ({problem}); the server may have received the request, so it was not sent again"
     )]
-    Broke {
+    Interrupted {
         /// Host name.
         host: String,
         /// Underlying error.
@@ -32,10 +32,10 @@ pub(super) enum Fault {
     #[error(
         "the server's response ended before it was complete; the request may have been carried out, so it was not sent again"
     )]
-    Unanswered,
+    Truncated,
     /// Refused login.
     #[error("{0}")]
-    NotLetIn(String),
+    Unauthorized(String),
     /// The server is overloaded or unavailable.
     #[error("the server is overloaded or unavailable ({status}){after}", after = after(.retry_after))]
     Busy {
@@ -56,7 +56,7 @@ pub(super) enum Fault {
     },
     /// HTTP 404.
     #[error("no MCP server at this address (404); check the `url` in its entry")]
-    NotThere,
+    NotFound,
     /// HTTP 404 within a session.
     #[error(
         "the server has forgotten the session (404); the next call starts a new one, so repeat this call if it was not carried out"
@@ -74,7 +74,7 @@ pub(super) enum Fault {
     #[error("received a web page instead of an MCP response; check the `url` in the server's entry")]
     WebPage,
     /// Unsupported content type.
-    #[error("the server answered with `{0}`, which is not a content type of MCP")]
+    #[error("the server answered with `{0}` instead of an MCP content type")]
     Form(String),
     /// The message exceeds the size limit.
     #[error("the server's answer is larger than {n} MB; IronCurtain takes at most {most} MB", n = .0 >> 20, most = MAX_LINE_BYTES >> 20)]
@@ -87,14 +87,14 @@ pub(super) enum Fault {
     /// Too many requests in flight.
     #[error("{0} requests to the server are already pending; try again when it has answered")]
     TooMany(usize),
-    /// The reader is gone.
-    #[error("the conversation is over")]
+    /// The reader was dropped.
+    #[error("the connection was closed")]
     Over,
 }
 
 impl Fault {
     /// Adds the server's explanation, if there is one.
-    pub(super) fn said(self, words: &str) -> Self {
+    pub(super) fn with_explanation(self, words: &str) -> Self {
         let words = words.trim();
         if let (Self::Status { status, .. }, false) = (&self, words.is_empty()) {
             return Self::Status { status: *status, said: format!(": `{words}`") };
@@ -105,7 +105,7 @@ impl Fault {
 
 fn hint(refusal: &ConnectionRefusal) -> &'static str {
     if let ConnectionRefusal::NotPublic { place, .. } = refusal
-        // Nobody configures the metadata address on purpose.
+        // Connecting to the metadata address is never intended.
         && *place != AddressScope::Metadata
     {
         return "; if this is intended, add the address to `allowedAddresses` in its entry";

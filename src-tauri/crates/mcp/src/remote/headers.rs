@@ -141,10 +141,10 @@ mod tests {
     }
 
     #[test]
-    fn a_message_has_its_session_its_revision_and_what_it_names() {
+    fn a_request_has_session_version_and_method_headers() {
         let mut http = HttpSession::default();
-        let greeting = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
-        assert_eq!(beside(&http, greeting), pairs(&[("mcp-method", "initialize")]));
+        let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
+        assert_eq!(beside(&http, initialize), pairs(&[("mcp-method", "initialize")]));
         http.session_of(&HeaderMap::from_iter([(SESSION, HeaderValue::from_static("s1"))]));
         let result = r#"{"protocolVersion":"2025-11-25","capabilities":{}}"#.to_owned();
         http.version_of(&RawValue::from_string(result).unwrap());

@@ -89,7 +89,7 @@ impl Http {
         let mut headers = HeaderMap::new();
         for (name, value) in filled {
             let value = HeaderValue::from_str(value);
-            // Neither error message names the header.
+            // The error messages do not name the header.
             let (Ok(header), Ok(mut value)) = (HeaderName::try_from(*name), value) else {
                 return Err(RemoteError::Header((*name).to_owned()));
             };
@@ -118,7 +118,7 @@ impl Http {
     /// Sends a request and returns the response head.
     pub(super) async fn send(&self, method: Method, headers: HeaderMap, body: Bytes) -> Result<Reply, Fault> {
         let mut request = Request::new(Full::new(body));
-        *request.uri_mut() = self.path.parse().map_err(|_| Fault::NotThere)?;
+        *request.uri_mut() = self.path.parse().map_err(|_| Fault::NotFound)?;
         let all = request.headers_mut();
         all.extend(self.headers.clone());
         all.extend(headers);
@@ -136,7 +136,7 @@ impl Http {
             match connection.try_send_request(request).await {
                 Ok(response) => return Ok(Reply { response, connection }),
                 Err(mut problem) => match problem.take_message() {
-                    // INVARIANT: a connection returns a request only if none of it was written.
+                    // INVARIANT: a connection returns a request only if no byte of it was written.
                     Some(unwritten) if was_kept => request = unwritten,
                     Some(_) | None => return Err(self.broke(problem.error())),
                 },
@@ -172,7 +172,7 @@ impl Http {
             Some((connector, name)) => {
                 let session = tokio::time::timeout(TLS_BOUND, connector.connect(name.clone(), stream)).await;
                 let session = session.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-                Box::new(session.map_err(|problem| Fault::NotTrusted {
+                Box::new(session.map_err(|problem| Fault::InvalidCertificate {
                     host: self.target.to_string(),
                     problem: problem.to_string(),
                 })?)
@@ -180,7 +180,7 @@ impl Http {
         };
         let (sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|problem| self.broke(&problem))?;
-        // The task ends with the last sender, or when the network rules change.
+        // The task ends when the last sender is dropped or the network rules change.
         tokio::spawn(async move {
             tokio::select! {
                 _ = connection => {}
@@ -191,7 +191,7 @@ impl Http {
     }
 
     fn broke(&self, problem: &hyper::Error) -> Fault {
-        Fault::Broke { host: self.target.to_string(), problem: problem.to_string() }
+        Fault::Interrupted { host: self.target.to_string(), problem: problem.to_string() }
     }
 }
 
@@ -203,7 +203,7 @@ impl Reply {
         (StreamReader::new(body), connection)
     }
 
-    /// Like `body`, with line ends replaced by spaces; in JSON they occur only between tokens.
+    /// Like `body`, with line breaks replaced by spaces; in JSON they occur only between tokens.
     pub(super) fn body_as_line(self) -> (impl AsyncRead + Send + Unpin, Sender) {
         let Self { response, connection } = self;
         let body = BodyDataStream::new(response.into_body()).map_err(io::Error::other);
@@ -236,7 +236,7 @@ fn connector() -> Result<TlsConnector, RemoteError> {
     let mut roots = RootCertStore::empty();
     let (taken, _) = roots.add_parsable_certificates(found.certs);
     if taken == 0 {
-        let problem = found.errors.first().map_or_else(|| "none was found".to_owned(), ToString::to_string);
+        let problem = found.errors.first().map_or_else(|| "none found".to_owned(), ToString::to_string);
         return Err(RemoteError::NoRoots(problem));
     }
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -247,7 +247,7 @@ fn connector() -> Result<TlsConnector, RemoteError> {
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// Joins a message into one line; in JSON, line ends occur only between tokens.
+/// Joins a message into one line; in JSON, line breaks occur only between tokens.
 pub(super) fn in_one_line(mut text: Vec<u8>) -> Vec<u8> {
     for byte in &mut text {
         if matches!(byte, b'\n' | b'\r') {

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_protocol_knows_stays_in_its_format_and_the_rest_is_named() {
+    fn known_meta_keys_are_kept_and_others_are_reported() {
         let trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         let (kept, dropped) = read(&format!(
             r#"{{"claudecode/toolUseId":"toolu_1","traceparent":"{trace}","progressToken":3,"baggage":"x"}}"#
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_key_in_another_format_carries_nothing() {
+    fn a_known_meta_key_in_a_wrong_format_is_dropped() {
         let long = "x".repeat(63);
         for meta in [
             format!(r#"{{"progressToken":"{long}"}}"#),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_many_dropped_keys_are_few_and_short() {
+    fn the_report_of_dropped_keys_is_bounded() {
         let many: Vec<String> = (0..100).map(|n| format!(r#""{n}{}":1"#, "k".repeat(500))).collect();
         let dropped = read(&format!("{{{}}}", many.join(","))).1.unwrap();
         assert!(dropped.ends_with(", `…`") && dropped.len() < 1000, "{dropped}");

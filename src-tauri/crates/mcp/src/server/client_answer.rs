@@ -1,7 +1,7 @@
 //! Responses of a client to requests of its server, each built from the fields that the protocol defines.
 //!
-//! - INVARIANT: a server receives nothing of a client's response but the fields of its method, within the bounds below. Fields that
-//!   are dropped are named for the record.
+//! - INVARIANT: a server receives only the fields of the method from a client's response, within the bounds below. The names of
+//!   dropped fields are recorded.
 
 use crate::wire::Response;
 use ironcurtain_visible as visible;
@@ -25,7 +25,7 @@ const LONGEST_NAME: usize = 256;
 /// Maximum length of an error message, in characters.
 const LONGEST_MESSAGE: usize = 1000;
 
-/// Maximum number of fields of a form that are kept. Others are dropped from the response.
+/// Maximum number of form fields in a response. Others are dropped.
 const MOST_FIELDS: usize = 256;
 
 /// Number of dropped fields that are named.
@@ -34,7 +34,7 @@ const MOST_NAMED: usize = 8;
 /// JSON-RPC code for a response that a server cannot use (JSON-RPC 2.0, section 5.1: internal error).
 const UNUSABLE: i32 = -32603;
 
-/// A request that a server sent to its client, with what a response to it may contain.
+/// A server's request to its client, with the allowed content of the response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientRequest {
     /// `elicitation/create`, with the fields that its form asks for.
@@ -47,14 +47,14 @@ pub enum ClientRequest {
     Task,
     /// `tasks/list`.
     TaskList,
-    /// Any other request. Its response carries nothing.
+    /// Any other request. Its response has no content.
     Other,
     /// A request that waits for the user's approval. The client has not received it and cannot respond to it.
     Withheld,
 }
 
 impl ClientRequest {
-    /// Reads which response a request allows.
+    /// Determines the response that a request allows.
     #[must_use]
     pub fn of(method: &str, params: Option<&RawValue>) -> Self {
         match method {
@@ -135,9 +135,9 @@ pub struct ClientAnswer {
 }
 
 impl ClientAnswer {
-    /// Builds the response to a request from what a client sent.
+    /// Builds the response to a request from the client's response.
     ///
-    /// A result that does not have the form of the method's result becomes an error.
+    /// An invalid result becomes an error.
     #[must_use]
     pub fn build(request: &ClientRequest, response: &Response) -> Self {
         let mut build = Builder::default();
@@ -155,7 +155,7 @@ impl ClientAnswer {
         Self { response, content, dropped: build.dropped }
     }
 
-    /// Takes a response as it is, for tests of the code that sends it.
+    /// Accepts a response unchanged, for tests of the code that sends it.
     #[cfg(any(test, feature = "fuzzing"))]
     #[must_use]
     pub fn unchecked(response: Response) -> Self {
@@ -170,7 +170,7 @@ impl ClientAnswer {
     }
 }
 
-/// Why a client's response is not passed on.
+/// Reason that a client's response is not forwarded.
 #[derive(Debug, thiserror::Error)]
 enum AnswerError {
     #[error("{0}")]
@@ -273,7 +273,7 @@ impl Builder {
         }))
     }
 
-    /// Builds a block of what a model said.
+    /// Builds a content block of a model's response.
     fn block(&mut self, block: Value) -> Option<Value> {
         let Value::Object(block) = block else { return None };
         let kind = block.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -390,7 +390,7 @@ mod tests {
         let (sent, dropped) = built(&form(), &given);
         assert_eq!(sent.unwrap(), expected);
         assert_eq!(dropped.len(), 3, "{dropped:?}");
-        // Nested values are not values of a form, and a refusal has no content.
+        // Form fields cannot have nested values, and a refusal has no content.
         let nested = json!({ "action": "accept", "content": { "name": { "x": "hidden" } } });
         assert_eq!(built(&form(), &nested).0.unwrap(), json!({ "action": "accept", "content": {} }));
         let declined = json!({ "action": "decline", "content": { "name": "hidden" } });
@@ -403,7 +403,7 @@ mod tests {
         assert!(built(&form(), &long).0.unwrap_err().contains("at most 16384 are accepted"));
         assert!(built(&form(), &json!({ "action": "maybe" })).0.unwrap_err().contains("`decline`"));
         assert!(built(&form(), &json!([])).0.unwrap_err().contains("expected an object"));
-        // Longer responses are not even parsed.
+        // Longer responses are not parsed.
         let nested = json!({ "action": "accept", "content": { "name": vec![0; LONGEST_OTHER] } });
         assert!(built(&form(), &nested).0.unwrap_err().contains("at most 65536 are accepted"));
         let image = |length| json!({ "type": "image", "data": "x".repeat(length), "mimeType": "image/png" });

@@ -1,4 +1,4 @@
-//! The exit of a server, and the reasons why a request has no response.
+//! Exit of a server, and reasons that a request has no response.
 
 use crate::wire::MAX_LINE_BYTES;
 use std::fmt;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub struct ServerExit {
     /// Exit status, or 128 plus the signal number.
     pub status: Option<i32>,
-    /// Why the conversation with a remote server ended.
+    /// Reason that the connection to a remote server ended.
     pub remote: Option<String>,
     /// Last lines of standard error, sanitized for display.
     pub stderr_tail: String,
@@ -21,39 +21,41 @@ impl fmt::Display for ServerExit {
             return f.write_str(remote);
         }
         match self.status {
-            None => f.write_str("it ended")?,
-            Some(status @ 129..=192) => write!(f, "it ended by signal {} (status {status})", status - 128)?,
-            Some(status) => write!(f, "it ended with status {status}")?,
+            None => f.write_str("it exited")?,
+            Some(status @ 129..=192) => {
+                write!(f, "it was killed by signal {} (status {status})", status - 128)?
+            }
+            Some(status) => write!(f, "it exited with status {status}")?,
         }
         if self.stderr_tail.is_empty() {
             return Ok(());
         }
-        write!(f, "; the last it wrote to standard error: `{}`", self.stderr_tail)
+        write!(f, "; its last output on standard error: `{}`", self.stderr_tail)
     }
 }
 
-/// Why a request to a server has no response.
+/// Reason that a request to a server has no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
     /// The server exited.
-    #[error("the server ended before it answered{}", how(.0))]
+    #[error("the server stopped before it answered{}", how(.0))]
     Ended(Option<Arc<ServerExit>>),
     /// The response exceeds the size limit.
     #[error("the server's answer is larger than {n} MB; IronCurtain takes at most {most} MB", n = .0 >> 20, most = MAX_LINE_BYTES >> 20)]
     TooLong(u64),
     /// No memory was available for the response.
     #[error(
-        "no memory was left for a long message of the server, because of what other sessions hold; try again, or give more with `memoryMib` in `config.json`"
+        "not enough memory for a long message of the server, because other sessions use it; try again, or increase `memoryMib` in `config.json`"
     )]
     NoRoom,
     /// The response is invalid.
-    #[error("the server's answer is not understood: {0}")]
+    #[error("the server's answer is invalid: {0}")]
     NotUnderstood(String),
     /// The server's request for input is invalid.
-    #[error("the server asked for input in a way that is not taken: {0}")]
+    #[error("the server's request for input is invalid: {0}")]
     Input(String),
     /// The response has an unknown id.
-    #[error("the server answered with the id {0}, which no request has")]
+    #[error("the server answered with the unknown id {0}")]
     WrongId(String),
 }
 

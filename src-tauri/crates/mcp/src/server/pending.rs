@@ -11,9 +11,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
 /// Maximum number of server requests that wait for the client.
-pub(super) const MOST_OF_CLIENT: usize = 256;
+pub(super) const MOST_CLIENT_REQUESTS: usize = 256;
 
-/// Prefix of the ids of our own requests to the client, as JSON text.
+/// Prefix of our request ids to the client, as JSON text.
 const OURS: &str = "\"ironcurtain-input:";
 
 /// Returns whether an id has our own prefix, which a server may not use.
@@ -26,7 +26,7 @@ pub(super) fn is_ours(id: &Id) -> bool {
 pub enum ServerAnswer {
     /// The server's response.
     Response(Response),
-    /// No response; the reason is shown to the client.
+    /// No response, with the reason for the client.
     Failed(NoAnswer),
 }
 
@@ -83,7 +83,7 @@ pub(super) struct PendingRequests(Mutex<Table>);
 struct Table {
     last: u64,
     open: HashMap<u64, OnAnswer>,
-    /// Server requests that the client has not answered, at most [`MOST_OF_CLIENT`].
+    /// Server requests that the client has not answered, at most [`MOST_CLIENT_REQUESTS`].
     of_client: HashMap<Id, ClientRequest>,
     /// Set when the server's output has ended.
     is_over: bool,
@@ -176,7 +176,7 @@ impl PendingRequests {
     /// Records a server request to the client. Returns `false` if there are too many or its id is in use.
     pub(super) fn client_asked(&self, id: &Id, request: ClientRequest) -> bool {
         let mut table = self.table();
-        let is_free = table.of_client.len() < MOST_OF_CLIENT && !table.of_client.contains_key(id);
+        let is_free = table.of_client.len() < MOST_CLIENT_REQUESTS && !table.of_client.contains_key(id);
         if is_free {
             table.of_client.insert(id.clone(), request);
         }

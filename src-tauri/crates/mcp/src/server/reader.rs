@@ -1,12 +1,12 @@
 //! The task that reads a server's output.
 
-use super::pending::{MOST_OF_CLIENT, is_ours};
+use super::pending::{MOST_CLIENT_REQUESTS, is_ours};
 use super::{CANCELLED, ConnectionOptions, MemoryShare, Noise, SamplingRequest, ServerConnection};
 use crate::server::client_answer::ClientRequest;
 use crate::server::{NoAnswer, RootsSource};
 use crate::wire::{
     Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, MOST_TOGETHER, Outbox, Outgoing, Salvage, error_line,
-    notification_line, request_parts, result_line, server_may_tell,
+    notification_line, request_parts, result_line, server_may_send,
 };
 use ironcurtain_visible as visible;
 use rmcp::model::ErrorCode;
@@ -80,15 +80,15 @@ impl Reader {
         self.connection.asked.take_no_more();
         // The receiver may have been dropped.
         let _ = end.send(());
-        // The owner of the process reports the exit reason meanwhile.
+        // The owner of the process reports the exit reason during this time.
         tokio::time::sleep(ENDING_BOUND).await;
     }
 
     fn take(&self, line: Line) {
         match line {
             Line::Whole(line, share) => self.receive(line, share.map(Arc::new)),
-            Line::TooLong { length, .. } => self.gone(&NoAnswer::TooLong(length)),
-            Line::NoRoom { .. } => self.gone(&NoAnswer::NoRoom),
+            Line::TooLong { length, .. } => self.fail_all(&NoAnswer::TooLong(length)),
+            Line::NoRoom { .. } => self.fail_all(&NoAnswer::NoRoom),
         }
     }
 
@@ -103,7 +103,7 @@ impl Reader {
             Err(problem) => {
                 let begins = line.get(..line.len().min(500)).unwrap_or_default();
                 let text = String::from_utf8_lossy(begins);
-                (self.noise)(format!("a line on standard output is no message ({problem}): {text}"));
+                (self.noise)(format!("invalid message on standard output ({problem}): {text}"));
                 // The request that the line tried to answer fails.
                 if let Some(Salvage { id, is_answer: true }) = Salvage::of(&line) {
                     self.connection
@@ -118,7 +118,7 @@ impl Reader {
         match incoming {
             Incoming::Response { id, response } => {
                 if !self.connection.asked.answered(&id, response, held) {
-                    (self.noise)(format!("an answer to a request that was not made: {}", id.as_json()));
+                    (self.noise)(format!("a response to an unknown request: {}", id.as_json()));
                 }
             }
             Incoming::Request { id, method, params } => self.handle_request(id, &method, params, held),
@@ -137,8 +137,8 @@ impl Reader {
             Some(Some(rewritten)) => rewritten.or(params),
             Some(None) => return,
         };
-        if !server_may_tell(method) {
-            let text = format!("a notification that no server may send was dropped: {}", clipped(method));
+        if !server_may_send(method) {
+            let text = format!("dropped a notification that servers must not send: {}", clipped(method));
             return (self.noise)(text);
         }
         if method == CANCELLED {
@@ -161,26 +161,26 @@ impl Reader {
                 self.answer(error_line(Some(&id), ErrorCode::METHOD_NOT_FOUND.0, &text));
             }
             _ if is_ours(&id) => {
-                let text = format!("the id {} is one of IronCurtain's own; take another", id.as_json());
+                let text = format!("the id {} is reserved for IronCurtain; use another", id.as_json());
                 self.answer(error_line(Some(&id), ErrorCode::INVALID_REQUEST.0, &text));
             }
             _ if !self.connection.asked.client_asked(&id, request_of(method, params.as_deref())) => {
                 let text = format!(
-                    "the client has not answered this id yet, or {MOST_OF_CLIENT} others; wait for its answers"
+                    "the client has not answered this id or {MOST_CLIENT_REQUESTS} other requests yet; wait for its responses"
                 );
                 self.answer(error_line(Some(&id), ErrorCode::INVALID_REQUEST.0, &text));
             }
             SAMPLING => {
                 let request = SamplingRequest { id, params, held, connection: self.connection.clone() };
-                // A closed session asks nobody.
+                // Fails if the session is closed.
                 let _ = self.sampling.send(request);
             }
             _ => self.to_client(request_parts(&id, method, params), held),
         }
     }
 
-    /// Fails every request, because the one that such a line answers is unknown.
-    fn gone(&self, why: &NoAnswer) {
+    /// Fails every request, because the request that such a line answers is unknown.
+    fn fail_all(&self, why: &NoAnswer) {
         (self.noise)(why.to_string());
         self.connection.asked.fail_all(why);
     }
@@ -196,7 +196,7 @@ impl Reader {
     }
 }
 
-/// Returns what the client may answer to a request of the server. A sampling request is withheld until the user allows it.
+/// Returns the response that the client may send to a server request. A sampling request is withheld until the user allows it.
 fn request_of(method: &str, params: Option<&RawValue>) -> ClientRequest {
     match method {
         SAMPLING => ClientRequest::Withheld,

@@ -137,7 +137,11 @@ impl StatelessServer {
                     Some(true) => self.listen(connection),
                     Some(false) => {}
                     None => {
-                        refuse(then, ErrorCode::METHOD_NOT_FOUND, "the server tells nothing of resources");
+                        refuse(
+                            then,
+                            ErrorCode::METHOD_NOT_FOUND,
+                            "the server sends no notifications about resources",
+                        );
                         return nowhere;
                     }
                 }
@@ -145,7 +149,7 @@ impl StatelessServer {
                 return nowhere;
             }
             _ if method.starts_with("tasks/") || makes_task(method, params.as_deref()) => {
-                let text = "the server keeps no tasks of this revision; call without `task`";
+                let text = "the server does not support tasks of this protocol version; call without `task`";
                 refuse(then, ErrorCode::METHOD_NOT_FOUND, text);
                 return nowhere;
             }

@@ -1,6 +1,6 @@
 //! Tests of which lines a connection forwards.
 
-use super::pending::MOST_OF_CLIENT;
+use super::pending::MOST_CLIENT_REQUESTS;
 use super::*;
 use crate::wire::Memory;
 use std::io::{BufRead, Write};
@@ -36,7 +36,7 @@ fn server(client_takes: &[&str]) -> Server {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_read_its_answers_is_not_read_either() {
+async fn a_server_that_does_not_read_is_not_read() {
     const PINGS: usize = 50_000;
     let Server { stdin, mut stdout, client: _client, connection: _connection, _kept } = server(&[]);
     let mut asking = tokio::task::spawn_blocking(move || {
@@ -45,8 +45,11 @@ async fn a_server_that_does_not_read_its_answers_is_not_read_either() {
         }
         stdout
     });
-    assert!(tokio::time::timeout(Duration::from_secs(1), &mut asking).await.is_err(), "all of it was read");
-    // Every answer is written as soon as the server reads.
+    assert!(
+        tokio::time::timeout(Duration::from_secs(1), &mut asking).await.is_err(),
+        "the connection kept reading"
+    );
+    // Every response is written once the server reads.
     let answers = tokio::task::spawn_blocking(move || {
         std::io::BufReader::new(stdin).lines().take(PINGS).map_while(Result::ok).count()
     });
@@ -73,7 +76,7 @@ async fn next(from: &mut std::io::BufReader<std::io::PipeReader>) -> serde_json:
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_asks_the_client_without_end_is_told_to_wait_for_its_answers() {
+async fn too_many_server_requests_get_a_busy_error() {
     const METHOD: &str = "elicitation/create";
     let Server { stdin, mut stdout, client, connection, _kept } = server(&[METHOD]);
     let (mut stdin, mut client) = (std::io::BufReader::new(stdin), std::io::BufReader::new(client));
@@ -81,28 +84,28 @@ async fn a_server_that_asks_the_client_without_end_is_told_to_wait_for_its_answe
         writeln!(stdout, "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{METHOD}\",\"params\":{{}}}}")
             .unwrap();
     };
-    for id in 0..MOST_OF_CLIENT {
+    for id in 0..MOST_CLIENT_REQUESTS {
         ask(id);
         assert_eq!(next(&mut client).await["id"], id);
     }
-    ask(MOST_OF_CLIENT);
+    ask(MOST_CLIENT_REQUESTS);
     let refused = next(&mut stdin).await;
     assert_eq!((refused["id"].as_u64(), refused["error"]["code"].as_i64()), (Some(256), Some(-32600)));
-    assert!(refused["error"]["message"].as_str().unwrap().contains("256 others"), "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("256 other requests"), "{refused}");
     // An id in use is rejected.
     ask(3);
     assert_eq!(next(&mut stdin).await["id"], 3);
     // Each answer makes room for one request.
     answer(&connection, 0);
     assert_eq!(next(&mut stdin).await["id"], 0);
-    ask(MOST_OF_CLIENT);
-    assert_eq!(next(&mut client).await["id"], MOST_OF_CLIENT);
+    ask(MOST_CLIENT_REQUESTS);
+    assert_eq!(next(&mut client).await["id"], MOST_CLIENT_REQUESTS);
     // A cancellation also makes room, and its late answer is dropped.
     let params = "{\"requestId\":1}";
     writeln!(stdout, "{{\"jsonrpc\":\"2.0\",\"method\":\"{CANCELLED}\",\"params\":{params}}}").unwrap();
     assert_eq!(next(&mut client).await["method"], CANCELLED);
     answer(&connection, 1);
-    let again = MOST_OF_CLIENT + 1;
+    let again = MOST_CLIENT_REQUESTS + 1;
     writeln!(stdout, "{{\"jsonrpc\":\"2.0\",\"id\":{again},\"method\":\"{METHOD}\",\"params\":{{}}}}")
         .unwrap();
     assert_eq!(next(&mut client).await["id"], again);

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bytes_go_through_pipes_and_sockets_and_the_end_is_seen() {
+    async fn pipes_and_sockets_carry_bytes_and_eof() {
         let (from, to) = rustix::pipe::pipe().unwrap();
         through(from, to).await;
         let (from, to) = std::os::unix::net::UnixStream::pair().unwrap();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_and_the_wrong_end_are_refused() {
+    async fn a_file_and_the_wrong_end_of_a_pipe_are_refused() {
         let file = tempfile::tempfile().unwrap();
         let error = Input::new(file.into()).unwrap_err();
         assert_eq!(error.to_string(), "the descriptor is neither a pipe nor a socket");

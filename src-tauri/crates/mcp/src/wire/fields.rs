@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_that_comes_twice_is_an_error() {
+    fn a_duplicate_field_is_an_error() {
         let twice = serde_json::from_str::<Fields>(r#"{"path":"/a","path":"/b"}"#).unwrap_err();
         assert!(twice.to_string().starts_with("the field `path` comes twice"), "{twice}");
         let escaped = serde_json::from_str::<Fields>(r#"{"path":"/a","p\u0061th":"/b"}"#);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn object_with_very_many_fields_is_read_in_linear_time() {
+    fn an_object_with_many_fields_is_parsed_in_linear_time() {
         let many: Vec<String> = (0..200_000).map(|n| format!("\"{n}\":0")).collect();
         let fields: Fields = serde_json::from_str(&format!("{{{}}}", many.join(","))).unwrap();
         assert_eq!(fields.iter().count(), 200_000);

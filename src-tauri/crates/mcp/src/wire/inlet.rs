@@ -29,7 +29,7 @@ pub enum Listening {
 }
 
 impl Inlet {
-    /// Creates a reader of lines of at most `bound` bytes within an allowance; the first line begins with `unread`. Lines from a
+    /// Creates a reader of lines of at most `bound` bytes within an allowance, starting with the bytes in `unread`. Lines from a
     /// channel already have their share.
     #[must_use]
     pub fn lines(self, allowance: Allowance, bound: usize, unread: Vec<u8>) -> Listening {
@@ -62,7 +62,7 @@ impl Listening {
         }
     }
 
-    /// Returns whether lines come from a channel, complete, and the sender signals the end.
+    /// Returns whether the source is a channel, which has complete lines and an explicit end.
     #[must_use]
     pub fn is_handed_over(&self) -> bool {
         matches!(self, Self::Memory(_))
@@ -88,7 +88,7 @@ mod tests {
     use serde_json::value::RawValue;
 
     #[tokio::test]
-    async fn a_line_that_is_handed_over_brings_its_share() {
+    async fn a_channel_line_brings_its_memory_share() {
         let (hand, lines) = mpsc::unbounded_channel();
         let allowance = Memory::new(64, 1).allowance(1);
         let mut lines = Inlet::Memory(lines).lines(allowance.clone(), 10, Vec::new());
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_that_are_handed_over_are_the_messages_that_were_sent_before_and_after_the_way_is_open() {
+    async fn channel_lines_arrive_from_before_and_after_opening() {
         let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
         let (outbox, (lines, mut handed)) = (Outbox::unopened(), mpsc::unbounded_channel());
         outbox.send(response_parts(&7.into(), Response::Result(raw(r#"{"a":1}"#))));

@@ -18,7 +18,7 @@ pub enum ProtocolVersion {
 /// Protocol versions of the programs known to speak only one of the two kinds.
 pub type KnownVersions = KnownServers<ProtocolVersion>;
 
-/// Instructions that programs returned, or `None` for a program that has none.
+/// Instructions returned by programs; `None` for a program without any.
 pub type KnownInstructions = KnownServers<Option<Arc<str>>>;
 
 /// One fact per server program, keyed by command line.

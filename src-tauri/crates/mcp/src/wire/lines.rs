@@ -266,13 +266,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_line_is_reported_and_the_next_one_read() {
+    async fn a_too_long_line_is_reported_and_the_next_one_read() {
         let got = all(Lines::new(Cursor::new(b"abc\n123456\n\nd\n"), 5)).await;
         assert_eq!(got, [whole(b"abc"), Seen::TooLong(6, b"123456".to_vec()), whole(b""), whole(b"d")]);
     }
 
     #[tokio::test]
-    async fn of_a_line_without_an_end_little_is_kept() {
+    async fn an_endless_line_is_not_buffered() {
         let (mut far, near) = tokio::io::duplex(1024);
         let writing = tokio::spawn(async move {
             for _ in 0..3000 {
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_of_every_length_come_out_as_they_went_in() {
+    async fn lines_of_every_length_round_trip() {
         let lengths = [0, 1, 10, 8191, 8192, 8193, 100_000, 3, 300_000, 300_001, 5, 0, 70_000];
         let lines: Vec<Vec<u8>> = lengths.iter().map(|n| vec![b'y'; *n]).collect();
         for piece in [1, 1000, 1 << 20] {
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_line_that_no_memory_is_left_for_is_passed_over_and_the_next_one_read() {
+    async fn a_line_without_memory_is_skipped_and_the_next_one_read() {
         let memory = Memory::new(1, 1);
         let held = memory.allowance(1).take(900_000).await.unwrap();
         let text = [b"{\"id\":7,".as_slice(), &[b'x'; 300_000], b"\nshort\n"].concat();
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn giving_up_the_wait_for_a_line_loses_nothing_of_it() {
+    async fn a_cancelled_read_loses_no_bytes() {
         let (mut far, near) = tokio::io::duplex(64);
         let mut lines = Lines::new(near, 100);
         for piece in [b"ab", b"cd"] {
@@ -334,14 +334,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_lines_that_came_together_the_later_ones_are_there_at_once_where_they_are_short() {
+    async fn short_buffered_lines_are_available_at_once() {
         let long = [vec![b'x'; LITTLE + 1], b"\nd\nhalf".to_vec()].concat();
         let text = [b"a\nb\n\nc\n".as_slice(), &long].concat();
         let memory = Memory::new(64, 1);
         let (mut far, near) = tokio::io::duplex(text.len());
         far.write_all(&text).await.unwrap();
         let mut lines = Lines::within(memory.allowance(1), near, MAX_LINE_BYTES);
-        assert!(lines.next_now().is_none(), "nothing is read for it");
+        assert!(lines.next_now().is_none(), "`next_now` does not read");
         assert!(matches!(lines.next().await.unwrap(), Some(Line::Whole(line, _)) if line == b"a"));
         for expected in [b"b".as_slice(), b"", b"c"] {
             let Some(Line::Whole(line, Some(_))) = lines.next_now() else { panic!("{expected:?}") };
@@ -352,11 +352,11 @@ mod tests {
             matches!(lines.next().await.unwrap(), Some(Line::Whole(line, _)) if line.len() == LITTLE + 1)
         );
         assert!(matches!(lines.next_now(), Some(Line::Whole(line, _)) if line == b"d"));
-        assert!(lines.next_now().is_none(), "it has no end");
+        assert!(lines.next_now().is_none(), "the line is incomplete");
     }
 
     #[tokio::test]
-    async fn half_a_line_is_no_message() {
+    async fn an_incomplete_line_is_not_a_message() {
         assert_eq!(all(Lines::new(Cursor::new(b"whole\nhal"), 100)).await, [whole(b"whole")]);
     }
 }

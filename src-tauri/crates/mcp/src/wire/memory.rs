@@ -152,7 +152,7 @@ impl Allowance {
         (bytes <= MEDIUM).then_some(Share { held: Held::Medium { own, _pool: pool }, bytes })
     }
 
-    /// Grows a share. On failure the old share is released as well.
+    /// Grows a share. On failure, also releases the old share.
     ///
     /// # Errors
     /// Returns [`NoRoom`] if a long line gets no share in time.
@@ -198,7 +198,7 @@ impl Allowance {
         pool.free.clone().acquire_many_owned(wanted).await.ok()
     }
 
-    /// Shrinks the share of a complete line to what `bytes` bytes need.
+    /// Shrinks the share of a complete line to `bytes` bytes.
     pub fn settle(&self, share: &mut Share, bytes: usize) {
         share.bytes = bytes;
         if let Held::Long { own, pool } = &mut share.held {
@@ -228,7 +228,7 @@ mod tests {
     const MIB: usize = 1024 * 1024;
 
     #[tokio::test(start_paused = true)]
-    async fn a_session_that_holds_all_it_may_stops_itself_and_no_other() {
+    async fn a_session_at_its_limit_blocks_only_itself() {
         let memory = Memory::new(16, 4);
         let (one, two) = (memory.allowance(1), memory.allowance(1));
         let held = one.take(3 * MIB).await.unwrap();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn short_lines_pass_while_others_hold_the_whole_pool() {
+    async fn short_lines_pass_while_the_pool_is_exhausted() {
         let memory = Memory::new(4, 3);
         let (deaf, other) = (memory.allowance(1), memory.allowance(1));
         let _held = deaf.take(3 * MIB - 1024).await.unwrap();
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn however_many_lines_grow_at_once_each_has_its_turn() {
+    async fn growing_lines_all_make_progress() {
         let memory = Memory::new(8, 6);
         let lines: Vec<_> = (0..20)
             .map(|_| {
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_line_that_is_whole_holds_what_it_needs() {
+    async fn a_complete_line_holds_only_the_memory_it_needs() {
         let memory = Memory::new(16, 8);
         let allowance = memory.allowance(1);
         let mut held = allowance.take(7 * MIB).await.unwrap();

@@ -1,4 +1,4 @@
-//! The envelope of a JSON-RPC message; everything inside it is kept as raw text.
+//! Envelope of a JSON-RPC message. Its content stays raw text.
 
 use super::{Held, Outgoing};
 use serde::de::{self, Deserializer};
@@ -47,14 +47,14 @@ impl From<u64> for Id {
     }
 }
 
-/// Why a line is not a valid message.
+/// Reason that a line is not a valid message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// Invalid JSON (JSON-RPC 2.0: -32700).
     #[error("the message is not JSON: {0}")]
     NotJson(String),
     /// A batch in a protocol version without batches: only 2025-03-26 has them.
-    #[error("batches are part of revision 2025-03-26 alone; send one message per line")]
+    #[error("only protocol version 2025-03-26 has batches; send one message per line")]
     Batch,
     /// Valid JSON, but not a JSON-RPC message (JSON-RPC 2.0: -32600).
     #[error("the message is not JSON-RPC 2.0: {0}")]
@@ -63,7 +63,7 @@ pub enum MessageError {
     #[error("the message's `id` is neither a number nor a string")]
     BadId,
     /// The id exceeds the maximum length.
-    #[error("the message's `id` has {0} bytes; at most {LONGEST_ID} are taken")]
+    #[error("the message's `id` has {0} bytes; at most {LONGEST_ID} are accepted")]
     LongId(usize),
 }
 
@@ -135,7 +135,7 @@ impl Incoming {
     /// Parses one line.
     ///
     /// # Errors
-    /// Returns an error whose text is meant for the sender.
+    /// Returns an error with a text for the sender.
     pub fn parse(line: &[u8]) -> Result<Self, MessageError> {
         let first = line.iter().find(|b| !b.is_ascii_whitespace());
         if first == Some(&b'[') {
@@ -168,7 +168,7 @@ impl Incoming {
 }
 
 impl Incoming {
-    /// Parses an outgoing line, and returns what the line holds with it.
+    /// Parses an outgoing line, and returns it with the line's guard.
     ///
     /// # Errors
     /// Returns the line unchanged if it is not a message.
@@ -197,7 +197,7 @@ pub fn members(line: &[u8]) -> Option<Vec<&RawValue>> {
 pub struct Salvage {
     /// Raw id, if there is one.
     pub id: Option<String>,
-    /// True if the message looks like a response.
+    /// True if the message appears to be a response.
     pub is_answer: bool,
 }
 
@@ -281,7 +281,7 @@ pub fn response_parts(id: &Id, response: Response) -> Outgoing {
 pub fn result_line(id: &Id, result: &impl Serialize) -> Vec<u8> {
     match serde_json::value::to_raw_value(result) {
         Ok(raw) => response_line(id, &Response::Result(raw)),
-        Err(e) => error_line(Some(id), -32603, &format!("the answer could not be written as JSON: {e}")),
+        Err(e) => error_line(Some(id), -32603, &format!("failed to serialize the response: {e}")),
     }
 }
 
@@ -300,7 +300,7 @@ fn called(id: &str, method: &str, params: Option<&RawValue>) -> Vec<u8> {
     one_line(format!("{{\"jsonrpc\":\"2.0\",{id}\"method\":{method}{params}}}").into_bytes())
 }
 
-/// Replaces line ends with spaces: a raw value may have them between tokens, and some readers end the message there.
+/// Replaces line breaks with spaces, because raw values may have them between tokens, where some readers split messages.
 fn one_line(mut line: Vec<u8>) -> Vec<u8> {
     for byte in &mut line {
         if matches!(byte, b'\n' | b'\r') {
@@ -316,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_passes_through_as_it_was_written() {
+    fn a_request_passes_through_unchanged() {
         let line = br#"{"jsonrpc":"2.0","id":"x","method":"tools/list","params":{"n":1.0,"big":123456789012345678901234567890}}"#;
         let Ok(Incoming::Request { id, method, params }) = Incoming::parse(line) else { panic!() };
         let mut expected = br#"{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"n":1.0,"big":123456789012345678901234567890}}"#.to_vec();
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_says_why() {
+    fn invalid_messages_have_a_reason() {
         let code = |line: &[u8]| Incoming::parse(line).unwrap_err().code();
         assert_eq!(code(b"{\"jsonrpc\":\"2.0\","), -32700);
         assert_eq!(code(b"\xff\xfe"), -32700);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_line_that_is_no_message_the_id_is_found() {
+    fn the_id_of_an_invalid_message_is_found() {
         let id = |line: &[u8]| Salvage::of(line)?.id().map(|id| id.as_json().to_owned());
         let not_utf8 =
             b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{\"a\":\"\xff\"}}";
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_of_one_kibibyte_is_taken_and_a_longer_one_is_not() {
+    fn an_id_of_one_kibibyte_is_accepted_and_a_longer_one_refused() {
         let parse = |length: usize| {
             let id = "x".repeat(length - 2);
             Incoming::parse(format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"ping"}}"#).as_bytes())
@@ -364,11 +364,11 @@ mod tests {
         assert!(matches!(parse(1024), Ok(Incoming::Request { .. })));
         let refused = parse(1025).unwrap_err();
         assert_eq!(refused.code(), -32600);
-        assert_eq!(refused.to_string(), "the message's `id` has 1025 bytes; at most 1024 are taken");
+        assert_eq!(refused.to_string(), "the message's `id` has 1025 bytes; at most 1024 are accepted");
     }
 
     #[test]
-    fn a_line_feed_between_tokens_cannot_end_a_line_early() {
+    fn a_line_feed_between_tokens_does_not_end_the_line() {
         let params = RawValue::from_string("{\n\"a\":\r\n1}".to_owned()).unwrap();
         let line = notification_line("x", Some(&params));
         assert_eq!(line.iter().filter(|b| **b == b'\n').count(), 1);
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn the_message_of_a_line_has_its_body_as_it_was_written() {
+    fn the_body_of_a_message_is_unchanged() {
         let raw = RawValue::from_string(r#"{"n":1.0}"#.to_owned()).unwrap();
         let line = response_parts(&7.into(), Response::Result(raw));
         let Ok((Incoming::Response { id, response: Response::Result(result) }, _)) = Incoming::of_line(line)

@@ -25,13 +25,13 @@ const OF_SERVERS: [&str; 9] = [
 
 /// Returns whether a client may send this notification.
 #[must_use]
-pub fn client_may_tell(method: &str) -> bool {
+pub fn client_may_send(method: &str) -> bool {
     OF_CLIENTS.contains(&method)
 }
 
 /// Returns whether a server may send this notification.
 #[must_use]
-pub(crate) fn server_may_tell(method: &str) -> bool {
+pub fn server_may_send(method: &str) -> bool {
     OF_SERVERS.contains(&method)
 }
 
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_side_tells_only_what_is_its_own_to_tell() {
+    fn each_side_sends_only_its_own_notifications() {
         for (method, client, server) in [
             ("notifications/initialized", true, false),
             ("notifications/roots/list_changed", true, false),
@@ -54,7 +54,7 @@ mod tests {
             ("sampling/createMessage", false, false),
             ("", false, false),
         ] {
-            assert_eq!((client_may_tell(method), server_may_tell(method)), (client, server), "{method}");
+            assert_eq!((client_may_send(method), server_may_send(method)), (client, server), "{method}");
         }
     }
 }

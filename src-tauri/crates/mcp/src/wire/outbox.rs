@@ -1,9 +1,9 @@
 //! The queue of lines to one reader. The sender writes them itself for as long as the pipe accepts them.
 //!
 //! - Lines arrive complete, in order and never interleaved.
-//! - Sending never blocks. What the pipe does not accept stays in the queue and keeps its share of the memory: the sender must make
-//!   sure that there is room.
-//! - A background task runs only while the pipe is full, and ends when the reader closes it.
+//! - Sending never blocks. Bytes that the pipe does not accept stay in the queue and keep their share of the memory; the sender
+//!   must limit their amount.
+//! - A background task runs only while the pipe is full, and exits when the reader closes it.
 //! - A reader of another protocol version has a translator, which every line passes through.
 
 use super::{Outgoing, Output};
@@ -65,7 +65,7 @@ impl Drop for Gathered {
 pub(crate) type Translator = dyn Fn(Outgoing, &mut dyn FnMut(Outgoing)) + Send + Sync;
 
 struct Way {
-    /// Unset until the outbox is opened; nothing is written before.
+    /// Unset until the outbox is opened. Lines are queued until then.
     output: OnceLock<Outlet>,
     translator: OnceLock<Box<Translator>>,
     queue: Mutex<Queue>,
@@ -180,7 +180,7 @@ impl Way {
         self.push(queue);
     }
 
-    /// Writes what the pipe accepts, and spawns a task for the rest.
+    /// Writes as much as the pipe accepts, and spawns a task for the rest.
     fn push(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) {
         let waits = queue.is_flushed || queue.gathered > 0;
         let Some(outlet) = self.output.get().filter(|_| !waits) else { return };
@@ -199,7 +199,7 @@ impl Way {
     }
 }
 
-/// Writes what the pipe accepts. Returns whether the queue is empty.
+/// Writes as much as the pipe accepts. Returns whether the queue is empty.
 fn write(output: &Output, queue: &mut Queue) -> io::Result<bool> {
     while let Some(first) = queue.lines.front() {
         let mut slices = [IoSlice::new(b""); AT_ONCE];
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_arrive_whole_and_in_order_however_slowly_they_are_read() {
+    async fn lines_arrive_complete_and_in_order_at_a_slow_reader() {
         let (out, mut from) = way();
         let mut expected = Vec::new();
         for n in 0..300_usize {
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_line_holds_is_let_go_when_it_is_written_or_lost() {
+    async fn a_lines_guard_is_dropped_when_it_is_written_or_lost() {
         struct Held(Option<oneshot::Sender<()>>);
         impl Drop for Held {
             fn drop(&mut self) {
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn gathered_lines_are_written_when_the_last_who_gathers_has_done() {
+    async fn gathered_lines_are_written_when_the_last_guard_is_dropped() {
         let (out, mut from) = way();
         rustix::io::ioctl_fionbio(&from, true).unwrap();
         let (one, other) = (out.gather(), out.gather());
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reader_that_is_gone_closes_the_way() {
+    async fn a_closed_reader_closes_the_outbox() {
         let (out, from) = way();
         drop(from);
         out.send(Outgoing::line(vec![b'x'; 10]));

@@ -25,7 +25,7 @@ impl Outgoing {
         Self { head: line, body: None, skipped: 0, tail: b"", held: None }
     }
 
-    /// Creates a line from three parts. Line ends between the body's tokens become spaces, as they would end the line.
+    /// Creates a line from three parts. Replaces line breaks between the body's tokens with spaces.
     #[must_use]
     pub fn around(head: Vec<u8>, body: Box<RawValue>, tail: &'static [u8]) -> Self {
         if body.get().bytes().any(|b| matches!(b, b'\n' | b'\r')) {
@@ -60,7 +60,7 @@ impl Outgoing {
         [&self.head, body, self.tail].concat()
     }
 
-    /// Returns the separate body, if there is one, and what the line holds.
+    /// Returns the separate body, if there is one, and the line's guard.
     pub(super) fn into_body(self) -> (Option<Box<RawValue>>, Held) {
         (self.body, self.held)
     }
@@ -72,7 +72,7 @@ impl Outgoing {
         self
     }
 
-    /// Attaches what another line held.
+    /// Attaches the guard of another line.
     #[must_use]
     pub fn holding_what(mut self, held: Held) -> Self {
         self.held = held;
@@ -130,13 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_end_in_the_middle_becomes_a_space() {
+    fn a_line_end_inside_a_body_becomes_a_space() {
         let line = Outgoing::around(b"{\"a\":".to_vec(), raw("[1,\r\n2]"), b"}\n");
         assert_eq!(line.bytes().collect::<Vec<_>>(), b"{\"a\":[1,  2]}\n");
     }
 
     #[test]
-    fn fields_of_ours_stand_first_in_the_body() {
+    fn our_fields_are_first_in_the_body() {
         let line = |body: &str| {
             let line = Outgoing::around_with(b"{\"result\":".to_vec(), "\"a\":1,", raw(body), b"}\n");
             assert_eq!(line.length(), line.bytes().count());

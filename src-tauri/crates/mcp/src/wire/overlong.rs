@@ -1,4 +1,4 @@
-//! Recovers the id of a message of which only the beginning was kept.
+//! Recovers the id of a truncated message.
 
 use super::message::Id;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
@@ -47,12 +47,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_id_of_an_overlong_message_is_found_where_it_stands_first() {
+    fn the_id_of_an_overlong_message_is_found_at_its_start() {
         let found = |head: &[u8]| id_in(head).map(|id| id.as_json().to_owned());
         assert_eq!(found(br#"{"jsonrpc":"2.0","id": 7,"method":"x"#), Some("7".into()));
         assert_eq!(found(br#"{"id":"a","params":"#), Some("\"a\"".into()));
         assert_eq!(found(br#"{"id":"a b, {c}","params":"#), Some("\"a b, {c}\"".into()));
-        // The `id` of a nested object does not count, nor does a truncated one.
+        // Nested and truncated ids do not count.
         assert_eq!(found(br#"{"params":{"id":3,"text":"xxx"#), None);
         assert_eq!(found(br#"{"params":{"id":3},"id":4,"method":"x"#), Some("4".into()));
         assert_eq!(found(br#"{"jsonrpc":"2.0","id":12"#), None);

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_changed_in_parameters_is_written_anew() {
+    fn unchanged_parameters_keep_their_text() {
         let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
         let changed = |text: &str| {
             let changed = rewrite_params(Some(&raw(text)), |params, meta| {

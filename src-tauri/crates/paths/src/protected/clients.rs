@@ -1,7 +1,8 @@
-//! Files and folders that tell agent clients which programs to start.
+//! Files and folders from which agent clients start programs.
 //!
-//! - In the home, only the user and the client itself may change them: a server named there runs outside IronCurtain.
-//! - In a project, an agent may legitimately write them, so each change requires approval, even if rules or grants allow it.
+//! - In the home, only the user and the client may change them, because a server named there runs outside IronCurtain.
+//! - In a project, an agent may have a legitimate reason to write them, so each change requires
+//!   approval, even if rules or grants allow it.
 
 use super::{KnownPath, known};
 

@@ -9,7 +9,7 @@ pub(super) const MACHINE: &[KnownPath] = &[
     known("/proc", "processes and kernel switches", "proc(5)"),
     known("/sys", "devices and kernel switches", "sysfs(5)"),
     known("/dev", "devices", "hier(7)"),
-    // Sockets of the desktop session, key agents and daemons, secrets handed to services.
+    // Sockets of the desktop session, key agents and daemons; secrets passed to services.
     known("/run/user", "sockets of the session: agents of keys, the bus, the display", "file-hierarchy(7)"),
     known("/run/secrets", "secrets of containers", "docs.docker.com/engine/swarm/secrets"),
     known("/run/credentials", "secrets handed to services", "systemd.exec(5)"),

@@ -1,7 +1,7 @@
 //! Names that are the same text in another Unicode form.
 //!
-//! - The kernel treats them as different names, but some servers open one when the other is missing. They would then open
-//!   a file that was not judged, so such a path is an error.
+//! - The kernel treats them as different names, but some servers open one when the other is
+//!   missing. They would then open a file that was not judged, so such a path is an error.
 
 use super::PathError;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Fast path: one call in which the kernel walks a path up to its first symlink.
 //!
-//! - For a path without symlinks, the kernel's result applies to the path as spelled: it exists, it is missing, or a file
-//!   precedes its end. A missing path, or one below a file, then needs no walk, at any depth.
-//! - For a link, only the kernel knows whether its text is its real target.
+//! - For a path without symlinks, the kernel's result applies to the path as spelled: it exists, it is missing, or a
+//!   component before its end is a file. A missing path, or a path below a file, then needs no walk.
+//! - Only the kernel knows whether the text of a link is its real target.
 //! - Returns `None` if the path has a symlink or is not canonical, or on any other result: the walk then decides.
 
 use super::unicode_twins::may_have_twin;
@@ -22,8 +22,9 @@ pub(super) fn resolve(absolute: &str) -> Option<Resolution> {
     Some(Resolution { path, links: Vec::new(), target })
 }
 
-/// Returns `true` if a symlink leads through a kernel link, whose target is an open file and not its text. The kernel can
-/// refuse only these; a loop is refused in either case. Without the kernel's answer, every link in `/proc` counts as one.
+/// Returns `true` if a symlink leads through a kernel link, whose target is an open file and not
+/// its text. The kernel can refuse just these; it refuses a loop in either case. If the kernel
+/// cannot tell them apart, every link in `/proc` counts as one.
 pub(super) fn is_magic(link: &str) -> bool {
     let follow = |how| openat2(CWD, link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), how);
     match follow(ResolveFlags::NO_MAGICLINKS) {
@@ -35,14 +36,14 @@ pub(super) fn is_magic(link: &str) -> bool {
     }
 }
 
-/// Opens the path with `O_PATH`, which must not contain a symlink.
+/// Opens the path with `O_PATH`, refusing symlinks.
 fn look(absolute: &str) -> Result<OwnedFd, Errno> {
     openat2(CWD, absolute, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
-/// Returns `true` if the kernel walked as far as the path exists. A symlink on the way would have returned `LOOP`.
+/// Returns `true` if the kernel walked the existing part of the path. A symlink in it would have returned `LOOP`.
 ///
-/// A missing name may exist in another Unicode form, for which the walk searches. Nothing exists below a file.
+/// A missing name may exist in another Unicode form, which the walk searches for. Nothing exists below a file.
 fn is_the_end(refused: Errno, absolute: &str) -> bool {
     refused == Errno::NOTDIR || (refused == Errno::NOENT && !may_have_twin(absolute))
 }
@@ -122,7 +123,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_short_way_and_the_walk_agree(all in prop::collection::vec(below(), 64)) {
+        fn fast_path_and_walk_agree(all in prop::collection::vec(below(), 64)) {
             let (_kept, base) = ground();
             for path in all.iter().map(|below| format!("{base}/{below}")) {
                 let Some(short) = resolve(&path) else { continue };

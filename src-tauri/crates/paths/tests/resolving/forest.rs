@@ -1,4 +1,4 @@
-//! Random trees of folders, files and symlinks, in which every result is compared with the kernel's.
+//! Random trees of folders, files and symlinks. Compares every result with the kernel's.
 
 use ironcurtain_paths::{CanonicalPath, PathError, PathKind, Resolver};
 use proptest::prelude::*;
@@ -23,7 +23,8 @@ impl Planted {
     }
 }
 
-/// Returns `true` if the nearest existing ancestor of a path is in the folder, by the kernel's result: some links lead out of it.
+/// Returns `true` if the nearest existing ancestor of a path is in the folder, according to the
+/// kernel: some links lead out of it.
 fn is_inside(root: &CanonicalPath, path: &CanonicalPath) -> bool {
     let mut above = path.as_path().ancestors().skip(1).filter_map(|above| fs::canonicalize(above).ok());
     above.next().is_some_and(|above| above.starts_with(root))
@@ -117,7 +118,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_exists_is_where_the_kernel_says(
+    fn existing_paths_resolve_as_in_the_kernel(
         planted in prop::collection::vec(planted(), 0..14),
         written in written(),
     ) {

@@ -93,7 +93,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_taken_as_it_is_or_refused(text in any::<String>()) {
+    fn any_text_is_accepted_unchanged_or_refused(text in any::<String>()) {
         if let Ok(taken) = CanonicalPath::assume_canonical(&text) {
             prop_assert_eq!(taken.as_str(), text.as_str());
             prop_assert!(text.starts_with('/') && !text.contains('\0'));

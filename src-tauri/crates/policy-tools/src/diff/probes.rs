@@ -1,7 +1,7 @@
 //! Generates calls on which two policies may differ.
 //!
-//! - If there are few, every combination of all arguments' values. If there are many, every value of each argument with a
-//!   few of the others, and then pairs of arguments; the result is then marked as incomplete.
+//! - Generates every combination of the arguments' values if there are few. Otherwise combines every value of each argument
+//!   with a few of the others, then pairs of arguments, and marks the result as incomplete.
 
 use super::slots::Slot;
 use serde_json::{Map, Value};
@@ -98,9 +98,9 @@ mod tests {
     use serde_json::json;
     use std::sync::Arc;
 
-    /// The calls of a tool whose arguments have so many values, as the values of `w`, `x`, `y` and `z`, and whether they
-    /// were cut short. Two values of each stand beside those of another.
-    fn made_up(counts: [usize; 4], most: usize) -> (String, bool) {
+    /// Returns the calls for arguments with this many values, as the values of `w`, `x`, `y` and `z`, and whether they were
+    /// cut short. Two values of each argument are combined with those of another.
+    fn generated(counts: [usize; 4], most: usize) -> (String, bool) {
         let names = ["w", "x", "y", "z"].map(Arc::<str>::from);
         let slot = |(name, count)| Slot {
             name,
@@ -114,23 +114,23 @@ mod tests {
     }
 
     #[test]
-    fn all_combinations_are_made_up_where_they_are_no_more_than_may_be() {
+    fn all_combinations_are_generated_within_the_limit() {
         let all = "0000 0001 0010 0011 0020 0021 0100 0101 0110 0111 0120 0121";
-        assert_eq!(made_up([1, 2, 3, 2], 12), (all.to_owned(), false));
-        assert!(made_up([1, 2, 3, 2], 11).1);
+        assert_eq!(generated([1, 2, 3, 2], 12), (all.to_owned(), false));
+        assert!(generated([1, 2, 3, 2], 11).1);
     }
 
     #[test]
-    fn half_of_what_may_be_varies_one_argument_and_half_varies_two() {
-        // Of 40, 20 vary one: 6 for each of three, which is every value of `x` by itself, and each of `y` and `z` beside
-        // two of another. 20 vary two: 6 for each of three pairs, the first two values of either. What has one value
-        // takes no part.
+    fn beyond_the_limit_half_vary_one_argument_and_half_two() {
+        // Of 40 calls, 20 vary one argument, 6 for each of three: every value of `x` alone, and each of `y` and `z` with two
+        // of another. The other 20 vary two, 6 for each of three pairs: the first two values of both. `w` has one value and
+        // is not varied.
         let one = [
             "0000 0100 0200 0300 0400 0500",
             "0000 0010 0020 0100 0110 0120",
             "0000 0001 0002 0100 0101 0102",
         ];
         let two = ["0000 0010 0100 0110", "0000 0001 0100 0101", "0000 0001 0010 0011"];
-        assert_eq!(made_up([1, 6, 3, 3], 40), ([one, two].concat().join(" "), true));
+        assert_eq!(generated([1, 6, 3, 3], 40), ([one, two].concat().join(" "), true));
     }
 }

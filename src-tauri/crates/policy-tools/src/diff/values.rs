@@ -1,8 +1,8 @@
 //! Values for one argument on which two policies may differ.
 //!
-//! - To a rule, a value differs only in which of the rule's conditions hold. For every condition about a role of the
-//!   argument there are values for which it holds and values for which it may be meant, and some for which none holds.
-//! - Values named by differing rules come first, so that they are judged even if the result is incomplete.
+//! - Rules distinguish values only by their conditions. For every condition on a role of the argument, includes values that
+//!   match and values that match only in doubt, and some that match no condition.
+//! - Ordered by importance: values named by differing rules first, so that they are judged even in an incomplete result.
 
 use ironcurtain_policy::{Category, HostPattern, ListEntry, Role, Rule};
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ const MOST_PAIRS: usize = 400;
 pub(super) struct Texts {
     /// Single strings.
     pub(super) single: Vec<String>,
-    /// Groups of strings, for rules that must hold for all values.
+    /// Groups of strings, for rules that must match all values.
     pub(super) several: Vec<Vec<String>>,
     pub(super) cut_short: bool,
 }
@@ -40,7 +40,7 @@ impl Texts {
         found.texts
     }
 
-    /// Adds pairs, for conditions that hold for some values together and not for others.
+    /// Adds pairs, for conditions that match some values only in combination.
     fn pair(&mut self, listed: &[String]) {
         let pairs = listed.iter().enumerate().flat_map(|(at, one)| {
             let others =
@@ -54,7 +54,7 @@ impl Texts {
     }
 }
 
-/// Values that no rule names; except for paths also one that `*` does not cover, and one that is not a target.
+/// Values that no rule names. Except for paths, includes a value that `*` does not cover, and an invalid target.
 fn elsewhere(category: Category) -> &'static [&'static str] {
     match category {
         Category::Path => &["/elsewhere/file"],
@@ -102,7 +102,7 @@ impl Collector {
         }
     }
 
-    /// Adds an exact value and another spelling of it, which may be meant.
+    /// Adds an exact value and another spelling of it, which matches in doubt.
     fn listed_as_is(&mut self, text: &str, words: &mut Vec<String>) {
         match self.category {
             Category::Url => {
@@ -114,7 +114,7 @@ impl Collector {
         }
     }
 
-    /// Adds the values that one condition names, singly and together.
+    /// Adds the values named by a condition, singly and together.
     fn list(&mut self, words: Vec<String>) {
         let category = self.category;
         let spelled = words.into_iter().filter_map(|word| match category {
@@ -143,7 +143,7 @@ impl Collector {
     }
 }
 
-/// Returns targets that a pattern covers, and one that it may be meant for.
+/// Returns targets that a pattern covers, and a similar one that counts in doubt.
 fn places(pattern: &HostPattern) -> Vec<String> {
     match pattern {
         HostPattern::Any => vec!["elsewhere.example".to_owned()],

@@ -1,10 +1,10 @@
-//! Finds rules that open too much.
+//! Finds rules that are too broad.
 
 use super::{LintKind, Tools, shadow};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Category, Decision, HostPattern, ListEntry, Role, Rule};
 
-/// Returns what a rule opens too broadly after the earlier rules, with the fields.
+/// Returns the too broad parts of a rule that earlier rules do not decide, with their fields.
 pub(super) fn find(
     before: &[&Rule],
     rule: &Rule,
@@ -35,7 +35,7 @@ pub(super) fn find(
 }
 
 /// Returns the path and host roles that a rule allows for any value and that no earlier rule decides. A rule that asks
-/// about all of them opens nothing.
+/// is not too broad.
 fn everything(before: &[&Rule], rule: &Rule, tools: &Tools<'_>) -> Vec<Role> {
     let condition = &rule.condition;
     let narrowed = condition.reaches_nothing

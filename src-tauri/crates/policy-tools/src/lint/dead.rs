@@ -7,7 +7,7 @@ use ironcurtain_policy::{Decision, JudgedRequest, ListEntry, ProtectedPaths, Rol
 /// Characters that are wildcards elsewhere.
 const WILDCARDS: [char; 3] = ['*', '?', '$'];
 
-/// Returns why a rule can never apply, with the field.
+/// Returns the reason that a rule can never apply, with the field.
 pub(super) fn find(
     rule: &Rule,
     tools: &Tools<'_>,
@@ -16,7 +16,7 @@ pub(super) fn find(
     let condition = &rule.condition;
     let dead = |field: &'static str, why: &str| Some((field, LintKind::Dead(why.to_owned())));
     if let Some(field) = empty(rule) {
-        return dead(field, "is empty, so it never holds");
+        return dead(field, "is empty, so it never matches");
     }
     let whole = condition.paths.is_none() && condition.domains.is_none();
     if rule.judged_roles().next().is_none() && !whole {
@@ -44,13 +44,13 @@ pub(super) fn find(
         let servers = condition.server.as_ref();
         let of_server = servers.is_some_and(|servers| !servers.iter().any(has_server));
         let field = if of_server || condition.tool.is_none() { "if.server" } else { "if.tool" };
-        return dead(field, "no annotated tool is named by it");
+        return dead(field, "matches no annotated tool");
     }
     if !named.any(|tool| meets(rule, tool, whole)) {
         if let Some(passed) = passed_over(rule, tools) {
             return Some(passed);
         }
-        return dead("if.roles", "no tool it names has an argument of its roles");
+        return dead("if.roles", "no matching tool has an argument with these roles");
     }
     None
 }
@@ -81,7 +81,7 @@ fn meets(rule: &Rule, tool: &Tool<'_>, whole: bool) -> bool {
     spoken || whole && tool.may_name_nothing() && carries()
 }
 
-/// Returns the empty field of a rule that therefore never holds. A rule that denies or asks by hosts may hold in doubt.
+/// Returns the empty field of a rule that therefore never matches. A rule that denies or asks by hosts may match in doubt.
 pub(super) fn empty(rule: &Rule) -> Option<&'static str> {
     let condition = &rule.condition;
     let none = |names: &Option<Vec<String>>| names.as_ref().is_some_and(Vec::is_empty);
@@ -108,14 +108,14 @@ fn excludes(condition: &RuleCondition, role: Role) -> bool {
         ListEntry::Identifier(text) => {
             CanonicalPath::assume_canonical(text).is_ok_and(|path| paths.within.contains(&path))
         }
-        // Not compared as paths.
+        // Entries that are not paths.
         ListEntry::Domain(_) | ListEntry::Email(_) => true,
     };
     let mut lists = condition.lists.iter().flatten().filter(|list| list.roles.contains(&role));
     lists.any(|list| !list.allowed.iter().any(is_within))
 }
 
-/// Finds unknown names and literal wildcards. If no name is known, the rule is reported as dead instead.
+/// Finds unknown names and literal wildcards. A rule with only unknown names is reported as dead instead.
 pub(super) fn misnamed(rule: &Rule, tools: &Tools<'_>) -> Vec<(&'static str, LintKind)> {
     let condition = &rule.condition;
     let mut found = Vec::new();

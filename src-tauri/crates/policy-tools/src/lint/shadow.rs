@@ -1,15 +1,14 @@
-//! Finds rules that earlier rules leave nothing to decide.
+//! Finds rules whose every call earlier rules already decide.
 //!
-//! - Compares rule by rule and role by role; earlier rules that cover a folder only together are not detected.
-//! - A rule that denies or asks by hosts or lists also decides in doubt, where a less strict rule by hosts or lists does
-//!   not.
+//! - Compares single rules and roles; earlier rules that cover a folder only in combination are not detected.
+//! - A rule that denies or asks by hosts or lists also decides in doubt; a less strict one does not.
 
 use super::LintKind;
 use ironcurtain_policy::{DomainsCondition, Role, Rule, RuleCondition};
 
-/// Returns the finding about a rule, if others shadow it.
+/// Returns a finding if earlier rules shadow this rule.
 pub(super) fn find(before: &[&Rule], rule: &Rule) -> Option<LintKind> {
-    // A tool without resources has no judged roles.
+    // Tools without resources are judged as a whole, not by role.
     let opaque =
         rule.condition.roles.as_ref().is_none_or(|roles| roles.iter().any(|role| !role.is_resource()));
     let whole = opaque && rule.condition.paths.is_none() && rule.condition.domains.is_none();

@@ -1,6 +1,6 @@
 //! Finds tools without rules.
 //!
-//! - Findings are based on generated calls: a tool that has resources only under conditions is denied only then.
+//! - Findings are based on generated calls: a tool with conditional resources is denied only under these conditions.
 
 use super::{LintFinding, LintKind, Tool, dead};
 use crate::diff::situations;
@@ -12,7 +12,7 @@ use std::fmt;
 pub enum Gap {
     /// Every call: the tool has no resources.
     Call,
-    /// Calls without a resource, of a tool that has some under other conditions.
+    /// Calls without a resource, of a tool that has resources under other conditions.
     EmptyCall,
     /// Any value in this role.
     Role(Role),
@@ -20,12 +20,12 @@ pub enum Gap {
 
 /// Finds the gaps of one tool.
 pub(super) fn find(policy: &Policy, annotations: &Annotations, tool: &Tool<'_>) -> Vec<LintFinding> {
-    // Listing the allowed folders is allowed whatever the rules say.
+    // Listing the allowed folders is always allowed.
     if tool.server == "filesystem" && tool.name == "list_allowed_directories" {
         return Vec::new();
     }
     let rules = policy.rules_for(tool.server, tool.name);
-    // A rule about calls without reach leaves the other calls undecided.
+    // A rule for calls without resources leaves other calls undecided.
     let covers_some = |rule: &&Rule| dead::empty(rule).is_none() && !rule.condition.reaches_nothing;
     let rules: Vec<&Rule> = rules.filter(covers_some).collect();
     let mut gaps = Vec::new();
@@ -41,15 +41,15 @@ pub(super) fn find(policy: &Policy, annotations: &Annotations, tool: &Tool<'_>) 
             }
         }
     }
-    let mut told = Vec::new();
+    let mut findings = Vec::new();
     for gap in gaps {
         let kind = LintKind::Uncovered(gap);
         let finding = LintFinding { rule: None, field: format!("{}/{}", tool.server, tool.name), kind };
-        if !told.contains(&finding) {
-            told.push(finding);
+        if !findings.contains(&finding) {
+            findings.push(finding);
         }
     }
-    told
+    findings
 }
 
 /// Returns `true` if a rule can cover a call without resources.
@@ -65,16 +65,16 @@ impl fmt::Display for Gap {
         let role = match self {
             Self::Call => return formatter.write_str("always denied: no rule covers it"),
             Self::EmptyCall => {
-                let why = "denied where it names no file and no address: no rule covers it then";
+                let why = "denied if it names no file or address: no rule covers that case";
                 return formatter.write_str(why);
             }
             Self::Role(role) => role,
         };
         let denied = match role.category() {
-            Category::Path => "denied outside the session folder and what is granted",
-            Category::Url => "denied where its server may reach the host, unless that is granted",
+            Category::Path => "denied outside the session folder and granted paths",
+            Category::Url => "denied if its server can reach the host, unless granted",
             Category::Identifier | Category::Opaque => "denied",
         };
-        write!(formatter, "{denied}: no rule about it speaks about `{role}`")
+        write!(formatter, "{denied}: no rule covers its role `{role}`")
     }
 }

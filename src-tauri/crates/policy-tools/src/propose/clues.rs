@@ -56,7 +56,7 @@ pub(super) fn is_path_elsewhere(word: &str) -> bool {
 }
 
 /// Returns `true` if a word in any supported language indicates files.
-pub(super) fn speaks_of_files(word: &str) -> bool {
+pub(super) fn mentions_files(word: &str) -> bool {
     is_in(FILED, word) || is_path_elsewhere(word)
 }
 
@@ -64,7 +64,7 @@ pub(super) fn speaks_of_files(word: &str) -> bool {
 pub(super) const PERHAPS_PATH: &str = "source target destination output input location image audio video document attachment media \
     resource archive config database db project repo repository module origin log script notebook";
 
-/// Words that make an argument opaque if its name ends in them.
+/// Final words of names of opaque arguments.
 pub(super) const OPAQUE: &str = "id uuid guid token cursor hash sha sha1 sha256 etag number count limit offset page size length \
     width height depth index position line column row start end min max total level type kind mode \
     format encoding charset mime extension ext content text body message data payload query q question \
@@ -130,17 +130,17 @@ const OTHER_PATHS: [&str; 12] = [
 ];
 
 /// Returns `true` if a text has a phrase that means a path, file or folder.
-pub(super) fn tells_a_path(text: &str) -> bool {
+pub(super) fn mentions_a_path(text: &str) -> bool {
     let phrases = PATH_PHRASES.iter().chain(&PATH_PARTS);
-    phrases.into_iter().any(|phrase| text.contains(phrase)) && !tells_another_path(text)
+    phrases.into_iter().any(|phrase| text.contains(phrase)) && !mentions_another_path(text)
 }
 
-/// Returns `true` if a text mentions a path inside a document, a URL or the like.
-pub(super) fn tells_another_path(text: &str) -> bool {
+/// Returns `true` if a text mentions a path inside a document, a URL or similar.
+pub(super) fn mentions_another_path(text: &str) -> bool {
     OTHER_PATHS.iter().any(|phrase| text.contains(phrase))
 }
 
-/// Returns `true` if a value looks like a path on this machine.
+/// Returns `true` if a value resembles a local path.
 pub(super) fn looks_like_a_path(value: &str) -> bool {
     let drive = value.as_bytes().get(1..3).is_some_and(|rest| rest == b":\\" || rest == b":/");
     let starts = ["/", "~/", "./", "../", "file:"].iter().any(|start| value.starts_with(start));
@@ -152,7 +152,7 @@ pub(super) fn is_an_absolute_path(value: &str) -> bool {
     looks_like_a_path(value) && !value.starts_with('.') && value.len() > 1
 }
 
-/// Returns `true` if a value looks like a URL.
+/// Returns `true` if a value resembles a URL.
 pub(super) fn looks_like_a_url(value: &str) -> bool {
     ["http://", "https://", "ftp://", "ws://", "wss://"].iter().any(|start| value.starts_with(start))
 }

@@ -15,7 +15,7 @@ pub(super) struct Setting {
     /// Description in lower case.
     pub(super) text: String,
     /// Words of its name and description.
-    pub(super) said: Vec<String>,
+    pub(super) all_words: Vec<String>,
     /// Likely effects.
     pub(super) intent: Intent,
     /// Effects on a local git repository.
@@ -67,8 +67,8 @@ impl Setting {
         let intent = Intent::of(tool, &name, shape);
         let is_forge = names(&server, &FORGES) || names(&name, &FORGES) || has_pair(&arguments);
         let git = if is_forge { None } else { git::Operation::of(&server, &name, shape, tool.hints) };
-        let said = name.iter().cloned().chain(words::of_text(&text)).collect();
-        Self { server, words: name, text, said, intent, git, arguments }
+        let all_words = name.iter().cloned().chain(words::of_text(&text)).collect();
+        Self { server, words: name, text, all_words, intent, git, arguments }
     }
 
     /// Returns `true` if it works on repositories of a hosting service.
@@ -86,8 +86,8 @@ impl Setting {
         names(&self.server, &SERVICES) || self.is_forge()
     }
 
-    /// Returns `true` if the name of the tool or server has one of these words.
-    pub(super) fn speaks_of(&self, wanted: &[&str]) -> bool {
+    /// Returns `true` if the tool's or server's name contains one of these words.
+    pub(super) fn has_word(&self, wanted: &[&str]) -> bool {
         names(&self.words, wanted) || names(&self.server, wanted)
     }
 }
@@ -111,13 +111,13 @@ pub(super) struct Argument<'a> {
     /// Descriptions and titles in lower case.
     pub(super) text: String,
     /// Words of its descriptions.
-    pub(super) said: Vec<String>,
+    pub(super) description_words: Vec<String>,
 }
 
 impl<'a> Argument<'a> {
     pub(super) fn new(name: &str, shape: &'a Shape) -> Self {
         let text: String = shape.flat().map(|shape| shape.text.as_str()).collect();
-        Self { shape, words: words::of(name), said: words::of_text(&text), text }
+        Self { shape, words: words::of(name), description_words: words::of_text(&text), text }
     }
 
     /// Returns the main word of the name: the last one, or the one before a preposition.
@@ -131,7 +131,7 @@ impl<'a> Argument<'a> {
         head.map_or("", String::as_str)
     }
 
-    /// Returns `true` if its name has one of these words.
+    /// Returns `true` if its name contains one of these words.
     pub(super) fn is_named(&self, wanted: &[&str]) -> bool {
         names(&self.words, wanted)
     }
@@ -142,12 +142,12 @@ impl<'a> Argument<'a> {
     }
 
     /// Returns `true` if its descriptions have one of these words.
-    pub(super) fn is_said(&self, wanted: &[&str]) -> bool {
-        names(&self.said, wanted)
+    pub(super) fn description_has(&self, wanted: &[&str]) -> bool {
+        names(&self.description_words, wanted)
     }
 
     /// Returns `true` if its descriptions have one of these phrases.
-    pub(super) fn tells(&self, phrases: &[&str]) -> bool {
+    pub(super) fn has_phrase(&self, phrases: &[&str]) -> bool {
         phrases.iter().any(|phrase| self.text.contains(phrase))
     }
 

@@ -8,7 +8,7 @@ use ironcurtain_policy::Role;
 pub(super) enum Meaning {
     /// A file or folder; the roles follow from the tool.
     Path,
-    /// This role, whatever the tool does.
+    /// This role, regardless of the tool's effects.
     Is(Role),
 }
 

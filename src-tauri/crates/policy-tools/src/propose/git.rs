@@ -11,9 +11,9 @@ pub(super) struct Operation {
     delete: bool,
     write_history: bool,
     delete_history: bool,
-    /// Set if the subcommand is known.
+    /// True for a known subcommand.
     pub(super) known: bool,
-    /// Set if it creates a repository at the path.
+    /// True if it creates a repository at the path.
     pub(super) makes: bool,
 }
 
@@ -95,8 +95,8 @@ const SUBCOMMANDS: [Subcommand; 8] = [
     }),
 ];
 
-/// Verbs for removal; the subcommand says of what.
-const TAKES_AWAY: [&str; 5] = ["delete", "remove", "drop", "prune", "clear"];
+/// Verbs for removal; the subcommand determines the removed object.
+const REMOVES: [&str; 5] = ["delete", "remove", "drop", "prune", "clear"];
 
 /// Subcommands that work on references.
 const REFERENCES: [&str; 6] = ["branch", "tag", "stash", "remote", "reflog", "note"];
@@ -114,22 +114,22 @@ impl Operation {
             return None;
         }
         let mut operation = NOTHING;
-        let mut said: Vec<String> = tool.iter().filter(|word| *word != "git").cloned().collect();
-        operation.hear(&said);
+        let mut words: Vec<String> = tool.iter().filter(|word| *word != "git").cloned().collect();
+        operation.add_verbs(&words);
         for (name, shape) in &shape.fields {
             if let Some(choices) = shape.choices() {
-                said.extend(choices.iter().flat_map(|choice| words::of(choice)));
+                words.extend(choices.iter().flat_map(|choice| words::of(choice)));
             } else if shape.is_truth() {
-                said.extend(words::of(name).into_iter().filter(|word| TAKES_AWAY.contains(&word.as_str())));
+                words.extend(words::of(name).into_iter().filter(|word| REMOVES.contains(&word.as_str())));
             }
         }
-        operation.take_away(&said);
-        operation.heed(hints);
+        operation.add_removals(&words);
+        operation.add_hints(hints);
         Some(operation)
     }
 
-    fn hear(&mut self, said: &[String]) {
-        for word in said {
+    fn add_verbs(&mut self, words: &[String]) {
+        for word in words {
             for (known, set) in SUBCOMMANDS {
                 if known.contains(&word.as_str()) {
                     self.known = true;
@@ -137,7 +137,7 @@ impl Operation {
                 }
             }
         }
-        let has = |wanted: &str| said.iter().any(|word| word == wanted);
+        let has = |wanted: &str| words.iter().any(|word| word == wanted);
         if has("worktree") {
             self.known = true;
             self.write = true;
@@ -145,26 +145,26 @@ impl Operation {
         }
     }
 
-    fn take_away(&mut self, said: &[String]) {
-        let any = |wanted: &[&str]| said.iter().any(|word| wanted.contains(&word.as_str()));
-        if any(&["worktree"]) && any(&TAKES_AWAY) {
+    fn add_removals(&mut self, words: &[String]) {
+        let any = |wanted: &[&str]| words.iter().any(|word| wanted.contains(&word.as_str()));
+        if any(&["worktree"]) && any(&REMOVES) {
             self.delete = true;
-        } else if any(&REFERENCES) && any(&TAKES_AWAY) {
+        } else if any(&REFERENCES) && any(&REMOVES) {
             self.write_history = true;
             self.delete_history = true;
         } else if !self.known {
             self.write = true;
             self.write_history = true;
-            let takes = any(&TAKES_AWAY);
+            let takes = any(&REMOVES);
             self.delete |= takes;
             self.delete_history |= takes;
         }
     }
 
-    /// Adds hints: a server that says its tool changes or destroys is believed.
-    fn heed(&mut self, hints: ProposalHints) {
+    /// Adds hints. Hints that a tool changes or destroys are believed.
+    fn add_hints(&mut self, hints: ProposalHints) {
         let harmless = !(self.write || self.delete || self.write_history || self.delete_history);
-        if hints.tell_of_changes() && (harmless || !self.known) {
+        if hints.declare_changes() && (harmless || !self.known) {
             let destroys = hints.destructive == Some(true);
             *self = Self {
                 write: true,

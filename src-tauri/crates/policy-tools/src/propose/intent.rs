@@ -1,6 +1,6 @@
 //! Likely effects of a tool on its arguments, from the verbs of its name, its modes and flags, and hints.
 //!
-//! - Several verbs add up. Words that are both verbs and nouns count only if nothing else does.
+//! - Several verbs add up. Words that are both verbs and nouns count only without other verbs.
 //! - The server's hints and description only add effects to those of the name.
 
 use super::clues::is_in;
@@ -23,9 +23,9 @@ pub(super) struct Intent {
     pub(super) sends: bool,
     /// Runs its argument.
     pub(super) runs: bool,
-    /// Set if nothing indicates its effects.
+    /// True if there is no evidence of its effects.
     pub(super) unknown: bool,
-    /// Set if only the description indicates them.
+    /// True if only the description indicates them.
     pub(super) described: bool,
     /// Set if hints or the description add to the name.
     pub(super) hinted: bool,
@@ -82,28 +82,28 @@ const MODES: [&str; 8] = ["mode", "action", "operation", "op", "command", "subco
 impl Intent {
     pub(super) fn of(tool: &Tool<'_>, name: &[String], shape: &Shape) -> Self {
         let mut intent = Self::default();
-        intent.hear(name, &VERBS);
+        intent.add_verbs(name, &VERBS);
         for (argument, shape) in &shape.fields {
             let words = words::of(argument);
             if shape.is_truth() {
-                intent.hear(&words, DESTRUCTIVE);
+                intent.add_verbs(&words, DESTRUCTIVE);
             } else if words.last().is_some_and(|word| MODES.contains(&word.as_str())) {
                 let choices = shape.choices().unwrap_or_default();
-                choices.iter().for_each(|choice| intent.hear(&words::of(choice), &VERBS));
+                choices.iter().for_each(|choice| intent.add_verbs(&words::of(choice), &VERBS));
             }
         }
         if intent == Self::default() {
-            intent.hear(name, &PERHAPS);
+            intent.add_verbs(name, &PERHAPS);
         }
         if intent == Self::default() {
-            intent.hear(&said(tool.description), &VERBS);
+            intent.add_verbs(&description_verbs(tool.description), &VERBS);
             intent.described = intent != Self::default();
             intent.unknown = !intent.described;
         } else if intent.only_reads() {
-            intent.hear(&said(tool.description), CHANGING);
+            intent.add_verbs(&description_verbs(tool.description), CHANGING);
             intent.hinted = !intent.only_reads();
         }
-        intent.heed(tool.hints);
+        intent.add_hints(tool.hints);
         intent
     }
 
@@ -117,8 +117,8 @@ impl Intent {
         self == Self { delete: true, described: self.described, ..Self::default() }
     }
 
-    fn hear(&mut self, said: &[String], verbs: &[Verb]) {
-        for word in said {
+    fn add_verbs(&mut self, words: &[String], verbs: &[Verb]) {
+        for word in words {
             for (known, set) in verbs {
                 if is_in(known, word) {
                     set(self);
@@ -127,9 +127,9 @@ impl Intent {
         }
     }
 
-    /// Adds hints: a server that says its tool changes or destroys is believed; one that denies it is not.
-    fn heed(&mut self, hints: ProposalHints) {
-        if !hints.tell_of_changes() || !(self.unknown || self.only_reads()) {
+    /// Adds hints. Hints that a tool changes or destroys are believed; hints that it does not are ignored.
+    fn add_hints(&mut self, hints: ProposalHints) {
+        if !hints.declare_changes() || !(self.unknown || self.only_reads()) {
             return;
         }
         self.hinted = true;
@@ -139,7 +139,7 @@ impl Intent {
 }
 
 /// Returns the verb that starts a tool's description, and those joined to it in the first sentence.
-fn said(description: &str) -> Vec<String> {
+fn description_verbs(description: &str) -> Vec<String> {
     const JOINS: [&str; 3] = ["and", "or", "then"];
     let sentence = description.trim().split(['.', '\n', ';']).next().unwrap_or_default();
     let words = words::of_text(sentence);
@@ -183,7 +183,7 @@ mod tests {
         let destructive = ProposalHints { read_only: Some(false), destructive: Some(true) };
         let read = intent("read_file", destructive);
         assert!(read.read && read.change && read.delete && read.hinted);
-        // A destructive tool does more than read, whether or not it says so.
+        // A destructive tool does more than read, regardless of `readOnlyHint`.
         let alone = ProposalHints { read_only: None, destructive: Some(true) };
         assert_eq!(intent("read_file", alone), read);
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use super::clues::{
     OPAQUE, PATH, PERHAPS_PATH, URL, is_an_absolute_path, is_in, is_path_elsewhere, looks_like_a_path,
-    looks_like_a_url, tells_a_path, tells_another_path,
+    looks_like_a_url, mentions_a_path, mentions_another_path,
 };
 use super::context::{Argument, Setting};
 use super::found::Found;
@@ -26,7 +26,7 @@ const RULES: [Rule; 16] = [
     named_path,
     opaque,
     sampled,
-    told,
+    described,
     perhaps_path,
 ];
 
@@ -38,21 +38,21 @@ pub(super) fn of(setting: &Setting, argument: &Argument<'_>) -> Found {
 /// Handles schemas that allow no strings, or only enumerated ones.
 fn fixed(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
     if !argument.shape.may_be_text() {
-        return Some(Found::none(Confidence::High, "its schema lets only numbers and truth values through"));
+        return Some(Found::none(Confidence::High, "its schema allows only numbers and booleans"));
     }
     let choices = argument.shape.choices()?;
     let names_something = |word: &String| looks_like_a_path(word) || looks_like_a_url(word);
     if choices.iter().any(names_something) {
         return None;
     }
-    Some(Found::none(Confidence::High, "its schema lists the words it may be"))
+    Some(Found::none(Confidence::High, "its schema enumerates its values"))
 }
 
-/// Handles ids, which the service assigns, whatever they identify.
+/// Handles ids, which the service assigns.
 fn identifier(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let head = argument.head();
     let is_id = ["id", "uuid", "guid"].contains(&head) && !samples_name_a_path(argument);
-    is_id.then(|| Found::none(Confidence::High, format!("`{head}` names nothing that is judged")))
+    is_id.then(|| Found::none(Confidence::High, format!("`{head}` does not name a judged resource")))
 }
 
 /// Handles paths in hosted repositories, which are not on this machine.
@@ -60,26 +60,26 @@ fn in_hosted_repository(setting: &Setting, argument: &Argument<'_>) -> Option<Fo
     let local = ["local", "absolute", "disk", "this machine", "your computer", "filesystem", "file system"];
     if !setting.has_owner_and_repository()
         || !argument.is_named_in(PATH)
-        || argument.tells(&local)
+        || argument.has_phrase(&local)
         || argument.is_named(&["local", "cwd", "workdir", "workspace"])
     {
         return None;
     }
-    let reason = "a path in the repository that owner and name say, not on this machine";
+    let reason = "a path in the hosted repository, not on this machine";
     Some(Found::none(Confidence::Medium, reason))
 }
 
-/// Handles arguments whose enumerated values, examples or defaults are absolute paths, whatever the name.
+/// Handles arguments whose enumerated values, examples or defaults are absolute paths, regardless of the name.
 fn shown_absolute(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let mut samples = argument.shape.flat().flat_map(|shape| &shape.samples);
-    let of_an_address = URL.contains(&argument.head()) || tells_another_path(&argument.text);
+    let of_an_address = URL.contains(&argument.head()) || mentions_another_path(&argument.text);
     let is_path = samples.any(|value| is_an_absolute_path(value)) && !of_an_address;
     is_path.then(|| {
-        Found::path(Confidence::Medium, "a value that is listed or shown for it is an absolute path")
+        Found::path(Confidence::Medium, "an enumerated, example or default value is an absolute path")
     })
 }
 
-/// Handles paths inside a repository that another argument names: made absolute, they would change their meaning.
+/// Handles paths inside a repository that another argument names. Making them absolute would change their meaning.
 fn in_local_repository(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     const INSIDE: [&str; 9] = [
         "relative to the repo",
@@ -99,16 +99,15 @@ fn in_local_repository(setting: &Setting, argument: &Argument<'_>) -> Option<Fou
     let has_repository = setting.arguments.iter().any(|words| {
         *words != argument.words && words.last().is_some_and(|word| REPOSITORY.contains(&word.as_str()))
     });
-    if !operation.known || !has_repository || !(argument.tells(&INSIDE) || is_file) {
+    if !operation.known || !has_repository || !(argument.has_phrase(&INSIDE) || is_file) {
         return None;
     }
-    if argument.tells(&["absolute"])
+    if argument.has_phrase(&["absolute"])
         || argument.is_named(&["repo", "repository", "worktree", "dir", "directory"])
     {
         return None;
     }
-    let reason =
-        "names something inside the repository, whose path is judged; a path role would make it absolute";
+    let reason = "a name inside the repository, whose path is judged; a path role would make it absolute";
     Some(Found::none(Confidence::Low, reason))
 }
 
@@ -137,7 +136,7 @@ fn formatted(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
 fn named_path(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let head = argument.head();
     let name = argument.name();
-    if tells_another_path(&name) && tells_another_path(&argument.text) {
+    if mentions_another_path(&name) && mentions_another_path(&argument.text) {
         return Some(Found::none(Confidence::Medium, "a path inside a document or an address, not a file's"));
     }
     if is_in(PATH, head) || is_path_elsewhere(head) {
@@ -148,15 +147,15 @@ fn named_path(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     }
     if head == "name" {
         if setting.is_service() {
-            return Some(Found::none(Confidence::Medium, "the name of a thing of that service"));
+            return Some(Found::none(Confidence::Medium, "a name within that service"));
         }
-        return Some(Found::path(Confidence::Low, "the name of a file or folder may hold a path"));
+        return Some(Found::path(Confidence::Low, "a file or folder name may be a path"));
     }
     if is_in(OPAQUE, head) {
-        return tells_a_path(&argument.text)
-            .then(|| Found::path(Confidence::Low, "what is said of it speaks of a path"));
+        return mentions_a_path(&argument.text)
+            .then(|| Found::path(Confidence::Low, "its description mentions a path"));
     }
-    Some(Found::path(Confidence::Medium, "its name speaks of a file or folder"))
+    Some(Found::path(Confidence::Medium, "its name mentions a file or folder"))
 }
 
 /// Handles names that end in a word without a resource.
@@ -172,10 +171,10 @@ fn opaque(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let is_its_argument =
         ["arg", "argument", "parameter"].contains(&head) && setting.arguments.iter().any(beside);
     if is_command || is_program || is_its_argument {
-        let reason = "run by the server: only the sandbox limits what it does";
+        let reason = "the server runs it; only the sandbox limits its effects";
         return Some(Found::is(Role::Command, Confidence::Low, reason));
     }
-    if ["pattern", "wildcard"].contains(&head) && argument.is_said(&["glob", "wildcard"]) {
+    if ["pattern", "wildcard"].contains(&head) && argument.description_has(&["glob", "wildcard"]) {
         let beside = setting
             .arguments
             .iter()
@@ -183,26 +182,26 @@ fn opaque(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
         if !beside {
             return Some(Found::path(
                 Confidence::Low,
-                "a glob pattern with no folder beside it may hold a path",
+                "a glob pattern without a folder argument may be a path",
             ));
         }
     }
     let is_content = ["content", "text", "body", "message", "data", "query", "prompt"].contains(&head);
-    if !is_content && tells_a_path(&argument.text) && !setting.is_service() {
-        return Some(Found::path(Confidence::Low, "what is said of it speaks of a path"));
+    if !is_content && mentions_a_path(&argument.text) && !setting.is_service() {
+        return Some(Found::path(Confidence::Low, "its description mentions a path"));
     }
-    Some(Found::none(Confidence::High, format!("`{head}` names nothing that is judged")))
+    Some(Found::none(Confidence::High, format!("`{head}` does not name a judged resource")))
 }
 
-/// Handles defaults, examples and patterns that look like a resource.
+/// Handles defaults, examples and patterns that resemble a resource.
 fn sampled(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     if samples_name_a_path(argument) {
-        return Some(Found::path(Confidence::Medium, "an example or default of it is a path"));
+        return Some(Found::path(Confidence::Medium, "its example or default is a path"));
     }
     let mut samples = argument.shape.flat().flat_map(|shape| &shape.samples);
     let mut patterns = argument.shape.flat().flat_map(|shape| &shape.patterns);
     if samples.any(|value| looks_like_a_url(value)) || patterns.any(|pattern| pattern.starts_with("^http")) {
-        let reason = "an example or pattern of it is an address";
+        let reason = "its example or pattern is an address";
         return Some(Found::new(named::address_meaning(setting), Confidence::Medium, reason));
     }
     None
@@ -218,24 +217,24 @@ fn samples_name_a_path(argument: &Argument<'_>) -> bool {
 }
 
 /// Handles descriptions that indicate a resource.
-fn told(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
-    if tells_another_path(&argument.text) {
+fn described(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
+    if mentions_another_path(&argument.text) {
         return None;
     }
-    if tells_a_path(&argument.text) {
-        return Some(Found::path(Confidence::Medium, "what is said of it speaks of a path"));
+    if mentions_a_path(&argument.text) {
+        return Some(Found::path(Confidence::Medium, "its description mentions a path"));
     }
-    if argument.is_said(&URL) || looks_said(argument) {
+    if argument.description_has(&URL) || mentions_a_url(argument) {
         let meaning = named::address_meaning(setting);
-        return Some(Found::new(meaning, Confidence::Low, "what is said of it speaks of an address"));
+        return Some(Found::new(meaning, Confidence::Low, "its description mentions an address"));
     }
-    if argument.is_said(&["path", "directory", "folder", "file"]) && !setting.is_service() {
-        return Some(Found::path(Confidence::Low, "what is said of it speaks of files or folders"));
+    if argument.description_has(&["path", "directory", "folder", "file"]) && !setting.is_service() {
+        return Some(Found::path(Confidence::Low, "its description mentions files or folders"));
     }
     None
 }
 
-fn looks_said(argument: &Argument<'_>) -> bool {
+fn mentions_a_url(argument: &Argument<'_>) -> bool {
     argument
         .text
         .split_whitespace()
@@ -253,21 +252,21 @@ fn perhaps_path(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let way = argument.is_named(&["from", "to", "old", "new"]) && moves && argument.words.len() == 1;
     let ends = moves && is_in("source target destination origin", argument.head());
     let place = ["from", "to", "left", "right"].contains(&argument.name().as_str());
-    if (way || ends) && setting.speaks_of(&["file", "directory", "folder", "dir", "path", "filesystem"]) {
-        return Some(Found::path(Confidence::High, "where a file is moved or copied from or to"));
+    if (way || ends) && setting.has_word(&["file", "directory", "folder", "dir", "path", "filesystem"]) {
+        return Some(Found::path(Confidence::High, "source or destination of a moved or copied file"));
     }
     if way {
-        return Some(Found::path(Confidence::Low, "where something is moved or copied from or to"));
+        return Some(Found::path(Confidence::Low, "source or destination of a move or copy"));
     }
     if !(place || argument.is_named_in(PERHAPS_PATH)) {
         return None;
     }
     let is_made = setting.git.is_some_and(|operation| operation.makes);
     if is_made && argument.is_named(&["dest", "destination", "target", "location"]) {
-        return Some(Found::path(Confidence::Medium, "where git makes the repository"));
+        return Some(Found::path(Confidence::Medium, "the folder in which git creates the repository"));
     }
-    if argument.is_said(&OTHERWISE) || setting.is_service() || setting.git.is_some() {
-        return Some(Found::none(Confidence::Medium, "nothing that is said of it speaks of a file"));
+    if argument.description_has(&OTHERWISE) || setting.is_service() || setting.git.is_some() {
+        return Some(Found::none(Confidence::Medium, "its description does not mention files"));
     }
-    Some(Found::path(Confidence::Low, "it may name a file, and nothing says that it does not"))
+    Some(Found::path(Confidence::Low, "it may name a file; nothing indicates otherwise"))
 }

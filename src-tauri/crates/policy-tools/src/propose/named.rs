@@ -35,12 +35,13 @@ pub(super) fn address(setting: &Setting, argument: &Argument<'_>) -> Option<Foun
         let reason = format!("`{head}` names an address");
         return Some(Found::new(address_meaning(setting), Confidence::High, reason));
     }
-    if ["site", "webhook"].contains(&head) || head == "address" && !argument.is_said(&OTHER_ADDRESSES) {
+    if ["site", "webhook"].contains(&head) || head == "address" && !argument.description_has(&OTHER_ADDRESSES)
+    {
         let reason = format!("`{head}` may name an address on the network");
         return Some(Found::new(address_meaning(setting), Confidence::Low, reason));
     }
     if ["domain", "host", "hostname"].contains(&head) {
-        let opens = setting.speaks_of(&["proxy", "network", "egress", "firewall", "allow", "domain"]);
+        let opens = setting.has_word(&["proxy", "network", "egress", "firewall", "allow", "domain"]);
         let confidence = if opens { Confidence::High } else { Confidence::Low };
         return Some(Found::is(Role::ProxyDomain, confidence, "a host on the network"));
     }
@@ -80,22 +81,19 @@ pub(super) fn git_word(setting: &Setting, argument: &Argument<'_>) -> Option<Fou
     let of_request = setting.is_forge()
         && (["head", "base"].contains(&head) || argument.is_named(&["base"]) && head == "ref");
     if of_request && argument.shape.may_be_text() {
-        return Some(Found::is(
-            Role::BranchName,
-            Confidence::Medium,
-            "the branch that something comes from or goes to",
-        ));
+        return Some(Found::is(Role::BranchName, Confidence::Medium, "a source or target branch"));
     }
     if setting.git.is_some() && head == "message" {
-        return Some(Found::is(Role::CommitMessage, Confidence::High, "the text of a commit"));
+        return Some(Found::is(Role::CommitMessage, Confidence::High, "a commit message"));
     }
     if !setting.git.is_some_and(|operation| operation.known) {
         return None;
     }
     const REVISIONS: [&str; 8] = ["commit", "branch", "ref", "reference", "revision", "tag", "sha", "head"];
     const BETWEEN: [&str; 6] = ["source", "target", "from", "to", "base", "onto"];
-    let revision =
-        BETWEEN.contains(&head) && argument.is_said(&REVISIONS) && !argument.is_said(&["path", "directory"]);
+    let revision = BETWEEN.contains(&head)
+        && argument.description_has(&REVISIONS)
+        && !argument.description_has(&["path", "directory"]);
     revision.then(|| Found::none(Confidence::Medium, "a revision of the repository"))
 }
 
@@ -123,20 +121,20 @@ pub(super) fn mail(setting: &Setting, argument: &Argument<'_>) -> Option<Found> 
     let head = argument.head();
     let formats =
         || argument.shape.flat().any(|shape| shape.formats.iter().any(|format| format.contains("email")));
-    let says_mail = argument.is_said(&["email", "mail", "address", "recipient"]) || formats();
+    let says_mail = argument.description_has(&["email", "mail", "address", "recipient"]) || formats();
     if WRITTEN_TO.contains(&head) || head == "to" && argument.words.len() == 1 && (goes_out || says_mail) {
         let confidence = if goes_out || says_mail { Confidence::High } else { Confidence::Medium };
-        return Some(Found::is(Role::EmailAddress, confidence, "somebody who is written to"));
+        return Some(Found::is(Role::EmailAddress, confidence, "a recipient"));
     }
     let is_mail = argument.is_named(&["email"]) || formats() || argument.is_named(&["share"]);
     if is_mail && !argument.is_named(&OWN) && !is_count(head) {
         let confidence = if goes_out { Confidence::High } else { Confidence::Medium };
-        return Some(Found::is(Role::EmailAddress, confidence, "the address of a person"));
+        return Some(Found::is(Role::EmailAddress, confidence, "a person's address"));
     }
     if is_mail && argument.is_named(&["email"]) {
-        return Some(Found::none(Confidence::Medium, "the account that acts, not somebody written to"));
+        return Some(Found::none(Confidence::Medium, "the acting account, not a recipient"));
     }
-    let mails = setting.speaks_of(&["mail", "gmail", "email", "outlook", "draft", "compose"])
+    let mails = setting.has_word(&["mail", "gmail", "email", "outlook", "draft", "compose"])
         || setting
             .arguments
             .iter()
@@ -144,12 +142,12 @@ pub(super) fn mail(setting: &Setting, argument: &Argument<'_>) -> Option<Found> 
     if mails && goes_out && ["body", "html", "content", "message"].contains(&head) {
         return Some(Found::is(Role::EmailBody, Confidence::High, "the text of a message"));
     }
-    let of_person = argument.tells(&["email address", "e-mail address", "emails of"]);
+    let of_person = argument.has_phrase(&["email address", "e-mail address", "emails of"]);
     if of_person && !is_text(head) && !argument.is_named(&OWN) {
         return Some(Found::is(
             Role::EmailAddress,
             Confidence::Medium,
-            "what is said of it is an address of a person",
+            "its description mentions a person's address",
         ));
     }
     None
@@ -161,7 +159,7 @@ pub(super) fn permission(setting: &Setting, argument: &Argument<'_>) -> Option<F
     let shares = setting.words.iter().any(|word| SHARES.contains(&word.as_str()));
     let is_permission = ["role", "permission", "access"].contains(&argument.head());
     (shares && is_permission && argument.shape.may_be_text())
-        .then(|| Found::is(Role::SharePermission, Confidence::High, "what others may do with it"))
+        .then(|| Found::is(Role::SharePermission, Confidence::High, "the permissions of others"))
 }
 
 fn is_text(head: &str) -> bool {

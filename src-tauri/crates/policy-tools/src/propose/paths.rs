@@ -13,7 +13,7 @@ pub(super) struct PathRoles {
     pub(super) reason: String,
 }
 
-/// Names of paths that are written to, whatever else the tool does.
+/// Names of paths that are always written to.
 const ALWAYS_OUT: [&str; 10] =
     ["output", "out", "dest", "dst", "destination", "save", "export", "download", "outfile", "outdir"];
 
@@ -52,7 +52,7 @@ const FILES: [&str; 12] = [
 ];
 
 /// Phrases for an argument that is written to.
-const SAID_OUT: [&str; 14] = [
+const PHRASES_WRITTEN: [&str; 14] = [
     "to write",
     "to overwrite",
     "to create",
@@ -70,7 +70,7 @@ const SAID_OUT: [&str; 14] = [
 ];
 
 /// Phrases for an argument that is removed.
-const SAID_GONE: [&str; 7] =
+const PHRASES_REMOVED: [&str; 7] =
     ["to delete", "to remove", "to move", "to rename", "be deleted", "be removed", "be moved"];
 
 /// Returns the roles of a path argument, from the tool's effects and the argument's description.
@@ -79,14 +79,17 @@ pub(super) fn roles(setting: &Setting, argument: &Argument<'_>) -> PathRoles {
         return of_git(operation, argument);
     }
     let PathRoles { mut roles, confidence, reason } = by_the_tool(setting, argument);
-    let said = [(Role::WritePath, argument.tells(&SAID_OUT)), (Role::DeletePath, argument.tells(&SAID_GONE))];
+    let said = [
+        (Role::WritePath, argument.has_phrase(&PHRASES_WRITTEN)),
+        (Role::DeletePath, argument.has_phrase(&PHRASES_REMOVED)),
+    ];
     let more = said.into_iter().filter(|(role, is_said)| *is_said && !roles.contains(role));
     let more: Vec<Role> = more.map(|(role, _)| role).collect();
     if more.is_empty() {
         return PathRoles { roles, confidence, reason };
     }
     roles.extend(more);
-    let reason = "what is said of it is stricter than what the tool seems to do".to_owned();
+    let reason = "its description indicates more than the tool's verb".to_owned();
     PathRoles { roles, confidence: Confidence::Low, reason }
 }
 
@@ -95,40 +98,39 @@ fn by_the_tool(setting: &Setting, argument: &Argument<'_>) -> PathRoles {
     if let Some(roles) = directed(intent, argument) {
         return roles;
     }
-    let (mut does, mut confidence, mut reason) =
-        (Does::default(), Confidence::High, "by the verb of the tool");
+    let (mut does, mut confidence, mut reason) = (Does::default(), Confidence::High, "from the tool's verb");
     does.read |= intent.read || intent.change || intent.sends || intent.copies || intent.moves;
     does.write |= intent.write || intent.change;
     does.delete |= intent.delete || intent.moves;
     if intent.described {
         confidence = Confidence::Medium;
-        reason = "by what the tool is said to do";
+        reason = "from the tool's description";
     }
     let is_pair = setting.arguments.iter().any(|words| is_out(words));
     if (intent.moves || intent.copies) && !is_pair {
         does.write = true;
         confidence = Confidence::Medium;
     }
-    let about_files = setting.speaks_of(&FILES) || setting.words.len() < 2;
+    let about_files = setting.has_word(&FILES) || setting.words.len() < 2;
     if (intent.write || intent.change) && !about_files {
         does.read = true;
         confidence = Confidence::Low;
-        reason = "the tool changes something, perhaps this";
+        reason = "the tool changes something, possibly this";
     }
     if intent.runs {
         does = Does { read: true, write: true, delete: true };
         confidence = Confidence::Low;
-        reason = "the tool runs something, which may do anything with it";
+        reason = "the tool runs a program, which may do anything with it";
     }
     if intent.unknown {
         does.read = true;
         does.write = true;
         confidence = Confidence::Low;
-        reason = "what the tool does is not clear";
+        reason = "the tool's effects are unclear";
     }
     if intent.hinted {
         confidence = Confidence::Low;
-        reason = "the server says that the tool changes things";
+        reason = "the server declares that the tool makes changes";
     }
     PathRoles { roles: does.roles(), confidence, reason: reason.to_owned() }
 }
@@ -137,13 +139,13 @@ fn by_the_tool(setting: &Setting, argument: &Argument<'_>) -> PathRoles {
 fn of_git(operation: Operation, argument: &Argument<'_>) -> PathRoles {
     const MADE: [&str; 7] = ["new", "dest", "dst", "destination", "target", "output", "out"];
     let (roles, reason) = if !operation.known {
-        (operation.repository(), "what git does there is not clear")
+        (operation.repository(), "git's effects there are unclear")
     } else if argument.is_named(&MADE) {
-        (vec![Role::WritePath], "where git makes something")
+        (vec![Role::WritePath], "a path that git creates")
     } else if argument.is_named(&["worktree"]) {
-        (operation.worktree(), "files that git checks out or takes away")
+        (operation.worktree(), "files that git checks out or removes")
     } else {
-        (operation.repository(), "by what git does there")
+        (operation.repository(), "from the git operation")
     };
     let confidence = if operation.known { Confidence::High } else { Confidence::Low };
     PathRoles { roles, confidence, reason: reason.to_owned() }
@@ -156,10 +158,13 @@ fn directed(intent: Intent, argument: &Argument<'_>) -> Option<PathRoles> {
     }
     let transfers = intent.moves || intent.copies;
     let (does, reason) = if argument.is_named(&ALWAYS_OUT) || transfers && argument.is_named(&OUT) {
-        (Does { write: true, read: intent.change, ..Does::default() }, "its name says that it is written to")
+        (
+            Does { write: true, read: intent.change, ..Does::default() },
+            "its name indicates that it is written",
+        )
     } else if argument.is_named(&IN) && !intent.change {
         let delete = intent.moves || intent.delete;
-        (Does { read: true, delete, ..Does::default() }, "its name says that it is read")
+        (Does { read: true, delete, ..Does::default() }, "its name indicates that it is read")
     } else {
         return None;
     };

@@ -1,6 +1,6 @@
 //! Values allowed by a JSON Schema, flattened: references are resolved and alternatives merged.
 //!
-//! - Bounded: dangling, circular or too deep references are not supported, nor is anything below them.
+//! - Bounded: dangling, circular or too deep references, and everything below them, are not supported.
 
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ const DEPTH: usize = 12;
 const MOST: usize = 20_000;
 
 /// Keywords whose schemas determine the type if `type` does not.
-const TELLS_BELOW: [&str; 14] = [
+const TYPED_SUBSCHEMAS: [&str; 14] = [
     "$ref",
     "anyOf",
     "oneOf",
@@ -44,7 +44,7 @@ pub(super) struct Shape {
     pub(super) patterns: Vec<String>,
     /// Enumerated strings.
     words: Option<Vec<String>>,
-    /// Set if other strings are allowed too.
+    /// True if other strings are allowed too.
     free: bool,
     /// Items of a list.
     pub(super) items: Option<Box<Self>>,
@@ -64,10 +64,10 @@ impl Shape {
         shape
     }
 
-    /// Returns why the schema, or part of it, is not supported.
-    pub(super) fn not_understood(&self) -> Option<&'static str> {
-        let below = self.items.iter().chain(&self.others).map(|shape| shape.not_understood());
-        let fields = self.fields.iter().map(|(_, shape)| shape.not_understood());
+    /// Returns the reason that the schema, or part of it, is not supported.
+    pub(super) fn unsupported(&self) -> Option<&'static str> {
+        let below = self.items.iter().chain(&self.others).map(|shape| shape.unsupported());
+        let fields = self.fields.iter().map(|(_, shape)| shape.unsupported());
         self.trouble.or_else(|| below.chain(fields).flatten().next())
     }
 
@@ -112,7 +112,7 @@ impl Shape {
         self.is("object") || !self.fields.is_empty() || self.others.is_some()
     }
 
-    /// Iterates over the schema itself and the items of a flat list, whose descriptions apply to the values alike.
+    /// Iterates over the schema and the items of a flat list; both descriptions apply to the values.
     pub(super) fn flat(&self) -> impl Iterator<Item = &Self> {
         std::iter::once(self).chain(self.items.as_deref())
     }
@@ -126,7 +126,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn read(&mut self, schema: &Value, into: &mut Shape, depth: usize) {
         let Some(left) = self.left.checked_sub(1).filter(|_| depth > 0) else {
-            into.trouble = Some("is nested too deep to be understood");
+            into.trouble = Some("is nested too deeply");
             return;
         };
         self.left = left;
@@ -134,7 +134,7 @@ impl Reader<'_> {
         if let Some(reference) = schema.get("$ref") {
             match reference.as_str().and_then(|text| self.root.pointer(text.strip_prefix('#')?)) {
                 Some(target) => self.read(target, into, depth - 1),
-                None => into.trouble = Some("refers to something that is not there"),
+                None => into.trouble = Some("has a reference that cannot be resolved"),
             }
         }
         plain(schema, into);
@@ -184,7 +184,7 @@ fn plain(schema: &Map<String, Value>, into: &mut Shape) {
     };
     let (untyped, text) = (kinds.is_empty(), kinds.iter().any(|kind| kind == "string"));
     into.kinds.extend(kinds);
-    if untyped && !TELLS_BELOW.iter().any(|keyword| schema.contains_key(*keyword)) {
+    if untyped && !TYPED_SUBSCHEMAS.iter().any(|keyword| schema.contains_key(*keyword)) {
         into.kinds.insert("any".to_owned());
     }
     for keyword in ["description", "title"] {

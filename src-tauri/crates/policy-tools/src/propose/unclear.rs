@@ -1,8 +1,8 @@
-//! Arguments for which no rule applies: the subject of the tool decides, and in doubt the stricter meaning.
+//! Proposals for arguments without a matching rule, from the subject of the tool. In doubt, the stricter meaning.
 //!
 //! - A string without any evidence is [`Confidence::Unknown`] and must be reviewed before it is written.
 
-use super::clues::{OPAQUE, is_in, speaks_of_files};
+use super::clues::{OPAQUE, is_in, mentions_files};
 use super::context::{Argument, Setting};
 use super::found::Found;
 use super::{Confidence, named};
@@ -31,28 +31,30 @@ const VAGUE: &str = "name value string text character char data content body des
 
 /// Returns the meaning of an argument from the words around it.
 pub(super) fn of(setting: &Setting, argument: &Argument<'_>) -> Found {
-    let said = |wanted: &[&str]| argument.is_said(wanted);
+    let mentions = |wanted: &[&str]| argument.description_has(wanted);
     if !setting.is_service() && setting.git.is_none() {
-        if argument.said.iter().any(|word| speaks_of_files(word)) {
-            return Found::path(Confidence::Low, "what is said of it speaks of files or documents");
+        if argument.description_words.iter().any(|word| mentions_files(word)) {
+            return Found::path(Confidence::Low, "its description mentions files or documents");
         }
-        if said(&NETWORK) {
-            return address(setting, "what is said of it speaks of an address");
+        if mentions(&NETWORK) {
+            return address(setting, "its description mentions an address");
         }
     }
-    if let Some(word) = argument.said.iter().find(|word| is_in(OPAQUE, word) && !is_in(VAGUE, word)) {
-        let reason = format!("what is said of it speaks of `{word}`, which names nothing that is judged");
+    if let Some(word) =
+        argument.description_words.iter().find(|word| is_in(OPAQUE, word) && !is_in(VAGUE, word))
+    {
+        let reason = format!("its description mentions `{word}`, which does not name a judged resource");
         return Found::none(Confidence::Low, reason);
     }
     if !setting.is_service() && setting.git.is_none() {
-        if setting.said.iter().any(|word| speaks_of_files(word)) {
-            return Found::path(Confidence::Low, "not clear; the tool speaks of files or documents");
+        if setting.all_words.iter().any(|word| mentions_files(word)) {
+            return Found::path(Confidence::Low, "unclear; the tool mentions files or documents");
         }
-        if setting.said.iter().any(|word| NETWORK.contains(&word.as_str())) {
-            return address(setting, "not clear; the tool speaks of addresses");
+        if setting.all_words.iter().any(|word| NETWORK.contains(&word.as_str())) {
+            return address(setting, "unclear; the tool mentions addresses");
         }
     }
-    Found::none(Confidence::Unknown, "nothing tells what it is; as plain text it would not be judged")
+    Found::none(Confidence::Unknown, "no evidence of its meaning; as plain text it would not be judged")
 }
 
 fn address(setting: &Setting, reason: &str) -> Found {

@@ -1,4 +1,4 @@
-//! The calls of a replay, sorted by how their decision changes.
+//! Groups the calls of a replay by the change of their decision.
 
 use super::{Obstacle, Recorded, Replay};
 use crate::Ruling;
@@ -6,37 +6,37 @@ use ironcurtain_policy::Decision;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// The calls, sorted by how their decision changes.
+/// Replayed calls, grouped by the change of their decision.
 #[derive(Debug, Default)]
 pub struct ReplayComparison<'a> {
-    /// Those that come out looser.
+    /// Calls with a less strict decision.
     pub looser: AlikeGroups<'a>,
-    /// Those that come out stricter.
+    /// Calls with a stricter decision.
     pub stricter: AlikeGroups<'a>,
-    /// The number of those that come out as they did.
+    /// Number of calls with the same decision.
     pub same: usize,
-    /// Those that cannot be judged again, by the reason.
+    /// Calls that cannot be judged again, by reason.
     pub left_out: BTreeMap<&'a Obstacle, Vec<&'a Recorded>>,
 }
 
-/// Calls with today's rulings on them; those that are alike together.
+/// Similar calls with their current rulings, by their common properties.
 pub type AlikeGroups<'a> = BTreeMap<AlikeCalls<'a>, Vec<(&'a Recorded, &'a Ruling)>>;
 
-/// The things in which calls are alike: the tool, and the rule that decided them then and now.
+/// Common properties of similar calls: the tool, and the recorded and current deciding rules.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AlikeCalls<'a> {
-    /// The server.
+    /// Server name.
     pub server: &'a str,
-    /// The tool.
+    /// Tool name.
     pub tool: &'a str,
-    /// The decision and the rule on record.
+    /// Recorded decision and rule.
     pub then: (Decision, &'a str),
-    /// Those of today.
+    /// Current decision and rule.
     pub now: (Decision, &'a str),
 }
 
 impl<'a> ReplayComparison<'a> {
-    /// Sorts the calls of a replay.
+    /// Groups the calls of a replay.
     #[must_use]
     pub fn new(replay: &'a Replay) -> Self {
         let mut sorted = Self::default();
@@ -97,8 +97,8 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_sorted_by_how_their_decision_changes_and_alike_ones_stand_together() {
-        let gone = Obstacle::ServerGone("server".to_owned());
+    fn calls_are_grouped_by_change_of_decision() {
+        let gone = Obstacle::ServerRemoved("server".to_owned());
         let calls = vec![
             call(1, Decision::Escalate, Ok(ruling(Decision::Allow, "new"))),
             call(2, Decision::Allow, Ok(ruling(Decision::Deny, "new"))),

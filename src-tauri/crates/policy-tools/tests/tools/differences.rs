@@ -1,4 +1,4 @@
-//! Differences that are told when one policy takes the place of another.
+//! Tests of the reported differences between two policies.
 
 mod random;
 
@@ -13,8 +13,8 @@ fn compare(old: Rules<'_>, new: Rules<'_>) -> Difference {
     diff(&policy(old), &policy(new), &Scene::new(&[]).annotations)
 }
 
-/// The changes for one tool `t` of a server `s`, as arguments, old and new.
-fn told(tool: &Value, old: Rules<'_>, new: Rules<'_>) -> Vec<(Value, ProbeOutcome, ProbeOutcome)> {
+/// Returns the changes for a tool `t` of a server `s`: arguments, old and new outcome.
+fn changes(tool: &Value, old: Rules<'_>, new: Rules<'_>) -> Vec<(Value, ProbeOutcome, ProbeOutcome)> {
     let mut tool = tool.clone();
     tool["toolName"] = json!("t");
     let file = json!({ "servers": { "s": { "tools": [tool] } } }).to_string();
@@ -52,7 +52,7 @@ fn a_wider_folder_is_looser_and_a_narrower_one_stricter() {
 }
 
 #[test]
-fn every_made_up_call_that_comes_out_otherwise_is_counted() {
+fn every_differing_generated_call_is_counted() {
     let then = |then| [("all", json!({ "server": ["other"], "tool": ["save"] }), then)];
     let found = compare(&then("allow"), &then("deny"));
     let [change] = found.decisions.as_slice() else { panic!("{found:?}") };
@@ -60,7 +60,7 @@ fn every_made_up_call_that_comes_out_otherwise_is_counted() {
     assert_eq!((change.old.0, change.new.0), (ProbeOutcome::Allow, ProbeOutcome::Deny));
     assert!(1 < change.probes && change.probes < found.probes, "{} of {}", change.probes, found.probes);
     assert_eq!((without.probes, without.decisions.len()), (found.probes, 0));
-    // Where the tool is the only one, all of them are.
+    // For the only tool, all probes differ.
     let alone = |then| policy(&[("all", json!({}), then)]);
     let tool = json!({ "toolName": "t", "args": { "path": ["read-path"], "url": ["fetch-url"] } });
     let file = json!({ "servers": { "s": { "tools": [tool] } } }).to_string();
@@ -89,7 +89,7 @@ fn order_hosts_and_conditions_make_a_difference() {
 }
 
 #[test]
-fn what_lists_and_hosts_name_is_tried_for_every_kind_of_argument() {
+fn values_from_lists_and_hosts_are_tried_for_every_role() {
     let list = |role: &str, entry: &str, how: &str| json!({ "lists": [{ "roles": [role], "allowed": [entry], "matchType": how }] });
     let host = |role: &str, entry: &str| json!({ "domains": { "roles": [role], "allowed": [entry] } });
     for (role, conditions, value) in [
@@ -102,26 +102,27 @@ fn what_lists_and_hosts_name_is_tried_for_every_kind_of_argument() {
         ("github-owner", host("github-owner", "acme"), "acme"),
         ("github-owner", list("github-owner", "acme", "domains"), "acme"),
     ] {
-        let changes = told(&json!({ "args": { "x": [role] } }), &[], &[("r", conditions.clone(), "allow")]);
+        let changes =
+            changes(&json!({ "args": { "x": [role] } }), &[], &[("r", conditions.clone(), "allow")]);
         let expected = [(json!({ "x": value }), ProbeOutcome::Uncovered, ProbeOutcome::Allow)];
         assert_eq!(changes, expected, "{role} {conditions}");
     }
 }
 
 #[test]
-fn an_argument_is_left_out_held_twice_and_looked_at_under_its_conditions() {
+fn arguments_are_omitted_repeated_and_tried_under_conditions() {
     let path = json!({ "args": { "path": ["read-path"] } });
     let (everywhere, any) = (within("read-path", "/"), json!({ "roles": ["read-path"] }));
-    let left_out = told(&path, &[("r", everywhere.clone(), "allow")], &[("r", any.clone(), "allow")]);
+    let left_out = changes(&path, &[("r", everywhere.clone(), "allow")], &[("r", any.clone(), "allow")]);
     assert_eq!(left_out, [(json!({}), ProbeOutcome::Uncovered, ProbeOutcome::Allow)]);
     let required = json!({ "args": { "path": ["read-path"] }, "inputSchema": { "properties": { "path": { "type": "string" } }, "required": ["path"] } });
-    assert_eq!(told(&required, &[("r", everywhere, "allow")], &[("r", any, "allow")]), []);
+    assert_eq!(changes(&required, &[("r", everywhere, "allow")], &[("r", any, "allow")]), []);
 
     let hosts = |allowed: &[&str]| json!({ "domains": { "roles": ["fetch-url"], "allowed": allowed } });
     let apart = [("a", hosts(&["a.example"]), "allow"), ("b", hosts(&["b.example"]), "allow")];
     let together = [("a", hosts(&["a.example", "b.example"]), "allow")];
     let both = json!({ "url": ["https://a.example", "https://b.example"] });
-    let merged = told(&json!({ "args": { "url": ["fetch-url"] } }), &apart, &together);
+    let merged = changes(&json!({ "args": { "url": ["fetch-url"] } }), &apart, &together);
     assert_eq!(merged, [(both, ProbeOutcome::Uncovered, ProbeOutcome::Allow)]);
 
     let guarded = json!({ "args": { "mode": ["none"], "path": {
@@ -129,7 +130,7 @@ fn an_argument_is_left_out_held_twice_and_looked_at_under_its_conditions() {
     } } });
     let reads = ("reads", json!({ "roles": ["read-path"] }), "allow");
     let deletes = ("deletes", within("delete-path", "/home"), "allow");
-    let under = told(&guarded, std::slice::from_ref(&reads), &[reads.clone(), deletes]);
+    let under = changes(&guarded, std::slice::from_ref(&reads), &[reads.clone(), deletes]);
     assert_eq!(
         under,
         [(json!({ "mode": "x", "path": "/home" }), ProbeOutcome::Uncovered, ProbeOutcome::Allow)]
@@ -137,25 +138,25 @@ fn an_argument_is_left_out_held_twice_and_looked_at_under_its_conditions() {
 }
 
 #[test]
-fn a_folder_that_takes_along_what_a_rule_denies_is_tried() {
+fn a_folder_that_contains_a_denied_path_is_tried() {
     let moves = json!({ "args": { "from": ["read-path", "delete-path"] } });
     let open =
         ("open", json!({ "paths": { "roles": ["read-path", "delete-path"], "within": "/a" } }), "allow");
     let closed = ("closed", within("delete-path", "/a"), "deny");
-    let stricter = told(&moves, std::slice::from_ref(&open), &[open.clone(), closed.clone()]);
+    let stricter = changes(&moves, std::slice::from_ref(&open), &[open.clone(), closed.clone()]);
     assert_eq!(stricter, [(json!({ "from": "/" }), ProbeOutcome::Uncovered, ProbeOutcome::Deny)]);
-    // To read a folder takes nothing along.
+    // Reading a folder does not include its content.
     let reads = json!({ "args": { "from": ["read-path"] } });
-    assert_eq!(told(&reads, std::slice::from_ref(&open), &[open.clone(), closed]), []);
+    assert_eq!(changes(&reads, std::slice::from_ref(&open), &[open.clone(), closed]), []);
 }
 
 #[test]
-fn what_no_rule_denies_any_more_is_looser_although_none_allows_it() {
+fn a_removed_denial_is_looser_even_if_no_rule_allows() {
     let url = json!({ "args": { "url": ["fetch-url"] } });
     let deny = [("no-net", json!({ "roles": ["fetch-url"] }), "deny")];
     let freed = compare(&deny, &[]);
     assert!(!freed.decisions.is_empty() && freed.decisions.iter().all(is_freed));
-    assert_eq!(told(&url, &[], &deny)[0].2, ProbeOutcome::Deny);
+    assert_eq!(changes(&url, &[], &deny)[0].2, ProbeOutcome::Deny);
 }
 
 fn is_freed(change: &ironcurtain_policy_tools::diff::DecisionChange) -> bool {
@@ -164,7 +165,7 @@ fn is_freed(change: &ironcurtain_policy_tools::diff::DecisionChange) -> bool {
 }
 
 #[test]
-fn one_rule_of_many_is_found_and_what_is_cut_short_is_said() {
+fn a_single_changed_rule_is_found_and_incomplete_results_are_reported() {
     let folders: Vec<String> = (0..200).map(|at| format!("/srv/p{at:03}")).collect();
     let rules = |last: &'static str| -> Vec<(&str, Value, &str)> {
         let then = |at: usize| if at == 199 { last } else { "escalate" };
@@ -186,7 +187,7 @@ fn one_rule_of_many_is_found_and_what_is_cut_short_is_said() {
 }
 
 #[test]
-fn a_difference_shows_beside_the_one_value_of_each_other_argument_that_is_allowed() {
+fn a_difference_is_found_with_the_only_allowed_values_of_other_arguments() {
     let tool = json!({ "toolName": "t", "args": {
         "read": ["read-path"], "write": ["write-path"], "delete": ["delete-path"], "history": ["write-history"],
     } });
@@ -213,7 +214,7 @@ fn a_difference_shows_beside_the_one_value_of_each_other_argument_that_is_allowe
 }
 
 #[test]
-fn pairs_of_hosts_that_are_not_all_tried_are_said() {
+fn untried_pairs_of_hosts_are_reported() {
     let tool = json!({ "toolName": "t", "args": { "url": ["fetch-url"] } });
     let file = json!({ "servers": { "s": { "tools": [tool] } } }).to_string();
     let annotations = Annotations::from_json(&file, "a").unwrap();
@@ -222,29 +223,29 @@ fn pairs_of_hosts_that_are_not_all_tried_are_said() {
         let rules = [("h", json!({ "domains": { "roles": ["fetch-url"], "allowed": hosts } }), "allow")];
         diff(&policy(&rules), &policy(&rules), &annotations).cut_short
     };
-    // With three that no rule names, 25 make 375 pairs, and 26 make 403.
+    // With three unnamed values, 25 hosts make 375 pairs and 26 make 403.
     assert_eq!((cut_short(25), cut_short(26)), (vec![], vec!["s/t".to_owned()]));
 }
 
 #[test]
-fn an_argument_that_nothing_looks_at_is_left_out_of_what_is_told() {
+fn an_unjudged_argument_is_omitted_from_reports() {
     let tool = json!({ "args": { "path": ["read-path"], "note": ["none"] } });
-    let changes = told(&tool, &[], &[("r", within("read-path", "/a"), "allow")]);
+    let changes = changes(&tool, &[], &[("r", within("read-path", "/a"), "allow")]);
     assert_eq!(changes, [(json!({ "path": "/a" }), ProbeOutcome::Uncovered, ProbeOutcome::Allow)]);
 }
 
 #[test]
-fn a_path_is_one_that_the_tool_lists_where_it_takes_no_other() {
+fn generated_paths_respect_the_tools_enumeration() {
     let tool = json!({
         "args": { "path": ["read-path"] },
         "inputSchema": { "properties": { "path": { "enum": ["/b/file", "/a/file"] } } },
     });
-    let changes = told(&tool, &[], &[("r", within("read-path", "/a"), "allow")]);
+    let changes = changes(&tool, &[], &[("r", within("read-path", "/a"), "allow")]);
     assert_eq!(changes, [(json!({ "path": "/a/file" }), ProbeOutcome::Uncovered, ProbeOutcome::Allow)]);
 }
 
 #[test]
-fn a_told_call_is_one_that_the_tool_takes() {
+fn reported_calls_match_the_tools_schema() {
     let tool = json!({
         "args": { "paths": ["read-path"], "depth": ["none"], "options": ["none"] },
         "inputSchema": { "type": "object", "additionalProperties": false, "required": ["paths", "depth", "options"], "properties": {
@@ -252,7 +253,7 @@ fn a_told_call_is_one_that_the_tool_takes() {
             "options": { "type": "object", "required": ["how"], "properties": { "how": { "enum": ["fast", "slow"] } } },
         } },
     });
-    let changes = told(&tool, &[], &[("r", within("read-path", "/a"), "allow")]);
+    let changes = changes(&tool, &[], &[("r", within("read-path", "/a"), "allow")]);
     let call = json!({ "paths": ["/a"], "depth": 1, "options": { "how": "fast" } });
     assert_eq!(changes, [(call, ProbeOutcome::Uncovered, ProbeOutcome::Allow)]);
     let mut none = tool;
@@ -264,7 +265,7 @@ fn a_told_call_is_one_that_the_tool_takes() {
 }
 
 #[test]
-fn what_becomes_free_where_a_server_reaches_nothing_is_told_as_such() {
+fn loosening_for_a_server_without_network_is_reported_as_such() {
     let asks = ("rest", json!({}), "escalate");
     let free = ("shut", json!({ "reaches": "nothing" }), "allow");
     let found = compare(std::slice::from_ref(&asks), &[free, asks.clone()]);

@@ -1,11 +1,11 @@
-//! Findings about policies that load and are questionable all the same.
+//! Tests of findings about valid but questionable policies.
 
 use crate::scene::{Scene, path, policy, spelled};
 use ironcurtain_policy::{Annotations, DynamicLists, Policy, ProtectedPaths, defaults};
 use ironcurtain_policy_tools::lint::lint;
 use serde_json::{Value, json};
 
-/// The findings about rules, or those about tools.
+/// Returns the findings about rules, or those about tools.
 fn findings(rules: &[(&str, Value, &str)], about_rules: bool) -> Vec<String> {
     let scene = Scene::new(rules);
     lint(&scene.policy, &scene.annotations, &protected(), &path("/home/ann"))
@@ -19,7 +19,7 @@ fn protected() -> ProtectedPaths {
     [path("/home/ann/.ssh")].into_iter().collect()
 }
 
-/// All that is said of one server `s` with these tools.
+/// Returns all findings about tools of a server `s`.
 fn about_tools(tools: &Value, rules: &[(&str, Value, &str)]) -> Vec<String> {
     let named = |(name, args): (&String, &Value)| json!({ "toolName": name, "args": args });
     let tools: Vec<Value> = tools.as_object().unwrap().iter().map(named).collect();
@@ -38,12 +38,12 @@ fn within(role: &str, at: &str) -> Value {
 }
 
 #[test]
-fn a_rule_that_the_ones_before_leave_nothing_is_found() {
+fn a_shadowed_rule_is_found() {
     let wide = ("wide", within("read-path", "/a"), "allow");
-    let shadowed = "rule `late`, field `if`: never decides: all it covers is already";
+    let shadowed = "rule `late`, field `if`: has no effect: everything it covers is already";
     assert_eq!(
         about_rules(&[wide.clone(), ("late", within("read-path", "/a/b"), "deny")]),
-        [format!("{shadowed} decided otherwise by `wide`")]
+        [format!("{shadowed} decided differently by `wide`")]
     );
     assert_eq!(
         about_rules(&[wide.clone(), ("late", within("read-path", "/a"), "allow")]),
@@ -52,7 +52,7 @@ fn a_rule_that_the_ones_before_leave_nothing_is_found() {
     for open in [within("read-path", "/ab"), within("write-path", "/a"), json!({ "roles": ["read-path"] })] {
         assert_eq!(about_rules(&[wide.clone(), ("late", open, "deny")]), [""; 0]);
     }
-    // An address that nobody understands is denied, and not allowed.
+    // Unparsable addresses are denied.
     let host = json!({ "domains": { "roles": ["fetch-url"], "allowed": ["d.org"] } });
     assert_eq!(about_rules(&[("wide", host.clone(), "allow"), ("late", host.clone(), "deny")]), [""; 0]);
     assert_eq!(about_rules(&[("wide", host.clone(), "deny"), ("late", host, "allow")]).len(), 1);
@@ -61,16 +61,16 @@ fn a_rule_that_the_ones_before_leave_nothing_is_found() {
         ("writes", json!({ "roles": ["write-path"] }), "escalate"),
         ("late", json!({ "roles": ["read-path", "write-path"], "server": ["filesystem"] }), "deny"),
     ];
-    assert_eq!(about_rules(&two), [format!("{shadowed} decided otherwise by `reads`, `writes`")]);
+    assert_eq!(about_rules(&two), [format!("{shadowed} decided differently by `reads`, `writes`")]);
     assert_eq!(about_rules(&two[1..]), [""; 0]);
 }
 
 #[test]
-fn hosts_shadow_hosts() {
+fn a_host_rule_can_be_shadowed_by_another() {
     let hosts = |allowed: &[&str]| json!({ "domains": { "roles": ["fetch-url"], "allowed": allowed } });
     let is_shadowed = |wide: &[&str], narrow: &[&str]| {
         let found = about_rules(&[("wide", hosts(wide), "deny"), ("late", hosts(narrow), "allow")]);
-        found.iter().any(|finding| finding.contains("never decides"))
+        found.iter().any(|finding| finding.contains("has no effect"))
     };
     for (wide, narrow) in [
         (&["*.d.org"][..], &["d.org", "a.d.org", "*.b.d.org"][..]),
@@ -91,25 +91,22 @@ fn hosts_shadow_hosts() {
 }
 
 #[test]
-fn a_rule_that_can_never_hold_is_found() {
+fn a_rule_that_never_matches_is_found() {
     let one = |conditions: Value| about_rules(&[("r", conditions, "deny")]);
-    assert_eq!(one(json!({ "tool": [] })), ["rule `r`, field `if.tool`: is empty, so it never holds"]);
+    assert_eq!(one(json!({ "tool": [] })), ["rule `r`, field `if.tool`: is empty, so it never matches"]);
     assert_eq!(
         one(json!({ "server": ["nope"] })),
-        ["rule `r`, field `if.server`: no annotated tool is named by it"]
+        ["rule `r`, field `if.server`: matches no annotated tool"]
     );
-    assert_eq!(
-        one(json!({ "tool": ["nope"] })),
-        ["rule `r`, field `if.tool`: no annotated tool is named by it"]
-    );
+    assert_eq!(one(json!({ "tool": ["nope"] })), ["rule `r`, field `if.tool`: matches no annotated tool"]);
     assert_eq!(
         one(json!({ "tool": ["read"], "roles": ["delete-path"] })),
-        ["rule `r`, field `if.roles`: no tool it names has an argument of its roles"]
+        ["rule `r`, field `if.roles`: no matching tool has an argument with these roles"]
     );
-    // A call of this one always names a file, and is judged by that.
+    // A call of this tool always names a file, which is judged instead.
     assert_eq!(
         one(json!({ "tool": ["write"], "roles": ["none"] })),
-        ["rule `r`, field `if.roles`: no tool it names has an argument of its roles"]
+        ["rule `r`, field `if.roles`: no matching tool has an argument with these roles"]
     );
     let apart = json!({ "roles": ["write-path"], "paths": { "roles": ["read-path"], "within": "/a" } });
     assert_eq!(one(apart), ["rule `r`, field `if`: its conditions have no role in common"]);
@@ -121,10 +118,11 @@ fn a_rule_that_can_never_hold_is_found() {
 }
 
 #[test]
-fn a_rule_that_opens_too_much_is_found_and_one_that_denies_it_is_not() {
+fn a_too_broad_allow_rule_is_found_but_not_a_deny_rule() {
     for (at, shown) in [("/", "/"), ("~", "/home/ann"), ("/home", "/home")] {
-        let expected =
-            format!("rule `r`, field `if.paths.within`: `{shown}` holds the whole home: name a folder in it");
+        let expected = format!(
+            "rule `r`, field `if.paths.within`: `{shown}` contains the whole home directory: name a folder in it"
+        );
         assert_eq!(about_rules(&[("r", within("read-path", at), "allow")]), [expected]);
         assert_eq!(about_rules(&[("r", within("read-path", at), "deny")]), [""; 0]);
     }
@@ -134,17 +132,17 @@ fn a_rule_that_opens_too_much_is_found_and_one_that_denies_it_is_not() {
     };
     assert_eq!(
         any("escalate"),
-        ["rule `r`, field `if.domains.allowed`: `*` covers every public host: name the hosts"]
+        ["rule `r`, field `if.domains.allowed`: `*` matches every public host: name the hosts"]
     );
     assert_eq!(any("deny"), [""; 0]);
 }
 
 #[test]
-fn tools_that_no_rule_speaks_about_are_found() {
+fn tools_without_a_rule_are_found() {
     let tools =
         findings(&[("reads", json!({ "roles": ["read-path"], "server": ["filesystem"] }), "allow")], false);
     assert!(tools.contains(
-        &"tool `filesystem/move`: denied outside the session folder and what is granted: no rule about it speaks about `delete-path`".to_owned()
+        &"tool `filesystem/move`: denied outside the session folder and granted paths: no rule covers its role `delete-path`".to_owned()
     ));
     assert!(tools.contains(&"tool `other/mail`: always denied: no rule covers it".to_owned()));
     assert!(
@@ -156,9 +154,9 @@ fn tools_that_no_rule_speaks_about_are_found() {
 }
 
 #[test]
-fn a_rule_that_allows_every_path_or_every_host_is_found_however_it_says_so() {
+fn every_form_of_allowing_all_paths_or_hosts_is_found() {
     let every = |roles: &str| {
-        format!("rule `r`, field `if`: allows every value of {roles}: name folders, hosts or lists")
+        format!("rule `r`, field `if`: allows every value of {roles}: restrict it by folders, hosts or lists")
     };
     let reads = json!({ "roles": ["read-path"] });
     let hosts = json!({ "tool": ["get", "open", "repo"] });
@@ -179,40 +177,41 @@ fn a_rule_that_allows_every_path_or_every_host_is_found_however_it_says_so() {
 }
 
 #[test]
-fn a_tool_that_names_something_only_sometimes_is_looked_at_both_ways() {
+fn a_tool_with_optional_resources_is_checked_with_and_without() {
     let guard = json!({ "condition": { "arg": "dry", "equals": true }, "roles": ["none"] });
     let tools = json!({ "t": { "dry": ["none"], "path": { "default": ["write-path"], "when": [guard] } } });
     let asks = ("writes", json!({ "roles": ["write-path"] }), "escalate");
     let dry = ("dry", json!({ "roles": ["none"], "tool": ["t"] }), "allow");
     assert_eq!(about_tools(&tools, &[asks.clone(), dry.clone()]), [""; 0]);
-    let denied = "tool `s/t`: denied where it names no file and no address: no rule covers it then";
+    let denied = "tool `s/t`: denied if it names no file or address: no rule covers that case";
     assert_eq!(about_tools(&tools, &[asks]), [denied]);
-    let outside = "tool `s/t`: denied outside the session folder and what is granted: no rule about it speaks about `write-path`";
+    let outside = "tool `s/t`: denied outside the session folder and granted paths: no rule covers its role `write-path`";
     assert_eq!(about_tools(&tools, std::slice::from_ref(&dry)), [outside]);
     let always = json!({ "t": { "path": ["write-path"] } });
-    let dead = "rule `dry`, field `if.roles`: no tool it names has an argument of its roles";
+    let dead = "rule `dry`, field `if.roles`: no matching tool has an argument with these roles";
     assert_eq!(about_tools(&always, &[dry]), [dead, outside]);
 }
 
 #[test]
-fn a_tool_about_which_only_a_rule_speaks_that_never_holds_is_found() {
+fn a_tool_with_only_a_dead_rule_is_found() {
     let tools = json!({ "u": { "url": ["fetch-url"] }, "o": { "owner": ["github-owner"] } });
     let none = ("none", json!({ "domains": { "roles": ["fetch-url"], "allowed": [] } }), "allow");
     assert_eq!(
         about_tools(&tools, &[none]),
         [
-            "rule `none`, field `if.domains.allowed`: is empty, so it never holds",
-            "tool `s/o`: denied: no rule about it speaks about `github-owner`",
-            "tool `s/u`: denied where its server may reach the host, unless that is granted: no rule about it speaks about `fetch-url`",
+            "rule `none`, field `if.domains.allowed`: is empty, so it never matches",
+            "tool `s/o`: denied: no rule covers its role `github-owner`",
+            "tool `s/u`: denied if its server can reach the host, unless granted: no rule covers its role `fetch-url`",
         ]
     );
 }
 
 #[test]
-fn what_is_probably_not_meant_as_it_is_written_is_found() {
+fn probable_mistakes_are_found() {
     let one = |conditions: Value, then| about_rules(&[("r", conditions, then)]);
-    let unknown =
-        |field: &str, name: &str| format!("rule `r`, field `{field}`: nothing annotated is called `{name}`");
+    let unknown = |field: &str, name: &str| {
+        format!("rule `r`, field `{field}`: unknown name `{name}`: nothing with this name is annotated")
+    };
     assert_eq!(one(json!({ "tool": ["read", "wirte"] }), "deny"), [unknown("if.tool", "wirte")]);
     assert_eq!(one(json!({ "server": ["other", "nosuch"] }), "deny"), [unknown("if.server", "nosuch")]);
     assert_eq!(
@@ -221,14 +220,14 @@ fn what_is_probably_not_meant_as_it_is_written_is_found() {
     );
     assert_eq!(
         one(json!({ "server": ["nosuch"], "tool": ["read"] }), "deny"),
-        ["rule `r`, field `if.server`: no annotated tool is named by it"]
+        ["rule `r`, field `if.server`: matches no annotated tool"]
     );
-    let closed = "rule `r`, field `if.paths.within`: never decides: `/home/ann/.ssh/keys` is protected, and all in it is denied whatever rules say";
+    let closed = "rule `r`, field `if.paths.within`: has no effect: `/home/ann/.ssh/keys` is protected, and everything in it is always denied";
     assert_eq!(one(within("read-path", "~/.ssh/keys"), "allow"), [closed]);
     assert_eq!(one(within("read-path", "~/.ssh/keys"), "deny"), [""; 0]);
     for letter in ['*', '?', '$'] {
         let wildcard = format!(
-            "rule `r`, field `if.paths.within`: `{letter}` is a letter like any other here: name the folder itself"
+            "rule `r`, field `if.paths.within`: `{letter}` is not a wildcard here: name the folder itself"
         );
         assert_eq!(one(within("read-path", &format!("~/Doc{letter}")), "deny"), [wildcard]);
     }
@@ -246,7 +245,7 @@ fn what_is_probably_not_meant_as_it_is_written_is_found() {
 }
 
 #[test]
-fn a_rule_is_not_called_as_what_is_decided_without_one() {
+fn a_rule_cannot_have_the_name_of_a_structural_decision() {
     let load = |name: &str| {
         let file = json!({ "rules": [{ "name": name, "if": {}, "then": "allow" }] }).to_string();
         Policy::from_json(&file, "p", &spelled, &DynamicLists::default())
@@ -262,14 +261,14 @@ fn a_rule_is_not_called_as_what_is_decided_without_one() {
 }
 
 #[test]
-fn nothing_is_said_of_what_ships() {
+fn shipped_policies_have_no_findings() {
     let shipped = Policy::from_json(defaults::POLICY_JSON, "p", &spelled, &DynamicLists::default()).unwrap();
     let annotations = Annotations::from_json(defaults::ANNOTATIONS_JSON, "a").unwrap();
     assert_eq!(lint(&shipped, &annotations, &protected(), &path("/home/ann")), []);
 }
 
 #[test]
-fn a_rule_about_what_is_not_judged_beside_paths_is_told_for_which_tools() {
+fn a_rule_on_unjudged_roles_names_the_affected_tools() {
     let tools = json!({
         "send": { "to": ["email-address"] },
         "attach": { "to": ["email-address"], "file": ["read-path"] },
@@ -280,7 +279,7 @@ fn a_rule_about_what_is_not_judged_beside_paths_is_told_for_which_tools() {
     let all = |conditions: Value, then: &str| about_tools(&tools, &[("r", conditions, then), rest.clone()]);
     let passed = |field: &str| {
         format!(
-            "rule `r`, field `{field}`: is not looked at for `s/attach`: where a tool names paths, addresses or repositories, these alone are judged"
+            "rule `r`, field `{field}`: does not apply to `s/attach`: a tool with paths, addresses or repositories is judged by these alone"
         )
     };
     for then in ["allow", "escalate", "deny"] {
@@ -289,7 +288,7 @@ fn a_rule_about_what_is_not_judged_beside_paths_is_told_for_which_tools() {
         assert_eq!(all(json!({ "roles": ["email-address"] }), then), [passed("if.roles")]);
         assert_eq!(all(json!({ "tool": ["send"], "lists": listed }), then), [""; 0]);
     }
-    let none = "rule `r`, field `if.roles`: no tool it names has an argument of its roles";
+    let none = "rule `r`, field `if.roles`: no matching tool has an argument with these roles";
     assert_eq!(all(json!({ "tool": ["read"], "lists": listed }), "deny"), [none]);
     assert_eq!(all(json!({ "roles": ["none"] }), "deny"), [""; 0]);
 }
@@ -305,14 +304,17 @@ fn a_rule_is_not_shadowed_by_one_that_never_decides() {
 }
 
 #[test]
-fn a_rule_about_what_reaches_nothing_leaves_the_rest_to_others() {
+fn a_rule_on_tools_without_resources_shadows_no_other() {
     let free = || ("shut", json!({ "reaches": "nothing" }), "allow");
     assert_eq!(about_rules(&[free(), ("rest", json!({}), "escalate")]), [""; 0]);
     let again = ("again", json!({ "reaches": "nothing", "server": ["other"] }), "allow");
     let shadowed = about_rules(&[free(), again]);
-    assert!(shadowed[0].contains("rule `again`, field `if`: never decides"), "{shadowed:?}");
+    assert!(shadowed[0].contains("rule `again`, field `if`: has no effect"), "{shadowed:?}");
     assert_eq!(about_rules(&[("rest", json!({}), "escalate"), free()]).len(), 1);
     let tools = json!({ "t": {} });
     let always = "s/t: always denied: no rule covers it";
-    assert!(about_tools(&tools, &[free()]).iter().any(|told| told.contains("always denied")), "{always}");
+    assert!(
+        about_tools(&tools, &[free()]).iter().any(|finding| finding.contains("always denied")),
+        "{always}"
+    );
 }

@@ -1,4 +1,4 @@
-//! Reports on policies for people, through the public interface.
+//! Tests of reports about policies, through the public interface.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,7 +1,6 @@
-//! Proposals for the arguments of tools. `proposals/servers.json` has tools in the shapes of public servers, with
-//! the roles their arguments are to be given; what is not named there is plain text.
+//! Tests of proposals for tool arguments. `proposals/servers.json` has tools modelled on public servers, with the
+//! expected roles of their arguments; unlisted arguments are plain text.
 
-#[path = "../../examples/propose-measure/score.rs"]
 mod score;
 
 use ironcurtain_policy::{Category, Role};
@@ -39,12 +38,12 @@ fn arguments_of_public_servers_get_their_roles() {
 }
 
 #[test]
-fn existing_annotations_are_met_and_no_path_is_missed() {
+fn existing_annotations_are_matched_and_no_path_is_missed() {
     let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/peer");
     let place = std::env::var_os("IRONCURTAIN_PEER").map_or(beside, PathBuf::from).join("data/annotations");
     let file = place.join("default.json");
     if !file.exists() {
-        println!("no annotations beside this checkout: nothing compared");
+        println!("no annotations found next to this checkout; nothing compared");
         return;
     }
     let (mut paths, mut missed) = (0, Vec::new());
@@ -82,7 +81,7 @@ fn a_hint_tightens_and_never_loosens() {
     assert_eq!(roles("read_file", None, None), (vec![read], Confidence::High));
     assert_eq!(roles("read_file", Some(false), None), (vec![read, write], Confidence::Low));
     assert_eq!(roles("read_file", Some(false), Some(true)).0, [read, write, delete]);
-    // What destroys writes, although it does not say that it does not only read.
+    // A destructive tool writes, even without `readOnlyHint: false`.
     assert_eq!(roles("read_file", None, Some(true)), (vec![read, write, delete], Confidence::Low));
     assert_eq!(roles("read_file", None, Some(false)), (vec![read], Confidence::High));
     assert_eq!(roles("git_status", None, Some(true)).0.len(), 5);
@@ -121,9 +120,9 @@ fn a_tool_whose_nested_arguments_name_resources_is_left_out() {
         (json!({ "paths": list(list(text.clone())) }), "`paths[][]`"),
         (json!({ "files": { "type": "object", "additionalProperties": text } }), "`files.*`"),
         (json!({ "what": { "anyOf": [text, object("path")] } }), "`what.path`"),
-        (json!({ "a": { "$ref": "#/$defs/Loop" } }), "nested too deep to be understood"),
-        (json!({ "a": { "$ref": "#/$defs/None" } }), "refers to something that is not there"),
-        (json!({ "a": { "$ref": "https://example.com/s.json" } }), "refers to something that is not there"),
+        (json!({ "a": { "$ref": "#/$defs/Loop" } }), "nested too deeply"),
+        (json!({ "a": { "$ref": "#/$defs/None" } }), "has a reference that cannot be resolved"),
+        (json!({ "a": { "$ref": "https://example.com/s.json" } }), "has a reference that cannot be resolved"),
     ] {
         let reason = left_out(arguments);
         assert!(reason.contains(place), "{reason}");
@@ -133,7 +132,7 @@ fn a_tool_whose_nested_arguments_name_resources_is_left_out() {
 }
 
 #[test]
-fn whatever_a_schema_is_every_argument_is_proposed_and_no_path_is_taken_for_text() {
+fn every_argument_of_any_schema_is_proposed_and_no_path_becomes_text() {
     let kinds = [
         json!({}),
         json!(true),
@@ -190,7 +189,7 @@ fn annotated(server: &str, tool: &Value) -> Vec<ProposedArgument> {
     }
 }
 
-/// The proposal for the only argument of a tool.
+/// Returns the proposal for the only argument of a tool.
 fn only(name: &str, description: &str, argument: &str, schema: &Value) -> (Vec<Role>, Confidence) {
     let input_schema = json!({ "type": "object", "properties": { argument: schema } });
     let tool =
@@ -204,7 +203,7 @@ fn only(name: &str, description: &str, argument: &str, schema: &Value) -> (Vec<R
 #[test]
 fn where_name_and_description_disagree_the_stricter_is_proposed() {
     let (read, write, delete) = (Role::ReadPath, Role::WritePath, Role::DeletePath);
-    let tool = |name: &str, said: &str| only(name, said, "path", &json!({ "type": "string" }));
+    let tool = |name: &str, description: &str| only(name, description, "path", &json!({ "type": "string" }));
     assert_eq!(tool("get_file", "Gets the file at path."), (vec![read], Confidence::High));
     assert_eq!(
         tool("get_file", "Gets and overwrites the file at path"),
@@ -219,15 +218,16 @@ fn where_name_and_description_disagree_the_stricter_is_proposed() {
         tool("get_file", "Gets the file. You may write and delete it later."),
         (vec![read], Confidence::High)
     );
-    let argument =
-        |said: &str| only("get_file", "", "path", &json!({ "type": "string", "description": said }));
+    let argument = |description: &str| {
+        only("get_file", "", "path", &json!({ "type": "string", "description": description }))
+    };
     assert_eq!(argument("Absolute path of the file"), (vec![read], Confidence::High));
     assert_eq!(argument("Absolute path of the file to write"), (vec![read, write], Confidence::Low));
     assert_eq!(argument("The file, which will be deleted"), (vec![read, delete], Confidence::Low));
 }
 
 #[test]
-fn an_absolute_path_that_is_listed_or_shown_is_evidence() {
+fn an_absolute_path_in_the_schema_is_evidence() {
     let proposed = |schema: Value| only("get_file", "", "mode", &schema).0;
     for shown in [
         json!({ "enum": ["/etc/hosts", "/etc/fstab"] }),
@@ -244,10 +244,10 @@ fn an_absolute_path_that_is_listed_or_shown_is_evidence() {
 }
 
 #[test]
-fn what_is_unclear_is_the_stricter_of_what_the_tool_speaks_of() {
+fn an_unclear_argument_gets_the_stricter_role() {
     let text = json!({ "type": "string" });
     let change = [Role::ReadPath, Role::WritePath];
-    for (tool, said, argument, roles) in [
+    for (tool, description, argument, roles) in [
         ("convert", "Convert a file", "from", &change[..]),
         ("convert", "Convert a file", "to", &change),
         ("convert", "Convert a file", "flavour", &change),
@@ -265,28 +265,32 @@ fn what_is_unclear_is_the_stricter_of_what_the_tool_speaks_of() {
         ("zap", "", "address", &[Role::FetchUrl]),
         ("zap", "Opens a website", "what", &[Role::FetchUrl]),
     ] {
-        let found = only(tool, said, argument, &text);
-        assert_eq!(found, (roles.to_vec(), Confidence::Low), "{tool} {said} {argument}");
+        let found = only(tool, description, argument, &text);
+        assert_eq!(found, (roles.to_vec(), Confidence::Low), "{tool} {description} {argument}");
     }
-    // The same names, where what is said of them tells that they name nothing.
-    for (argument, said) in [
+    // The same names, with descriptions that show that they name no resource.
+    for (argument, description) in [
         ("from", "Currency to convert from"),
         ("left", "The first text"),
         ("address", "Street and city"),
         ("flavour", "The language to write in"),
     ] {
-        let schema = json!({ "type": "string", "description": said });
-        assert_eq!(only("convert", "Convert a sum", argument, &schema).0, [Role::None], "{argument}: {said}");
+        let schema = json!({ "type": "string", "description": description });
+        assert_eq!(
+            only("convert", "Convert a sum", argument, &schema).0,
+            [Role::None],
+            "{argument}: {description}"
+        );
     }
-    // And where it tells of a file, whatever the tool is called.
-    for said in ["The document to use", "le dossier", "Der Ordner"] {
-        let schema = json!({ "type": "string", "description": said });
-        assert_eq!(only("zap", "", "what", &schema).0, change, "{said}");
+    // Descriptions that mention a file, under any tool name.
+    for description in ["The document to use", "le dossier", "Der Ordner"] {
+        let schema = json!({ "type": "string", "description": description });
+        assert_eq!(only("zap", "", "what", &schema).0, change, "{description}");
     }
 }
 
 #[test]
-fn what_nothing_tells_anything_about_is_said_to_be_unknown_and_free_text_is_told_by_its_name() {
+fn arguments_without_evidence_are_unknown_and_free_text_is_known_by_name() {
     let text = json!({ "type": "string" });
     for (argument, schema) in [
         ("a", text.clone()),

@@ -3,14 +3,14 @@
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// A call as a client makes it.
+/// A call from a client.
 pub struct Call {
     pub server: &'static str,
     pub tool: &'static str,
     pub arguments: Arc<Map<String, Value>>,
 }
 
-/// The mix, in a home at `base`.
+/// Returns the calls, with a home at `base`.
 pub fn calls(base: &str) -> Vec<Call> {
     let at = |below: &str| format!("{base}/{below}");
     let (sandbox, repo) = (at("box/src/main.rs"), at("box"));

@@ -1,4 +1,4 @@
-//! Policies to judge by, and a disk to find paths on.
+//! Policies for the benchmark, and a disk with files.
 
 use crate::mix::Call;
 use ironcurtain_paths::{CanonicalPath, Resolver};
@@ -9,7 +9,7 @@ use ironcurtain_policy::{
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// A policy and all that belongs to judging by it.
+/// A policy with everything needed to judge by it.
 pub struct World {
     pub name: String,
     pub policy: Policy,
@@ -21,7 +21,7 @@ pub struct World {
     resolver: Resolver,
 }
 
-/// A home with the folders and files that the mix names.
+/// A home with the folders and files of the mix.
 pub struct Disk {
     _kept: tempfile::TempDir,
     pub base: String,
@@ -43,7 +43,7 @@ impl Disk {
     }
 }
 
-/// The policy that ships, with one rule for each other server beside it.
+/// The shipped policy, with one rule for each other server.
 pub fn shipped(disk: &Disk) -> World {
     let mut file: Value = serde_json::from_str(defaults::POLICY_JSON).expect("JSON");
     let rules = file["rules"].as_array_mut().expect("rules");
@@ -52,11 +52,11 @@ pub fn shipped(disk: &Disk) -> World {
             json!({ "name": format!("{server}-asks"), "if": { "server": [server] }, "then": "escalate" }),
         );
     }
-    let name = "the policy that ships and a rule for each other server".to_owned();
+    let name = "shipped policy plus a rule for each other server".to_owned();
     world(disk, name, &file.to_string(), &annotations().to_string(), None)
 }
 
-/// This many rules that each name a server and a tool, those of the mix among them.
+/// A policy with this many rules, each for a server and a tool, including those of the mix.
 pub fn generated(disk: &Disk, count: usize) -> World {
     let annotations = annotations();
     let tools = annotations["servers"].as_object().expect("servers").iter().flat_map(|(server, of)| {
@@ -73,7 +73,7 @@ pub fn generated(disk: &Disk, count: usize) -> World {
     world(disk, name, &json!({ "rules": rules }).to_string(), &annotations.to_string(), None)
 }
 
-/// The coding policy of the existing system, where it is there.
+/// The existing system's coding policy, if present.
 pub fn existing(disk: &Disk) -> Option<World> {
     let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/peer");
     let data = std::env::var_os("IRONCURTAIN_PEER").map_or(beside, PathBuf::from).join("data");
@@ -108,7 +108,7 @@ impl World {
         }
     }
 
-    /// Plans a call and puts in where its paths lead.
+    /// Plans a call and resolves its paths.
     pub fn understand(&self, call: &Call, find: &dyn Fn(&Self, &str) -> CanonicalPath) -> ResolvedCall {
         let plan = self.annotations.plan(call.server, call.tool, &call.arguments).expect("a plan");
         let fact = |value: &PlannedValue<'_>| match value.raw {
@@ -118,25 +118,25 @@ impl World {
         plan.resolve(plan.values().iter().map(fact)).expect("a call")
     }
 
-    /// The paths that a call gives.
+    /// Returns the paths in a call.
     pub fn paths(&self, call: &Call) -> Vec<String> {
         let plan = self.annotations.plan(call.server, call.tool, &call.arguments).expect("a plan");
         let paths = plan.values().iter().filter(|value| value.is_path());
         paths.filter_map(|value| value.raw.map(str::to_owned)).collect()
     }
 
-    /// Takes a path by its spelling.
+    /// Parses a path as written.
     pub fn spelled(&self, raw: &str) -> CanonicalPath {
         path(raw)
     }
 
-    /// Finds where a path leads on disk.
+    /// Resolves a path on disk.
     pub fn located(&self, raw: &str) -> CanonicalPath {
         self.resolver.locate(raw).expect("a path that is there")
     }
 }
 
-/// The annotations that ship, and those of the other servers' tools in the mix.
+/// The shipped annotations, and annotations for the other tools in the mix.
 fn annotations() -> Value {
     let mut file: Value = serde_json::from_str(defaults::ANNOTATIONS_JSON).expect("JSON");
     let tool = |name: &str, args: Value| json!({ "toolName": name, "args": args });

@@ -17,7 +17,7 @@ pub(crate) struct AcceptedArguments {
     places: BTreeMap<String, usize>,
     /// Schema of each annotated argument, with its name; `None` if the server declares none.
     shapes: Vec<Option<(Arc<str>, Schema)>>,
-    /// Required arguments with their positions. If one has no position, no call can be valid.
+    /// Required arguments with their positions. If a required argument has no position, every call is invalid.
     required: Vec<(Arc<str>, Option<usize>)>,
     /// Schema of the arguments as a whole.
     whole: Schema,

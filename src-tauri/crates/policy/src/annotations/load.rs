@@ -179,7 +179,7 @@ impl Reading<'_> {
     }
 }
 
-/// Returns `true` if the name of a tool implies that it recurses into its folders.
+/// Returns `true` if a tool's name implies that it recurses into folders.
 fn names_a_recursive_tool(tool: &str) -> bool {
     const WORDS: [&str; 12] = [
         "tree",
@@ -199,7 +199,7 @@ fn names_a_recursive_tool(tool: &str) -> bool {
     WORDS.iter().any(|word| tool.contains(word))
 }
 
-/// Returns `true` if the name of an argument implies that it makes the tool recurse into its folders.
+/// Returns `true` if an argument's name implies that it makes the tool recurse into folders.
 fn says_how_deep(argument: &str) -> bool {
     let argument = argument.to_ascii_lowercase();
     ["recurs", "depth", "descend"].iter().any(|word| argument.contains(word))
@@ -210,7 +210,7 @@ fn says_how_deep(argument: &str) -> bool {
 #[error("`{0}` and `{1}` cannot be roles of one argument")]
 struct MixedRoles(Role, Role);
 
-/// Checks that the roles of an argument agree on one category under every condition, because a value has one canonical form.
+/// Checks that an argument's roles have one category under every condition, because a value has one canonical form.
 fn one_category(roles: &ArgumentRoles) -> Result<(), MixedRoles> {
     let all = roles.default.iter().chain(roles.when.iter().flat_map(|guard| &guard.roles));
     let mut resources = all.filter(|role| role.is_resource());

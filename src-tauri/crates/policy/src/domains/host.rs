@@ -26,7 +26,7 @@ impl CleanHost {
     /// Parses a host as written in an address; `None` if it is not a host.
     pub(super) fn parse(host: &str) -> Option<Self> {
         match Host::parse(host.trim_end_matches('.')).ok()? {
-            // A dot in another script becomes an ASCII dot only now.
+            // A dot from another script becomes an ASCII dot only now.
             Host::Domain(name) if name.ends_with('.') => Self::parse(&name),
             Host::Domain(name) => Self::named(name),
             address @ (Host::Ipv4(_) | Host::Ipv6(_)) => Some(Self::address(&address)),
@@ -67,7 +67,7 @@ impl CleanHost {
     }
 }
 
-/// Returns `true` if a host is an IP address, in any notation that a resolver accepts or that looks like one.
+/// Returns `true` if a host is, or resembles, an IP address in any notation that resolvers accept.
 #[must_use]
 pub fn is_ip_address(host: &str) -> bool {
     let is_number = |label: &str| !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_digit());

@@ -19,10 +19,10 @@ pub enum HostPattern {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
     /// The pattern is a whole address.
-    #[error("`{0}` is an address: write its host alone")]
+    #[error("`{0}` is an address: write only its host")]
     Address(String),
     /// The pattern has a star in an unsupported position.
-    #[error("`{0}` has a `*` inside: write `*` for every host, or `*.d` for what is below `d`")]
+    #[error("`{0}` has a `*` inside: write `*` for every host, or `*.d` for `d` and everything below it")]
     StarInside(String),
     /// The pattern names a repository on several hosts.
     #[error("`{0}` names a repository on more than one host")]
@@ -36,7 +36,7 @@ pub enum PatternError {
 }
 
 impl HostPattern {
-    /// Parses a pattern leniently. One that no host can match covers texts with the same spelling.
+    /// Parses a pattern leniently. A pattern that no host can match covers texts with the same spelling.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         if text == "*" {
@@ -97,8 +97,8 @@ impl HostPattern {
         }
     }
 
-    /// Returns `true` if the pattern may be meant for a destination that it does not cover. The target of a destination
-    /// without a place is unknown.
+    /// Returns `true` if the pattern may be meant for a destination that it does not cover. A
+    /// destination without a domain has an unknown target.
     pub(crate) fn may_mean(&self, destination: &Destination) -> bool {
         destination.site.as_ref().is_none_or(|site| self.may_mean_site(site))
     }
@@ -108,8 +108,8 @@ impl HostPattern {
         self.may_mean_site(&Site::new(host))
     }
 
-    /// Returns `true` for a local name or address with `*`, for a repository in another spelling with an exact pattern, and for
-    /// anything that is not a host.
+    /// Returns `true` for a local name or address with `*`, for a differently spelled repository
+    /// with an exact pattern, and for anything that is not a host.
     fn may_mean_site(&self, site: &Site) -> bool {
         match (self, site.kind) {
             (_, HostKind::Odd) => true,
@@ -120,7 +120,7 @@ impl HostPattern {
     }
 }
 
-/// Normalizes a repository like hosts that tolerate different spellings.
+/// Normalizes a repository's spelling as lenient hosts do.
 fn loosely(domain: &str) -> String {
     let plain = percent_decode_str(domain).decode_utf8_lossy().to_lowercase();
     let parts: Vec<&str> = plain.split('/').filter(|part| !matches!(*part, "" | ".")).collect();

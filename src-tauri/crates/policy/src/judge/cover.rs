@@ -2,8 +2,8 @@
 //!
 //! - A condition on a role without values never holds.
 //! - A rule whose role conditions exclude the judged role does not apply to it.
-//! - In doubt an allow rule does not cover a value, and a rule that asks or denies does: an unknown address, or a
-//!   repository in another spelling, cannot evade a rule that is meant for it.
+//! - If a match is uncertain, an allow rule does not cover the value, and a rule that asks or denies does. An unknown
+//!   address or a differently spelled repository therefore cannot evade a rule that is meant for it.
 
 use super::value::JudgedValue;
 use crate::{
@@ -29,7 +29,7 @@ pub enum Mismatch {
     NotInDomains,
     /// A value is not on a list.
     NotListed,
-    /// The rule is about resources, and the tool has none.
+    /// The rule requires resources, and the tool has none.
     NoResource,
     /// The rule is about calls without reach, but this one has a resource or its server may reach more than its session.
     MayReach,
@@ -46,8 +46,8 @@ pub(crate) enum Match {
     Certain,
 }
 
-/// Returns the deciding rule: the first, in order, that covers the value. A rule that asks in doubt decides only if a later
-/// rule would allow: it never takes precedence over one that denies.
+/// Returns the deciding rule: the first, in order, that covers the value. A rule that asks on an uncertain match
+/// decides only if a later rule would allow; it never takes precedence over a deny rule.
 pub(super) fn first<'a>(
     rules: impl Iterator<Item = &'a Rule>,
     mut cover: impl FnMut(&'a Rule) -> Option<Match>,
@@ -64,9 +64,9 @@ pub(super) fn first<'a>(
     None
 }
 
-/// Returns the deciding rule for a call with unknown resources, from the rules about its tool in order. A rule that denies or
-/// asks about some argument may be meant for any. Among allow rules, only one for calls without reach needs no
-/// knowledge of the arguments, and only if no rule that asks precedes it.
+/// Returns the deciding rule for a call with unknown resources, from the rules about its tool in
+/// order. A rule that denies or asks about some argument may be meant for any of them. The only
+/// allow rule that can apply is one for calls without reach, if no rule that asks precedes it.
 pub(super) fn of_unannotated<'a>(
     rules: impl Iterator<Item = &'a Rule>,
     call: &ResolvedCall,
@@ -125,8 +125,8 @@ impl<'a> ValueInRole<'a> {
         JudgedValue { role: Some(self.role), given: self.given }
     }
 
-    /// Checks the folder condition. Moving, removing or recursing into a folder affects its content, so a rule that asks or
-    /// denies about the content applies too.
+    /// Checks the folder condition. Moving, removing or recursing into a folder affects its
+    /// content, so rules that ask or deny about the content apply too.
     fn within(&self, paths: &PathsCondition, call: &ResolvedCall, possible: PossibleMatch) -> Option<Match> {
         let given = self.given?;
         let Resource::Path(path) = &given.value else { return None };
@@ -154,8 +154,8 @@ pub(super) fn cover_call(rule: &Rule, call: &ResolvedCall, reach: ServerReach) -
     Ok(reaches.min(lists))
 }
 
-/// Returns `true` if a rule covers one of the values of a call or, if the call has no resource, the whole call to a server
-/// without reach.
+/// Returns `true` if a rule covers a value of the call or, if the call has no resource, the whole
+/// call to a server without reach.
 pub(crate) fn covers_some(rule: &Rule, call: &ResolvedCall) -> bool {
     let reach = ServerReach::Nothing;
     let covers = |role: &Role| {
@@ -177,7 +177,7 @@ fn of_roles<'a>(
     list.roles.iter().flat_map(|role| call.values(*role))
 }
 
-/// Effect of a possible match, depending on the rule's decision.
+/// Effect of an uncertain match, depending on the rule's decision.
 #[derive(Clone, Copy, PartialEq)]
 enum PossibleMatch {
     /// The rule covers the value.
@@ -205,8 +205,8 @@ impl PossibleMatch {
         })
     }
 
-    /// Returns how certainly a condition holds for every value; `None` without values. If doubt counts, one value is enough:
-    /// the judged one, or any if none of them is judged.
+    /// Returns how certainly a condition holds for every value; `None` without values. If possible matches count, it
+    /// needs to hold only for the judged value, or for any value if none of them is judged.
     fn hold_for<'a>(
         self,
         judged: Option<&'a ResolvedValue>,

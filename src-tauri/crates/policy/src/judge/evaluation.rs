@@ -24,7 +24,7 @@ pub(super) struct Evaluation<'a> {
 /// An address outside the server's allowed hosts.
 struct Gated<'a> {
     value: JudgedValue<'a>,
-    /// Set if the address is certainly not meant to be open, so that a question makes sense.
+    /// Set if the address is certainly outside the server's hosts, so that asking makes sense.
     is_certain: bool,
 }
 
@@ -44,7 +44,7 @@ pub(super) enum Discharge<'a> {
 }
 
 impl<'a> Evaluation<'a> {
-    /// Records the deciding rule of a value; without one the value is uncovered.
+    /// Records the rule that decides a value. Without a rule the value is uncovered.
     pub(super) fn by_rule(&mut self, value: JudgedValue<'a>, rule: Option<&'a Rule>) {
         let Some(rule) = rule else {
             self.uncovered.get_or_insert(value);
@@ -69,7 +69,7 @@ impl<'a> Evaluation<'a> {
         self.unannotated = true;
     }
 
-    /// Records that a value tells a client what to start, which requires approval whatever allows it.
+    /// Records that a value writes an autostart file, which always requires approval.
     pub(super) fn starts_programs(&mut self, value: JudgedValue<'a>, known: &'static KnownPath) {
         self.starts_programs.push((value, known));
     }
@@ -96,7 +96,7 @@ impl<'a> Evaluation<'a> {
         for (value, known) in &self.starts_programs {
             conclusion.ask(value.pending(call, starts_programs(value, known)));
         }
-        // The gate asks before a rule does. It takes precedence over a missing rule if it knows what it asks about.
+        // The gate asks before rules do. If the address is known, the gate takes precedence over a missing rule.
         let mut asks_for_certain = false;
         for gated in &self.gated {
             let asks = conclusion.ask(gated.value.pending(call, outside_hosts(&gated.value, call)));

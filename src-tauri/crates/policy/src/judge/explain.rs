@@ -22,7 +22,7 @@ pub struct Explanation {
 pub struct ExplanationStep {
     /// Role of the value; `None` if the call is judged as a whole.
     pub role: Option<Role>,
-    /// Argument of the value; empty if the call has none.
+    /// Argument of the value; empty for the whole call.
     pub argument: Arc<str>,
     /// Judged value.
     pub subject: ApprovalSubject,
@@ -54,7 +54,7 @@ pub enum SettledBy {
     Unannotated,
     /// It is a request without a file, and its server can access only what was granted.
     Confined,
-    /// No rule covers it, so it is denied.
+    /// No rule covers it, so the judge denies it.
     NoRule,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Judging<'a> {
         self.by_rules(&whole, |rule| cover::cover_call(rule, self.call, self.context.reach))
     }
 
-    /// Returns the step of a call with unknown resources, for which earlier rules cannot be said to miss.
+    /// Returns the step of a call with unknown resources. Without them it is unknown which earlier rules apply.
     fn unannotated(&self, whole: &JudgedValue<'_>) -> ExplanationStep {
         let rule = self.rule_for_unannotated();
         let settled_by = match (self.tool_grant(rule), rule) {

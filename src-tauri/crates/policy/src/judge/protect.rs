@@ -1,4 +1,4 @@
-//! Refuses calls that access a protected path or change a read-only one, whatever rules, grants and answers say.
+//! Refuses calls that access a protected path or change a read-only one, regardless of rules, grants and answers.
 
 use super::Context;
 use crate::protected::Closed;
@@ -18,7 +18,7 @@ fn changed(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
         let kept = context.protected.keeps(path, role.descends())?;
         let why = match kept.is {
             ReadOnlyReason::OurPrograms => {
-                "it holds IronCurtain's own programs, which run outside every sandbox"
+                "it contains IronCurtain's own programs, which run outside every sandbox"
             }
             ReadOnlyReason::ClientConfiguration => {
                 "it names programs that agent clients start, and those could bypass IronCurtain"
@@ -36,7 +36,7 @@ fn touched(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
     let closed = |path: &CanonicalPath, taken_away: bool| {
         context.protected.closes(path, call.descends() || taken_away, context.sandbox)
     };
-    // A cheap check per value first; the reason then depends on the role.
+    // Check each value cheaply first, because the reason depends on the role.
     let is_closed = |value: &Resource, taken_away: bool| matches!(value, Resource::Path(path) if closed(path, taken_away).is_some());
     if !call.given().iter().any(|given| is_closed(&given.value, given.roles.meets(RoleSet::DESCENDING))) {
         return None;
@@ -44,7 +44,7 @@ fn touched(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
     call.paths().find_map(|(role, argument, path)| {
         let relation = match closed(path, role.descends())? {
             Closed::Inside => "is protected",
-            Closed::Above => "has protected files in it",
+            Closed::Above => "contains protected files",
         };
         Some(Denial::protected(format!("argument `{argument}`: `{path}` {relation}")))
     })

@@ -9,12 +9,12 @@ use std::sync::Arc;
 pub(super) struct JudgedValue<'a> {
     /// Role; `None` if the call is judged as a whole.
     pub(super) role: Option<Role>,
-    /// Value; `None` if the call has none.
+    /// Value; `None` for the whole call or a role without a value.
     pub(super) given: Option<&'a ResolvedValue>,
 }
 
 impl JudgedValue<'_> {
-    /// The call as a whole: its tool has no resources.
+    /// The whole call, for a tool without resources.
     pub(super) const WHOLE_CALL: Self = Self { role: None, given: None };
 
     /// Returns the approval that it needs.

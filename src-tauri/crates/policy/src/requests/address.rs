@@ -1,4 +1,4 @@
-//! URI of a resource: a file, or something that only its server knows.
+//! URI of a resource: a file, or a resource that only its server knows.
 //!
 //! - URI parsers disagree: some strip spaces and control characters before or inside the scheme, some unwrap `<URL:...>` or
 //!   a nested scheme, and some decode `%2e` while others do not. A URI that any of them could take for a file must be a

@@ -18,7 +18,7 @@ pub struct RuleCondition {
     pub domains: Option<DomainsCondition>,
     /// The values of a role are on these lists.
     pub lists: Option<Vec<ListCondition>>,
-    /// The call has no resource, and its server reaches nothing ([`crate::ServerReach`]).
+    /// The call has no resource, and its server has no reach ([`crate::ServerReach`]).
     pub reaches_nothing: bool,
 }
 
@@ -84,8 +84,8 @@ impl RuleCondition {
 }
 
 impl ListEntry {
-    /// Returns `true` if the entry may be meant for a value that it does not cover: one in another spelling, or an unknown
-    /// one.
+    /// Returns `true` if the entry may be meant for a value that it does not cover, because the
+    /// value is unknown or spelled differently.
     pub(crate) fn may_mean(&self, value: &Resource) -> bool {
         match (self, value) {
             (_, Resource::Shapeless) => true,

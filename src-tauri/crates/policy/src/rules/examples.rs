@@ -24,11 +24,11 @@ pub(crate) struct Example {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct StoredExamples {
-    /// Calls of which the rule covers a value.
+    /// Calls with a value that the rule covers.
     #[serde(rename = "match")]
     #[cfg_attr(test, schemars(with = "Vec<StoredExample>"))]
     matching: Vec<Value>,
-    /// Calls of which the rule covers no value.
+    /// Calls without a value that the rule covers.
     #[serde(rename = "noMatch")]
     #[cfg_attr(test, schemars(with = "Vec<StoredExample>"))]
     others: Vec<Value>,

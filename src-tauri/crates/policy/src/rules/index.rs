@@ -4,7 +4,7 @@ use super::Rule;
 use crate::{Role, RoleSet};
 use std::collections::BTreeMap;
 
-/// Positions of rules, by what they name, in ascending order.
+/// Positions of rules in ascending order, by the server and tool they name.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Index {
     any: Vec<RuleEntry>,
@@ -69,7 +69,7 @@ pub(super) struct RuleNumbers<'a> {
 }
 
 impl RuleNumbers<'_> {
-    /// Restricts the rules to those that can apply to a role.
+    /// Keeps only rules that can apply to a role.
     pub(super) fn speaking(self, role: Role) -> Self {
         Self { role: Some(role), ..self }
     }
@@ -116,7 +116,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_index_finds_what_a_look_at_every_rule_finds(rules in prop::collection::vec((names(), names()), 0..12)) {
+        fn index_agrees_with_a_scan_of_all_rules(rules in prop::collection::vec((names(), names()), 0..12)) {
             let stored: Vec<Value> = rules.iter().enumerate().map(|(at, (server, tool))| {
                 let mut conditions = json!({});
                 server.iter().for_each(|names| conditions["server"] = json!(names));

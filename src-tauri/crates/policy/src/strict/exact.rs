@@ -1,7 +1,7 @@
-//! Checks that numbers are read exactly, because the original text is what is sent.
+//! Checks that numbers are read exactly, because the original text is sent.
 //!
-//! - A whole number written out must be exact or it is refused: programs with long integers would read a different one than
-//!   was judged and shown.
+//! - A whole number without fraction or exponent must be exact. Programs with long integers would
+//!   otherwise read another number than was judged and shown.
 //! - With a fraction or an exponent, every program reads the nearest `f64`. The JSON parser refuses numbers beyond the
 //!   range of `f64`.
 

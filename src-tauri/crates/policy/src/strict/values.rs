@@ -1,4 +1,4 @@
-//! Strict deserializer: an object for a struct, a string for an enum, and nothing else.
+//! Strict deserializer: accepts only objects for structs and only strings for enums.
 //!
 //! - Errors carry the path to the invalid value.
 
@@ -68,7 +68,7 @@ impl de::Error for Wrong {
         Self { way: Vec::new(), message: message.to_string() }
     }
 
-    /// Uses JSON's terms instead of serde's.
+    /// Uses JSON's type names instead of serde's.
     fn invalid_type(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
         let words = [(Unexpected::Unit, "null"), (Unexpected::Seq, "list"), (Unexpected::Map, "object")];
         let word =

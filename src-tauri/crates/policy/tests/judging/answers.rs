@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 #[test]
-fn a_grant_covers_its_access_and_its_reach_and_nothing_else() {
+fn grant_covers_only_its_access_and_extent() {
     let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
     scene.grants = vec![
         grant("file", "/f", GrantKind::File, &[Access::Read]),
@@ -31,7 +31,7 @@ fn a_grant_covers_its_access_and_its_reach_and_nothing_else() {
 }
 
 #[test]
-fn a_deny_rule_holds_against_a_grant_and_against_an_answer() {
+fn deny_rule_overrides_grants_and_answers() {
     let rules = [
         ("never", json!({ "paths": { "roles": ["read-path"], "within": "/t/secret" } }), "deny"),
         ("ask", json!({}), "escalate"),
@@ -49,7 +49,7 @@ fn asked(role: Role, argument: &str, subject: ApprovalSubject) -> PendingApprova
 }
 
 #[test]
-fn what_was_asked_has_a_host_where_it_is_an_address() {
+fn pending_approval_of_an_address_has_a_host() {
     let place = |role: Role, text: &str| {
         let text = Arc::<str>::from(text);
         asked(role, "a", ApprovalSubject::Text(text)).host_and_port()
@@ -63,7 +63,7 @@ fn what_was_asked_has_a_host_where_it_is_an_address() {
 }
 
 #[test]
-fn an_answer_lets_exactly_what_was_asked_through() {
+fn approval_allows_exactly_the_asked_values() {
     let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
     let arguments = json!({ "source": "/a", "destination": "/b" });
     let Verdict::Escalate(escalation) = scene.judge("filesystem", "move", &arguments) else { panic!() };
@@ -100,7 +100,7 @@ fn a_tool_without_resources_is_asked_about_as_a_whole() {
 }
 
 #[test]
-fn a_yes_is_for_one_argument() {
+fn approval_is_for_one_argument() {
     let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
     scene.approved = vec![asked(Role::ReadPath, "left", ApprovalSubject::Path(path("/a")))];
     let said = |arguments: Value| scene.says("filesystem", "compare", &arguments);
@@ -109,7 +109,7 @@ fn a_yes_is_for_one_argument() {
 }
 
 #[test]
-fn a_denial_tells_every_rule_that_refuses_once() {
+fn denial_lists_every_denying_rule_once() {
     let scene = Scene::new(&[
         ("no-writes", json!({ "roles": ["write-path"] }), "deny"),
         ("asks", json!({ "roles": ["delete-path"] }), "escalate"),
@@ -131,7 +131,7 @@ fn a_denial_tells_every_rule_that_refuses_once() {
 }
 
 #[test]
-fn a_permit_tells_every_reason_once() {
+fn permit_lists_every_reason_once() {
     let scene = Scene::new(&[("reads", json!({ "roles": ["read-path"] }), "allow")]);
     let Verdict::Allow(permit) = scene.judge("filesystem", "many", &json!({ "paths": ["/a", "/b"] })) else {
         panic!()
@@ -141,7 +141,7 @@ fn a_permit_tells_every_reason_once() {
 }
 
 #[test]
-fn an_explanation_says_what_settled_each_value_and_why_not_earlier() {
+fn explanation_names_the_ground_of_each_value_and_why_earlier_rules_missed() {
     let within = |at: &str| json!({ "paths": { "roles": ["read-path"], "within": at } });
     let mut scene = Scene::new(&[
         ("hosts", json!({ "domains": { "roles": ["fetch-url"], "allowed": ["*"] } }), "allow"),
@@ -173,7 +173,7 @@ fn an_explanation_says_what_settled_each_value_and_why_not_earlier() {
 }
 
 #[test]
-fn a_trace_of_a_tool_without_resources_tells_which_rules_are_about_some() {
+fn trace_of_tool_without_resources_names_rules_that_require_some() {
     let paths = json!({ "paths": { "roles": ["read-path"], "within": "/t" } });
     let scene = Scene::new(&[("paths", paths, "allow"), ("ask", json!({ "tool": ["mail"] }), "escalate")]);
     let call = scene.call("other", "mail", &json!({ "to": "bob@example.com", "body": "hi" })).unwrap();
@@ -185,7 +185,7 @@ fn a_trace_of_a_tool_without_resources_tells_which_rules_are_about_some() {
 }
 
 #[test]
-fn a_trace_tells_of_the_gate_and_of_a_path_in_the_sandbox_beside_one_that_is_not() {
+fn trace_includes_the_gate_and_paths_inside_and_outside_the_sandbox() {
     let mut scene = Scene::allowing_all();
     scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["a.org".to_owned()])]));
     let gated = |url: &str| {
@@ -200,7 +200,7 @@ fn a_trace_tells_of_the_gate_and_of_a_path_in_the_sandbox_beside_one_that_is_not
 }
 
 #[test]
-fn a_question_about_what_a_call_leaves_out_says_so() {
+fn question_about_an_omitted_argument_says_so() {
     let scene = Scene::new(&[("ask", json!({}), "escalate")]);
     let Verdict::Escalate(escalation) = scene.judge("other", "repo", &json!({ "owner": "acme" })) else {
         panic!()
@@ -211,7 +211,7 @@ fn a_question_about_what_a_call_leaves_out_says_so() {
 }
 
 #[test]
-fn a_denial_by_default_names_what_no_rule_covers() {
+fn default_denial_names_the_uncovered_value() {
     let scene = Scene::new(&[]);
     let reason = |server: &str, tool: &str, arguments: Value| match scene.judge(server, tool, &arguments) {
         Verdict::Deny(denial) => denial.reason.to_string(),
@@ -225,7 +225,7 @@ fn a_denial_by_default_names_what_no_rule_covers() {
 }
 
 #[test]
-fn a_verdict_says_who_decided_as_a_value() {
+fn verdict_contains_its_ground() {
     let rules = [
         ("approved: by the rules", json!({ "tool": ["write"] }), "allow"),
         ("ask", json!({ "tool": ["read"] }), "escalate"),
@@ -241,7 +241,7 @@ fn a_verdict_says_who_decided_as_a_value() {
         other @ Verdict::Escalate(_) => panic!("{other:?}"),
     };
     let at = |path: &str| json!({ "path": path });
-    // Not an approval, whatever its reason says.
+    // Not an approval, despite its reason.
     assert_eq!(by("write", json!({ "path": "/a", "content": "" })), Ok(AllowedBy::Rule));
     assert_eq!(by("read", at("/a")), Ok(AllowedBy::Answer));
     assert_eq!(by("read", at("/t/x")), Ok(AllowedBy::Grant));

@@ -1,4 +1,4 @@
-//! Arguments of calls: refused when they do not fit, and otherwise made canonical.
+//! Arguments of calls: invalid ones are refused, valid ones become canonical.
 
 use crate::scene::{Scene, fields, path};
 use ironcurtain_policy::{Annotations, Fact, Role};
@@ -20,7 +20,7 @@ fn an_unknown_argument_is_refused_under_any_rule() {
 }
 
 #[test]
-fn a_path_that_is_not_a_text_or_a_flat_list_of_texts_is_refused() {
+fn path_must_be_a_string_or_a_flat_list_of_strings() {
     let scene = Scene::allowing_all();
     for odd in [
         json!(null),
@@ -46,7 +46,7 @@ fn an_identifier_or_an_address_that_is_not_text_is_refused() {
 }
 
 #[test]
-fn text_that_looks_like_a_path_is_left_alone_where_no_path_is_meant() {
+fn text_that_resembles_a_path_is_unchanged_in_other_roles() {
     let mut scene = Scene::allowing_all();
     scene.protected = [path("/secret")].into_iter().collect();
     let arguments = json!({ "path": "/a", "content": "/secret/key and ~/.ssh" });
@@ -56,7 +56,7 @@ fn text_that_looks_like_a_path_is_left_alone_where_no_path_is_meant() {
 }
 
 #[test]
-fn an_identifier_is_sent_in_lower_case_and_any_other_text_as_it_is_written() {
+fn identifiers_are_sent_in_lower_case_and_other_text_as_written() {
     let scene = Scene::allowing_all();
     let sent = |tool: &str, arguments: &Value| {
         let call = scene.call("other", tool, arguments).unwrap();
@@ -69,7 +69,7 @@ fn an_identifier_is_sent_in_lower_case_and_any_other_text_as_it_is_written() {
 }
 
 #[test]
-fn what_is_sent_is_what_was_resolved() {
+fn sent_paths_are_the_resolved_ones() {
     let scene = Scene::allowing_all();
     let arguments = fields(&json!({ "paths": ["door/x", "b"] }));
     let plan = scene.annotations.plan("filesystem", "many", &arguments).unwrap();
@@ -79,7 +79,7 @@ fn what_is_sent_is_what_was_resolved() {
 }
 
 #[test]
-fn facts_that_are_not_those_of_the_plan_are_refused() {
+fn facts_that_do_not_match_the_plan_are_refused() {
     let scene = Scene::allowing_all();
     let arguments = fields(&json!({ "path": "/a" }));
     let plan = scene.annotations.plan("filesystem", "read", &arguments).unwrap();
@@ -94,7 +94,7 @@ fn facts_that_are_not_those_of_the_plan_are_refused() {
 }
 
 #[test]
-fn the_facts_of_a_remote_are_not_taken_for_another_address() {
+fn remote_facts_are_refused_for_an_address() {
     let scene = Scene::allowing_all();
     let known = || [Fact::Remotes(vec!["https://example.com/a".to_owned()])];
     let arguments = fields(&json!({ "url": "https://example.com/a" }));
@@ -138,7 +138,7 @@ fn a_plan_without_its_only_role_is_judged_as_a_whole() {
 }
 
 #[test]
-fn a_list_does_not_cover_what_has_no_text() {
+fn lists_do_not_cover_values_without_text() {
     let bodies =
         json!([{ "roles": ["email-address"], "allowed": ["ann@example.com", ""], "matchType": "emails" }]);
     let scene = Scene::new(&[("known", json!({ "tool": ["mail"], "lists": bodies }), "allow")]);
@@ -160,7 +160,7 @@ fn roles_under_a_condition_are_strict_about_its_value() {
 }
 
 #[test]
-fn every_operator_of_a_condition_holds_for_what_it_says() {
+fn every_condition_operator_holds_as_documented() {
     let holds = |condition: Value, value: Option<Value>| {
         let mut condition = condition;
         condition["arg"] = json!("m");
@@ -224,7 +224,7 @@ fn an_identifier_is_sent_and_compared_in_lower_case() {
 }
 
 #[test]
-fn an_argument_that_the_declared_shape_lacks_is_refused_though_it_is_annotated() {
+fn undeclared_argument_is_refused_even_if_annotated() {
     let tool = |declared: Value| {
         let schema = json!({ "type": "object", "properties": declared });
         let args = json!({ "path": ["read-path"], "old": ["none"] });
@@ -245,7 +245,7 @@ fn an_argument_that_the_declared_shape_lacks_is_refused_though_it_is_annotated()
 }
 
 #[test]
-fn what_does_not_fit_the_declared_shape_is_told_with_its_place() {
+fn schema_mismatch_has_its_location() {
     let declared = json!({
         "type": "object",
         "required": ["n"],
@@ -271,7 +271,7 @@ fn what_does_not_fit_the_declared_shape_is_told_with_its_place() {
 }
 
 #[test]
-fn a_remote_that_is_left_out_or_empty_is_one_to_find_out() {
+fn omitted_or_empty_remote_needs_a_fact() {
     let scene = Scene::allowing_all();
     for arguments in [json!({}), json!({ "remote": "" }), json!({ "remote": null })] {
         let given = fields(&arguments);

@@ -1,4 +1,4 @@
-//! Calls that run a command beside naming a path.
+//! Calls that both name a path and run a command.
 
 use crate::scene::{Scene, grant};
 use ironcurtain_policy::{Access, Annotations, GrantKind};
@@ -34,7 +34,7 @@ fn rule_about_the_command_decides() {
     let command = |then| [("run", json!({ "roles": ["command"] }), then), ask()];
     assert_eq!(says(&scene(&command("allow"))), "allow run+grant");
     assert_eq!(says(&scene(&command("deny"))), "deny run");
-    // A rule about paths says nothing about what the command does.
+    // A rule about paths does not cover the command.
     let folder = [("src", json!({ "paths": { "roles": ["read-path"], "within": "/src" } }), "allow"), ask()];
     assert_eq!(says(&scene(&folder)), "escalate ask");
 }

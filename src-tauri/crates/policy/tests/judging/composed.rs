@@ -24,13 +24,13 @@ fn whole(schema: &Value, arguments: &Value) -> String {
 }
 
 #[test]
-fn a_value_fits_one_of_its_alternatives_and_all_that_holds_for_all() {
+fn value_must_match_one_of_any_of_and_all_of_all_of() {
     let text_or_null = json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] });
     let one = json!({ "oneOf": [{ "type": "integer" }, { "type": "array", "items": { "type": "string" } }] });
     let all = json!({ "allOf": [{ "type": ["string", "null"] }, { "enum": ["a", 1] }] });
     let deep = json!({ "items": text_or_null });
     let both = json!({ "enum": ["a", "b"], "const": "a" });
-    let none = "argument `a` must fit one of the alternatives of the schema";
+    let none = "argument `a` must match one of the schema's alternatives";
     for (schema, fits, odd, why) in [
         (&text_or_null, vec![json!("x"), json!(null)], json!(1), none),
         (&text_or_null, vec![], json!(["x"]), none),
@@ -41,7 +41,7 @@ fn a_value_fits_one_of_its_alternatives_and_all_that_holds_for_all() {
             &deep,
             vec![json!(["x", null])],
             json!([null, 1]),
-            "argument `a[1]` must fit one of the alternatives of the schema",
+            "argument `a[1]` must match one of the schema's alternatives",
         ),
         (
             &json!({ "const": { "x": [1] } }),
@@ -62,7 +62,7 @@ fn a_value_fits_one_of_its_alternatives_and_all_that_holds_for_all() {
 }
 
 #[test]
-fn what_is_not_looked_at_allows_everything() {
+fn unsupported_keywords_allow_everything() {
     for open in [
         json!(true),
         json!({}),
@@ -80,11 +80,11 @@ fn what_is_not_looked_at_allows_everything() {
 }
 
 #[test]
-fn what_is_said_of_all_arguments_together_holds_too() {
+fn schema_applies_to_the_arguments_as_a_whole() {
     let needed = |name: &str| json!({ "required": [name] });
     let schema = json!({ "properties": { "a": {}, "b": {} }, "anyOf": [needed("a"), needed("b")] });
     assert_eq!(whole(&schema, &json!({ "b": 1 })), "fits");
-    assert_eq!(whole(&schema, &json!({})), "the arguments must fit one of the alternatives of the schema");
+    assert_eq!(whole(&schema, &json!({})), "the arguments must match one of the schema's alternatives");
     let all = json!({ "allOf": [needed("a"), { "properties": { "a": { "type": "string" } } }] });
     assert_eq!(whole(&all, &json!({ "a": "x", "c": 1 })), "fits");
     assert_eq!(whole(&all, &json!({ "a": 1 })), "argument `a` must be of type string");
@@ -93,7 +93,7 @@ fn what_is_said_of_all_arguments_together_holds_too() {
 }
 
 #[test]
-fn an_argument_without_a_name_is_called_an_argument() {
+fn empty_argument_name_is_reported_as_an_argument() {
     let schema = json!({ "properties": { "": { "type": "string" } } });
     assert_eq!(whole(&schema, &json!({ "": 1 })), "argument `` must be of type string");
     assert_eq!(whole(&schema, &json!({ "": "x" })), "fits");

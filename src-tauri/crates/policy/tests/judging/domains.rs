@@ -1,4 +1,4 @@
-//! Which places patterns cover, and which texts are places at all.
+//! Targets that patterns cover, and texts that have a target.
 
 use ironcurtain_policy::{Destination, HostPattern, Role, is_ip_address};
 
@@ -43,7 +43,7 @@ fn a_star_covers_named_public_hosts_only() {
 }
 
 #[test]
-fn what_is_local_is_covered_by_a_pattern_that_spells_it_out() {
+fn local_targets_need_an_explicit_pattern() {
     assert!(covers("127.0.0.1", "http://0x7f.1/"));
     assert!(covers("localhost", "http://localhost:3000/"));
     assert!(covers("*.corp.internal", "https://git.corp.internal/"));
@@ -52,7 +52,7 @@ fn what_is_local_is_covered_by_a_pattern_that_spells_it_out() {
 }
 
 #[test]
-fn a_starred_host_covers_itself_and_what_is_below_it() {
+fn starred_host_covers_itself_and_its_subdomains() {
     for url in ["https://d.org", "https://a.d.org", "https://a.b.D.org."] {
         assert!(covers("*.d.org", url), "{url}");
     }
@@ -65,7 +65,7 @@ fn a_starred_host_covers_itself_and_what_is_below_it() {
 }
 
 #[test]
-fn the_host_is_what_is_connected_to() {
+fn host_of_an_address_is_the_connected_one() {
     assert!(!covers("github.com", "https://github.com@evil.net/"));
     assert!(!covers("github.com", "https://evil.net/?x=github.com"));
     assert!(!covers("github.com", "https://evil.net#github.com"));
@@ -91,7 +91,7 @@ fn a_host_covers_its_repositories_and_a_repository_only_itself() {
 }
 
 #[test]
-fn a_remote_that_is_no_place_is_covered_by_nothing() {
+fn remote_without_a_target_is_covered_by_no_pattern() {
     for remote in [
         "origin",
         "../other",
@@ -126,7 +126,7 @@ fn urls_are_sent_normalized_and_other_remotes_as_written() {
 }
 
 #[test]
-fn an_address_is_sent_as_written_where_every_reader_finds_the_judged_host_in_it() {
+fn address_is_sent_as_written_if_every_parser_finds_the_judged_host() {
     let sent = |raw: &str| Destination::parse(Role::FetchUrl, raw).sent().to_owned();
     for raw in [
         "HTTPS://A.com:443/x/../y",
@@ -165,7 +165,7 @@ fn ip_addresses_are_recognized_in_any_notation() {
 }
 
 #[test]
-fn a_remote_that_leads_nowhere_is_sent_as_it_is_written() {
+fn remote_without_a_target_is_sent_as_written() {
     // Normalized, it would be parsed as another form of address: `a:/b` is the host `a`.
     for raw in
         ["httphttps:/tpss:1//:a.//h://../", "a:/b/c://../..", "ssh:/ok.org/x://../y", "file:///srv/x/../y"]
@@ -178,7 +178,7 @@ fn a_remote_that_leads_nowhere_is_sent_as_it_is_written() {
 }
 
 #[test]
-fn what_is_sent_reads_as_what_was_judged() {
+fn sent_address_parses_as_the_judged_one() {
     for (raw, text) in [
         ("file:", "file:///"),
         ("http://ok.org", "http://ok.org"),
@@ -199,7 +199,7 @@ fn what_is_sent_reads_as_what_was_judged() {
 }
 
 #[test]
-fn dots_at_the_end_of_a_host_mean_nothing_in_any_script() {
+fn trailing_dots_of_a_host_are_ignored_in_every_script() {
     for (raw, host) in [
         ("http://ok.org。。/", "ok.org"),
         ("http://ok.org../", "ok.org"),
@@ -213,8 +213,8 @@ fn dots_at_the_end_of_a_host_mean_nothing_in_any_script() {
 }
 
 #[test]
-fn a_remote_that_is_plain_only_until_it_is_sent_is_no_place() {
-    // The URL parser adds escapes to these, and an address with escapes has no target.
+fn remote_that_changes_when_sent_has_no_target() {
+    // The URL parser adds escapes here, and an address with escapes has no target.
     for raw in ["ssh://^it@ok.org/a", "ssh://h\u{f6}.org/a", "git://\"x@ok.org/a"] {
         let remote = Destination::parse(Role::GitRemoteUrl, raw);
         assert_eq!((remote.text(), remote.domain()), (raw, None));

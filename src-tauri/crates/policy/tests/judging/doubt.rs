@@ -43,7 +43,7 @@ fn an_unknown_address_does_not_evade_a_deny_rule() {
 }
 
 #[test]
-fn in_doubt_a_rule_that_asks_stands_before_one_that_allows_and_behind_one_that_denies() {
+fn uncertain_asking_rule_precedes_allow_rules_but_not_deny_rules() {
     let asks = ("asks", domains("fetch-url", &["evil.example"]), "escalate");
     let said = |others: &[(&str, Value, &str)], url: &str| {
         let rules: Vec<_> = std::iter::once(asks.clone()).chain(others.to_vec()).collect();
@@ -59,7 +59,7 @@ fn in_doubt_a_rule_that_asks_stands_before_one_that_allows_and_behind_one_that_d
 }
 
 #[test]
-fn a_rule_that_allows_covers_nothing_in_doubt() {
+fn allow_rule_covers_no_uncertain_value() {
     let good = domains("git-remote-url", &["*", "github.com", "*.github.com"]);
     let paths = json!({ "roles": ["read-path"] });
     let scene = Scene::new(&[("good", good, "allow"), ("paths", paths, "allow")]);
@@ -70,7 +70,7 @@ fn a_rule_that_allows_covers_nothing_in_doubt() {
 }
 
 #[test]
-fn a_star_that_denies_is_about_every_host_there_is() {
+fn star_in_a_deny_rule_covers_every_host() {
     let scene = Scene::new(&[("none", domains("fetch-url", &["*"]), "deny"), ("all", json!({}), "allow")]);
     let all = [
         "https://example.org/",
@@ -120,7 +120,7 @@ fn a_value_next_to_another_does_not_hide_it_from_a_rule_that_denies() {
 }
 
 #[test]
-fn a_folder_is_not_moved_away_with_what_a_rule_denies_in_it() {
+fn folder_with_a_denied_path_inside_cannot_be_moved() {
     let within = |then| {
         let secret = json!({ "paths": { "roles": ["read-path"], "within": "/d/a/secret" } });
         Scene::new(&[("secret", secret, then), ("all", json!({}), "allow")])
@@ -140,7 +140,7 @@ fn a_folder_is_not_moved_away_with_what_a_rule_denies_in_it() {
 }
 
 #[test]
-fn a_folder_is_not_searched_with_what_a_rule_denies_in_it() {
+fn folder_with_a_denied_path_inside_cannot_be_searched() {
     let within = |roles: &str, then| {
         let secret = json!({ "paths": { "roles": [roles], "within": "/d/a/secret" } });
         Scene::new(&[("secret", secret, then), ("all", json!({}), "allow")])
@@ -168,7 +168,7 @@ fn a_folder_is_not_searched_with_what_a_rule_denies_in_it() {
 }
 
 #[test]
-fn a_host_is_found_however_it_is_spelled() {
+fn host_is_found_in_every_spelling() {
     let pairs = [
         ("b\u{fc}cher.de", "https://xn--bcher-kva.de/"),
         ("*.b\u{fc}cher.de", "https://a.b\u{fc}cher.de/"),
@@ -236,7 +236,7 @@ fn names_on_a_list_that_denies_are_found_in_any_case_and_in_any_shape() {
 }
 
 #[test]
-fn what_is_no_host_is_opened_by_its_own_spelling_alone() {
+fn text_that_is_no_host_matches_only_its_spelling() {
     let odd = [
         "999.1.1.1",
         "localhost ",
@@ -259,9 +259,9 @@ fn what_is_no_host_is_opened_by_its_own_spelling_alone() {
 }
 
 #[test]
-fn a_pattern_that_no_host_can_match_is_refused_where_it_would_let_something_through() {
+fn unmatchable_pattern_is_rejected_in_asking_and_denying_rules() {
     let patterns = [
-        ("https://evil.example", "is an address: write its host alone"),
+        ("https://evil.example", "is an address: write only its host"),
         ("evil.example:443", "has a port: rules apply to every port of a host"),
         ("[::1]:443", "has a port: rules apply to every port of a host"),
         ("evil*.example", "has a `*` inside"),
@@ -300,7 +300,7 @@ fn a_pattern_that_no_host_can_match_is_refused_where_it_would_let_something_thro
 }
 
 #[test]
-fn a_crafted_address_leads_nowhere_and_its_plain_twin_to_its_host() {
+fn crafted_address_has_no_target_and_its_plain_twin_has() {
     let nowhere = [
         "ssh://github.com?@evil.example/x",
         "ssh://github.com#@evil.example/x",
@@ -335,7 +335,7 @@ fn a_crafted_address_leads_nowhere_and_its_plain_twin_to_its_host() {
 }
 
 #[test]
-fn an_explanation_says_where_it_was_in_doubt() {
+fn explanation_reports_uncertain_matches() {
     let rules = [
         ("good", domains("fetch-url", &["good.example"]), "allow"),
         ("asks", domains("fetch-url", &["evil.example"]), "escalate"),

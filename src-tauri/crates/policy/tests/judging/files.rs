@@ -11,7 +11,7 @@ fn policy_error(rule: &Value) -> String {
 }
 
 #[test]
-fn a_rule_that_is_not_understood_refuses_the_policy() {
+fn invalid_rule_rejects_the_policy() {
     let rule = |conditions: Value| json!({ "name": "r", "if": conditions, "then": "allow" });
     for (rule, message) in [
         (
@@ -48,9 +48,14 @@ fn a_rule_that_is_not_understood_refuses_the_policy() {
         assert_eq!(policy_error(&rule), message);
     }
     let paths = json!({ "paths": { "roles": ["fetch-url"], "within": "/a" } });
-    assert!(policy_error(&rule(paths)).ends_with("field `if.paths.roles`: `fetch-url` names no path"));
+    assert!(
+        policy_error(&rule(paths)).ends_with("field `if.paths.roles`: `fetch-url` is not a role for paths")
+    );
     let domains = json!({ "domains": { "roles": ["read-path"], "allowed": ["*"] } });
-    assert!(policy_error(&rule(domains)).ends_with("field `if.domains.roles`: `read-path` names no host"));
+    assert!(
+        policy_error(&rule(domains))
+            .ends_with("field `if.domains.roles`: `read-path` is not a role for hosts")
+    );
     let list = json!([{ "roles": ["github-owner"], "allowed": ["a"], "matchType": "globs" }]);
     assert!(policy_error(&rule(json!({ "lists": list }))).contains("unknown type `globs`"));
     let paths = json!({ "roles": ["read-path"], "within": "/a", "without": "/b" });
@@ -80,7 +85,7 @@ fn two_rules_of_one_name_and_other_versions_are_refused() {
 }
 
 #[test]
-fn a_name_that_comes_twice_refuses_any_file() {
+fn duplicate_name_rejects_any_file() {
     let twice = "{\"rules\": [],\n \"rules\": []}";
     let policy = |text: &str| Policy::from_json(text, "p.json", &spelled, &DynamicLists::default());
     assert_eq!(policy(twice).unwrap_err().to_string(), "`p.json`, line 2: `rules` comes twice (column 8)");
@@ -94,7 +99,7 @@ fn a_name_that_comes_twice_refuses_any_file() {
 }
 
 #[test]
-fn a_list_that_is_used_and_not_defined_refuses_the_policy() {
+fn undefined_list_rejects_the_policy() {
     let conditions = json!({ "domains": { "roles": ["fetch-url"], "allowed": ["@hosts"] } });
     let rule = json!({ "name": "r", "if": conditions, "then": "deny" });
     let expected = "`p.json`, line 1, rule `r`, field `if.domains.allowed[0]`: unknown list `hosts`";
@@ -106,7 +111,7 @@ fn a_list_that_is_used_and_not_defined_refuses_the_policy() {
 }
 
 #[test]
-fn an_annotation_that_is_not_understood_refuses_the_file() {
+fn invalid_annotation_rejects_the_file() {
     let error = |args: Value| {
         let tool = json!({ "toolName": "t", "serverName": "s", "args": args });
         let file = json!({ "servers": { "s": { "tools": [tool] } } }).to_string();
@@ -141,7 +146,7 @@ fn an_annotation_that_is_not_understood_refuses_the_file() {
 }
 
 #[test]
-fn a_condition_that_would_drop_a_role_unseen_refuses_the_file() {
+fn condition_that_could_drop_a_role_is_rejected() {
     let load = |default: &str, condition: &str, roles: &str| {
         let path = format!(
             r#"{{ "default": {default}, "when": [{{ "condition": {condition}, "roles": {roles} }}] }}"#
@@ -213,7 +218,7 @@ fn a_condition_that_would_drop_a_role_unseen_refuses_the_file() {
 }
 
 #[test]
-fn a_field_that_is_not_known_refuses_annotations_and_lists() {
+fn unknown_field_rejects_annotations_and_lists() {
     let tool = json!({ "toolName": "t", "serverName": "s", "args": {}, "comment": "c", "inputSchema": {}, "descends": true });
     let server = json!({ "inputHash": "h", "tools": [tool] });
     let file = json!({ "schemaVersion": 1, "generatedAt": "now", "servers": { "s": server } });
@@ -262,7 +267,7 @@ fn a_tool_annotated_twice_refuses_the_file() {
 }
 
 #[test]
-fn only_a_folder_that_nothing_before_asks_about_is_open_for_good() {
+fn folder_is_open_only_if_no_earlier_rule_asks() {
     let rule = |name: &str, condition: Value, then: &str| json!({ "name": name, "description": "d", "principle": "p", "if": condition, "then": then, "reason": "r" });
     let within = |roles: &[&str], folder: &str| json!({ "paths": { "roles": roles, "within": folder } });
     let all = ["read-path", "write-path", "write-history", "delete-path", "delete-history"];
@@ -295,7 +300,7 @@ fn only_a_folder_that_nothing_before_asks_about_is_open_for_good() {
 }
 
 #[test]
-fn a_list_is_what_was_found_and_added_less_what_was_taken_out() {
+fn list_is_values_and_additions_minus_removals() {
     let list = json!({ "values": ["a", "b"], "manualAdditions": ["c"], "manualRemovals": ["b"] });
     let lists = DynamicLists::from_json(&json!({ "lists": { "l": list } }).to_string(), "l").unwrap();
     assert_eq!(lists.get("l"), ["a", "c"]);
@@ -303,7 +308,7 @@ fn a_list_is_what_was_found_and_added_less_what_was_taken_out() {
 }
 
 #[test]
-fn a_removal_in_another_spelling_takes_leave_away_and_never_a_refusal() {
+fn removal_in_another_spelling_affects_only_allow_rules() {
     let list =
         json!({ "values": ["Evil.org", "ok.org", "b.org."], "manualRemovals": ["evil.ORG.", "b.org"] });
     let lists = DynamicLists::from_json(&json!({ "lists": { "l": list } }).to_string(), "l").unwrap();

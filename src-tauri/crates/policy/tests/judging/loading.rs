@@ -119,7 +119,7 @@ fn an_error_in_a_list_names_the_line() {
     assert!(error(&file.replace("[1]", "[\"1\"]")).is_ok());
 }
 
-/// The result of loading one rule about reading in `~/docs` with these examples.
+/// Loads one rule about reading in `~/docs` with these examples.
 fn examples(examples: &Value) -> Result<(), String> {
     let within =
         json!({ "paths": { "roles": ["read-path"], "within": "~/docs/" }, "server": ["filesystem"] });
@@ -139,7 +139,7 @@ fn read(at: &str) -> Value {
 }
 
 #[test]
-fn an_example_that_fails_refuses_the_file() {
+fn failing_example_rejects_the_file() {
     let good = json!({
         "match": [read("~/docs/a"), read("/home/ann/docs"), { "server": "filesystem", "tool": "many", "arguments": { "paths": ["/x", "~/docs/a"] } }],
         "noMatch": [read("~/docs2/a"), read("/elsewhere/a"), { "server": "other", "tool": "read", "arguments": { "path": "~/docs/a" } }, { "server": "other", "tool": "mail", "arguments": { "to": "ann" } }],
@@ -156,7 +156,7 @@ fn an_example_that_fails_refuses_the_file() {
 }
 
 #[test]
-fn an_example_that_cannot_be_a_call_refuses_the_file() {
+fn example_that_is_no_valid_call_rejects_the_file() {
     let error = |example: Value| examples(&json!({ "match": [example] })).unwrap_err();
     for (at, message) in [
         ("docs/a", "`docs/a` is not an absolute path"),
@@ -175,7 +175,7 @@ fn an_example_that_cannot_be_a_call_refuses_the_file() {
 }
 
 #[test]
-fn a_field_that_is_not_known_refuses_the_policy_and_those_of_the_existing_system_do_not() {
+fn unknown_field_rejects_the_policy_but_fields_of_the_existing_system_do_not() {
     let known = [
         "$schema",
         "generatedAt",

@@ -1,8 +1,9 @@
-//! Compares our decisions with those of the existing system, on a few cases of our own and, if they are next to the checkout
-//! or named by `IRONCURTAIN_PEER`, on that system's own cases.
+//! Compares our decisions with those of the existing system: on some cases of ours and, if present
+//! next to the checkout or at `IRONCURTAIN_PEER`, on that system's cases.
 //!
-//! - A case that the existing system's authors do not dispute must have the same decision, and never a less strict one.
-//! - Only pure operations are compared, and decisions based on given facts of the disk and git.
+//! - Each case not disputed by the existing system's authors must have the same decision, and no
+//!   case a less strict one.
+//! - Compares only pure operations, and decisions based on given facts about the disk and git.
 
 mod facts;
 mod recorded;
@@ -17,14 +18,14 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Cases where we are stricter on purpose: a symlink loop is refused, not judged as the place where it begins.
+/// Cases where we are stricter on purpose: we refuse a symlink loop instead of judging its first link.
 const STRICTER: &[&str] = &["fs-sandbox-forms-0102"];
 
 /// Our own cases in the same form, each with the existing system's decision.
 const OWN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/judging/peer/own");
 
 #[test]
-fn the_existing_systems_answers_are_ours() {
+fn decisions_match_the_existing_system() {
     let own = answer_all(Path::new(OWN));
     assert_eq!(own, BTreeMap::from([("same", 20)]));
     if let Some(peer) = place() {

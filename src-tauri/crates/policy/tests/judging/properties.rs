@@ -134,7 +134,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_deny_rule_more_never_loosens(
+    fn additional_deny_rule_never_loosens(
         (mut scene, mut rules) in scene(), (server, tool, arguments) in call(), extra in conditions(), at in 0usize..9,
     ) {
         let before = severity(&scene.judge(server, tool, &arguments));
@@ -158,7 +158,7 @@ proptest! {
     }
 
     #[test]
-    fn a_grant_less_never_loosens(
+    fn removing_a_grant_never_loosens(
         (mut scene, _) in scene(), (server, tool, arguments) in call(), at in any::<prop::sample::Index>(),
     ) {
         if scene.grants.is_empty() {
@@ -170,7 +170,7 @@ proptest! {
     }
 
     #[test]
-    fn a_protected_path_more_never_loosens(
+    fn additional_protected_path_never_loosens(
         (mut scene, _) in scene(), (server, tool, arguments) in call(), more in place(),
     ) {
         let before = severity(&scene.judge(server, tool, &arguments));
@@ -192,7 +192,7 @@ proptest! {
     }
 
     #[test]
-    fn neighbouring_rules_of_one_decision_may_change_places(
+    fn neighbouring_rules_with_one_decision_may_be_swapped(
         (mut scene, mut rules) in scene(), (server, tool, arguments) in call(), at in any::<prop::sample::Index>(),
     ) {
         if rules.len() < 2 {
@@ -218,7 +218,7 @@ proptest! {
     }
 
     #[test]
-    fn a_yes_to_everything_asked_leaves_nothing_to_ask(
+    fn approving_every_value_allows_the_call(
         (mut scene, _) in scene(), (server, tool, arguments) in call(),
     ) {
         let Verdict::Escalate(escalation) = scene.judge(server, tool, &arguments) else { return Ok(()) };
@@ -226,10 +226,10 @@ proptest! {
         scene.approved = escalation.values.to_vec();
         let after = scene.judge(server, tool, &arguments);
         prop_assert!(!matches!(after, Verdict::Escalate(_)), "{after:?}");
-        // Where a gate asked, a yes can uncover that nothing allows another part of the call.
+        // If the gate asked, an approval can reveal that nothing allows another part of the call.
         let gated = escalation.values.iter().any(|asked| *asked.by.rule == *"structural-domain-escalate");
         prop_assert!(gated || matches!(after, Verdict::Allow(_)), "{after:?}");
-        // Less one of them, it is asked about again, unless another of them is about the same.
+        // Without one approval, the call escalates again, unless another approval covers the same value.
         let left_out = scene.approved.pop().unwrap();
         if !gated && !scene.approved.iter().any(|approved| left_out.is_answered_by(approved)) {
             let Verdict::Escalate(again) = scene.judge(server, tool, &arguments) else {
@@ -240,7 +240,7 @@ proptest! {
     }
 
     #[test]
-    fn granting_every_path_asked_about_leaves_no_path_to_ask_about(
+    fn granting_every_asked_path_leaves_no_path_to_ask(
         (mut scene, _) in scene(), (server, tool, arguments) in call(),
     ) {
         let Verdict::Escalate(escalation) = scene.judge(server, tool, &arguments) else { return Ok(()) };

@@ -1,10 +1,10 @@
-//! Calls that can reach nothing, and the condition that tells them from others.
+//! Calls without reach, and the condition for them.
 
 use crate::scene::{Scene, spelled};
 use ironcurtain_policy::{DynamicLists, Mismatch, Policy, ServerReach};
 use serde_json::{Value, json};
 
-/// One rule about calls that reach nothing, and one that asks about the rest.
+/// Creates one rule about calls without reach and one that asks about the rest.
 fn scene(then: &str, reach: ServerReach) -> Scene {
     let rules = [("shut", json!({ "reaches": "nothing" }), then), ("ask", json!({}), "escalate")];
     Scene { reach, ..Scene::new(&rules) }
@@ -15,7 +15,7 @@ fn mail() -> Value {
 }
 
 #[test]
-fn a_call_that_names_nothing_is_free_at_a_server_that_reaches_nothing_and_nowhere_else() {
+fn call_without_resources_is_allowed_only_on_server_without_reach() {
     let says = |reach| scene("allow", reach).says("other", "mail", &mail());
     assert_eq!(says(ServerReach::Nothing), "allow shut");
     assert_eq!(says(ServerReach::Something), "escalate ask");
@@ -23,7 +23,7 @@ fn a_call_that_names_nothing_is_free_at_a_server_that_reaches_nothing_and_nowher
 }
 
 #[test]
-fn a_call_that_names_something_is_asked_about_whatever_its_server_reaches() {
+fn call_with_resource_asks_regardless_of_reach() {
     let scene = scene("allow", ServerReach::Nothing);
     for (server, tool, arguments) in [
         ("filesystem", "read", json!({ "path": "/a" })),
@@ -34,15 +34,15 @@ fn a_call_that_names_something_is_asked_about_whatever_its_server_reaches() {
     ] {
         assert_eq!(scene.says(server, tool, &arguments), "escalate ask", "{tool}");
     }
-    // One of its values in the session folder makes nothing of the others free.
+    // A value in the session folder does not allow the other values.
     let compare = json!({ "left": "/box/a", "right": "/b" });
     assert_eq!(scene.says("filesystem", "compare", &compare), "escalate ask");
-    // It could name one and does not.
+    // The tool could name a path, and this call does not.
     assert_eq!(scene.says("filesystem", "list", &json!({ "recursive": true })), "allow shut");
 }
 
 #[test]
-fn a_rule_that_denies_or_asks_counts_where_the_reach_is_not_known() {
+fn denying_or_asking_rule_applies_if_the_reach_is_unknown() {
     let says = |then: &str, reach| {
         let rules = [("shut", json!({ "reaches": "nothing" }), then), ("rest", json!({}), "allow")];
         Scene { reach, ..Scene::new(&rules) }.says("other", "mail", &mail())
@@ -63,7 +63,7 @@ fn a_rule_that_denies_the_tool_is_stronger() {
 }
 
 #[test]
-fn an_explanation_tells_that_the_reach_was_in_the_way() {
+fn explanation_reports_that_the_reach_prevented_a_match() {
     let passed = |reach, tool: &str, arguments: &Value| {
         let scene = scene("allow", reach);
         let call = scene.call("other", tool, arguments).unwrap();
@@ -76,7 +76,7 @@ fn an_explanation_tells_that_the_reach_was_in_the_way() {
 }
 
 #[test]
-fn what_cannot_be_meant_refuses_the_file() {
+fn impossible_values_reject_the_file() {
     let load = |conditions: Value| {
         let file = json!({ "rules": [{ "name": "r", "if": conditions, "then": "allow" }] }).to_string();
         let loaded = Policy::from_json(&file, "p", &spelled, &DynamicLists::default());

@@ -14,7 +14,7 @@ fn says(scene: &Scene, method: &str, arguments: &Value) -> String {
 }
 
 #[test]
-fn a_request_is_free_where_its_server_reaches_nothing_beyond_the_grants() {
+fn request_is_allowed_if_its_server_reaches_only_grants() {
     let scene = Scene { confined: true, ..Scene::new(&[ask()]) };
     let (uri, prompt) = (json!({ "uri": "notes://1" }), json!({ "name": "greet" }));
     for (method, arguments) in
@@ -31,7 +31,7 @@ fn a_request_is_free_where_its_server_reaches_nothing_beyond_the_grants() {
 }
 
 #[test]
-fn a_rule_that_names_a_request_or_denies_it_goes_first() {
+fn rule_that_names_or_denies_a_request_takes_precedence() {
     let confined = |rules: &[(&str, Value, &str)]| Scene { confined: true, ..Scene::new(rules) };
     let prompt = json!({ "name": "greet" });
     let named = ("named", json!({ "tool": ["prompts/get"] }), "escalate");
@@ -41,7 +41,7 @@ fn a_rule_that_names_a_request_or_denies_it_goes_first() {
 }
 
 #[test]
-fn a_file_is_judged_as_a_path_whatever_its_server_reaches() {
+fn file_resource_is_judged_as_path_regardless_of_reach() {
     let mut scene = Scene { confined: true, ..Scene::new(&[ask()]) };
     let file = json!({ "path": "/docs/a" });
     assert_eq!(says(&scene, "resources/read", &file), "Escalate ask");

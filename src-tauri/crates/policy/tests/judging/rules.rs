@@ -18,7 +18,7 @@ fn a_tool_without_resources_is_covered_by_rules_whose_conditions_it_meets() {
 }
 
 #[test]
-fn a_rule_with_no_lists_in_it_speaks_about_every_role() {
+fn rule_with_an_empty_lists_condition_applies_to_every_role() {
     let scene = Scene::new(&[("r", json!({ "lists": [] }), "allow")]);
     assert_eq!(scene.says("filesystem", "read", &json!({ "path": "/a" })), "allow r");
 }
@@ -41,7 +41,7 @@ fn each_value_is_discharged_by_the_first_rule_that_covers_it() {
 }
 
 #[test]
-fn a_rule_speaks_only_about_the_roles_of_its_conditions() {
+fn rule_applies_only_to_the_roles_of_its_conditions() {
     let scene = Scene::new(&[
         ("reads", json!({ "roles": ["read-path"] }), "allow"),
         ("writes", json!({ "paths": { "roles": ["write-path"], "within": "/w" } }), "allow"),
@@ -54,7 +54,7 @@ fn a_rule_speaks_only_about_the_roles_of_its_conditions() {
 }
 
 #[test]
-fn within_the_root_covers_every_path_and_no_absent_one() {
+fn condition_within_the_root_covers_every_path_but_no_missing_value() {
     let root = json!({ "paths": { "roles": ["read-path"], "within": "/" } });
     let scene = Scene::new(&[("root", root, "allow")]);
     assert_eq!(scene.says("filesystem", "read", &json!({ "path": "/any/where" })), "allow root");
@@ -94,7 +94,7 @@ fn a_host_that_is_opened_is_compared_like_any_host() {
 }
 
 #[test]
-fn a_list_must_cover_every_value_in_the_form_it_has() {
+fn list_must_cover_every_value_by_its_match_type() {
     let lists = DynamicLists::from_json(
         &json!({ "lists": { "friends": {
             "values": ["a@x.org", "b@x.org"], "manualAdditions": ["C@x.org"], "manualRemovals": ["b@x.org"]

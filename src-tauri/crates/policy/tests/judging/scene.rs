@@ -1,4 +1,4 @@
-//! A small world to judge in: one annotation file, a sandbox at `/box`, and calls written as JSON.
+//! A small world for tests: one annotation file, a sandbox at `/box`, and calls written as JSON.
 
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
@@ -9,7 +9,7 @@ use ironcurtain_policy::{
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Context in which a call is judged.
+/// World in which a call is judged.
 pub(crate) struct Scene {
     pub(crate) annotations: Annotations,
     pub(crate) policy: Policy,
@@ -24,7 +24,7 @@ pub(crate) struct Scene {
     pub(crate) confined: bool,
 }
 
-/// The severity of a verdict: the stricter, the higher.
+/// Returns the severity of a verdict; stricter verdicts are higher.
 pub(crate) fn severity(verdict: &Verdict) -> u8 {
     match verdict {
         Verdict::Allow(_) => 0,
@@ -47,7 +47,7 @@ pub(crate) fn fields(arguments: &Value) -> Arc<Map<String, Value>> {
     arguments.as_object().unwrap().clone().into()
 }
 
-/// A policy out of `[name, if, then]` triples.
+/// Creates a policy from `[name, if, then]` triples.
 pub(crate) fn policy(rules: &[(&str, Value, &str)]) -> Policy {
     let rules: Vec<Value> = rules
         .iter()

@@ -47,7 +47,7 @@ fn the_fourteen_tools_of_the_reference_server_are_annotated_with_their_shapes() 
 }
 
 #[test]
-fn the_sandbox_is_free_and_everything_else_asks_by_what_is_done() {
+fn session_sandbox_is_allowed_and_everything_else_asks() {
     let scene = shipped();
     let said = |tool: &str, arguments: Value| scene.says("filesystem", tool, &arguments);
     assert_eq!(
@@ -69,7 +69,7 @@ fn the_sandbox_is_free_and_everything_else_asks_by_what_is_done() {
 }
 
 #[test]
-fn what_reaches_nothing_is_free_and_asked_about_where_its_server_may_reach_something() {
+fn call_without_reach_is_allowed_and_asks_if_its_server_may_reach_something() {
     let mut scene = shipped();
     let memory = json!({ "servers": { "memory": { "tools": [
         { "toolName": "read_graph", "args": {} }, { "toolName": "search", "args": { "query": ["none"] } },
@@ -93,7 +93,7 @@ fn what_reaches_nothing_is_free_and_asked_about_where_its_server_may_reach_somet
 }
 
 #[test]
-fn an_edit_that_is_only_tried_asks_to_read() {
+fn dry_run_edit_asks_to_read() {
     let scene = shipped();
     let edit = |dry: bool| {
         let edits = json!([{ "oldText": "a", "newText": "b" }]);

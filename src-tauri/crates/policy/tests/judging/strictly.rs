@@ -27,7 +27,7 @@ fn with_a_list_for_an_object(whole: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn a_list_is_never_taken_for_an_object() {
+fn list_is_never_accepted_as_an_object() {
     let call = json!({ "server": "s", "tool": "t", "arguments": {} });
     let conditions = json!({
         "paths": { "roles": ["read-path"], "within": "/a" },
@@ -61,7 +61,7 @@ fn a_list_is_never_taken_for_an_object() {
 }
 
 #[test]
-fn a_version_is_1_however_it_is_written() {
+fn version_may_be_written_with_a_fraction() {
     let load = |version: &str| {
         let file = format!("{{\"schemaVersion\": {version}, \"lists\": {{}}}}");
         DynamicLists::from_json(&file, "l").map(drop).map_err(|error| error.to_string())
@@ -73,7 +73,7 @@ fn a_version_is_1_however_it_is_written() {
 }
 
 #[test]
-fn a_wrong_type_is_told_where_it_stands() {
+fn type_error_has_its_location() {
     let told = |conditions: Value| {
         let rule = json!({ "name": "r", "if": conditions, "then": "allow" });
         let file = json!({ "rules": [rule] }).to_string();
@@ -95,7 +95,7 @@ fn a_wrong_type_is_told_where_it_stands() {
 }
 
 #[test]
-fn a_byte_order_mark_is_named() {
+fn byte_order_mark_is_reported() {
     let load = |text: &str| DynamicLists::from_json(text, "l").map(drop).map_err(|error| error.to_string());
     let marked = "`l`, line 1: it begins with a byte order mark: save it as UTF-8 without one";
     assert_eq!(load("\u{feff}{\"lists\":{}}"), Err(marked.to_owned()));

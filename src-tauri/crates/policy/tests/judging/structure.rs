@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 #[test]
-fn a_protected_path_is_refused_whatever_is_granted_or_answered() {
+fn protected_path_is_refused_regardless_of_grants_and_answers() {
     let mut scene = Scene::allowing_all();
     scene.protected = [path("/home/ann/.ssh")].into_iter().collect();
     scene.grants = vec![grant("g", "/", GrantKind::Tree, &[Access::Read, Access::Write, Access::Delete])];
@@ -30,7 +30,7 @@ fn a_protected_path_is_refused_whatever_is_granted_or_answered() {
 }
 
 #[test]
-fn what_goes_down_into_a_folder_is_refused_above_a_protected_path() {
+fn recursion_above_a_protected_path_is_refused() {
     let mut scene = Scene::allowing_all();
     scene.protected = [path("/home/ann/.ssh")].into_iter().collect();
     for (tool, arguments) in [
@@ -59,7 +59,7 @@ fn what_goes_down_into_a_folder_is_refused_above_a_protected_path() {
 }
 
 #[test]
-fn what_is_kept_is_read_and_not_changed_and_not_taken_away_with_a_folder_around_it() {
+fn read_only_path_can_be_read_but_not_changed_or_removed() {
     let mut scene = Scene::allowing_all();
     let kept = [
         (path("/w/app/target/debug"), ReadOnlyReason::OurPrograms),
@@ -72,7 +72,7 @@ fn what_is_kept_is_read_and_not_changed_and_not_taken_away_with_a_folder_around_
         Verdict::Deny(denial) => format!("{}: {}", denial.rule, denial.reason),
         other @ (Verdict::Allow(_) | Verdict::Escalate(_)) => panic!("{other:?}"),
     };
-    let programs = "structural-protected-path: argument `path`: `/w/app/target/debug/ironcurtain-sandbox` cannot be changed by agents (`/w/app/target/debug`): it holds IronCurtain's own programs, which run outside every sandbox";
+    let programs = "structural-protected-path: argument `path`: `/w/app/target/debug/ironcurtain-sandbox` cannot be changed by agents (`/w/app/target/debug`): it contains IronCurtain's own programs, which run outside every sandbox";
     assert_eq!(denied("write", json!({ "path": "/w/app/target/debug/ironcurtain-sandbox" })), programs);
     assert!(denied("delete", json!({ "path": "/w/app" })).contains("(`/w/app/target/debug`)"));
     assert!(denied("move", json!({ "source": "/w/app/target", "destination": "/a" })).contains("`source`"));
@@ -91,7 +91,7 @@ fn what_is_kept_is_read_and_not_changed_and_not_taken_away_with_a_folder_around_
 }
 
 #[test]
-fn what_a_client_starts_in_a_project_is_asked_about_whatever_rules_and_grants_allow() {
+fn writing_autostart_files_in_a_project_asks_despite_rules_and_grants() {
     let mut scene = Scene::allowing_all();
     let asks = "escalate structural-starts-programs";
     let write = |scene: &Scene, at: &str| scene.says("filesystem", "write", &json!({ "path": at }));
@@ -114,7 +114,7 @@ fn what_a_client_starts_in_a_project_is_asked_about_whatever_rules_and_grants_al
         assert!(write(&scene, other).starts_with("allow"), "{other}");
     }
     assert_eq!(scene.says("filesystem", "read", &json!({ "path": "/w/app/.mcp.json" })), "allow grant");
-    // A whole folder can be moved to where a client looks.
+    // A whole folder can be moved to a place that a client reads.
     let moved = |to: &str| {
         let call = json!({ "source": "/box/x", "destination": to });
         scene.says("filesystem", "move", &call)
@@ -145,7 +145,7 @@ fn a_sandbox_in_a_protected_folder_is_open_and_its_neighbours_are_not() {
 }
 
 #[test]
-fn asking_for_the_open_folders_is_allowed_on_the_filesystem_server_alone() {
+fn listing_allowed_folders_is_allowed_only_on_the_filesystem_server() {
     let mut scene = Scene::new(&[]);
     let tool = json!({ "toolName": "list_allowed_directories", "args": { "x": ["none"] } });
     let servers = json!({ "filesystem": { "tools": [tool] }, "other": { "tools": [tool] } });
@@ -158,7 +158,7 @@ fn asking_for_the_open_folders_is_allowed_on_the_filesystem_server_alone() {
 }
 
 #[test]
-fn the_sandbox_settles_only_roles_that_are_wholly_in_it_and_only_on_its_servers() {
+fn sandbox_decides_only_roles_entirely_inside_it_on_its_servers() {
     let mut scene = Scene::new(&[]);
     let said = |scene: &Scene, tool: &str, arguments: Value| scene.says("filesystem", tool, &arguments);
     assert_eq!(said(&scene, "read", json!({ "path": "/box/a" })), "allow structural-sandbox-allow");
@@ -172,7 +172,7 @@ fn the_sandbox_settles_only_roles_that_are_wholly_in_it_and_only_on_its_servers(
 }
 
 #[test]
-fn a_path_in_the_sandbox_is_judged_like_the_others_it_comes_with() {
+fn path_in_the_sandbox_is_judged_with_the_other_values_of_its_role() {
     let scene = Scene::new(&[("b", json!({ "paths": { "roles": ["read-path"], "within": "/b" } }), "allow")]);
     let said = |paths: Value| scene.says("filesystem", "many", &json!({ "paths": paths }));
     assert_eq!(said(json!(["/box/a", "/b/x"])), "deny default-deny");
@@ -181,7 +181,7 @@ fn a_path_in_the_sandbox_is_judged_like_the_others_it_comes_with() {
 }
 
 #[test]
-fn what_a_gate_and_a_rule_ask_about_is_asked_once() {
+fn gate_and_rule_ask_about_a_value_once() {
     let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
     scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec![])]));
     let Verdict::Escalate(escalation) = scene.judge("other", "get", &json!({ "url": "https://a.org/" }))
@@ -193,7 +193,7 @@ fn what_a_gate_and_a_rule_ask_about_is_asked_once() {
 }
 
 #[test]
-fn an_address_outside_the_gate_is_asked_about_and_only_a_deny_rule_is_stronger() {
+fn address_outside_the_gate_asks_unless_a_rule_denies() {
     let gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["ok.org".to_owned()])]));
     let evil = json!({ "url": "https://evil.net/x" });
     let with = |rules: &[(&str, Value, &str)]| {
@@ -226,7 +226,7 @@ fn an_address_outside_the_gate_is_asked_about_and_only_a_deny_rule_is_stronger()
 }
 
 #[test]
-fn a_granted_host_is_not_asked_about_on_its_port_and_a_deny_rule_is_stronger() {
+fn granted_host_needs_no_approval_on_its_port_unless_a_rule_denies() {
     let get = |url: &str| json!({ "url": url });
     let granting = |rules: &[(&str, Value, &str)], port: u16| {
         let mut scene = Scene::new(rules);
@@ -277,12 +277,12 @@ fn a_host_with_a_port_is_open_on_that_port_alone() {
 }
 
 #[test]
-fn a_remote_without_a_port_is_on_that_of_its_scheme() {
+fn remote_without_a_port_uses_the_port_of_its_scheme() {
     let mut scene = Scene::allowing_all();
     let hosts = ["ssh.org:22", "git.org:9418", "web.org:443"].map(str::to_owned);
     scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), hosts.into())]));
     let said = |url: &str| scene.says("other", "push", &json!({ "path": "/r", "remote": url }));
-    // The last one ends in the full stop of another script, which for ssh would be sent with escapes in the host.
+    // The last host ends in a full stop of another script, which ssh would receive with escapes in the host.
     let known = [
         "ssh://git@ssh.org/a",
         "git@ssh.org:a",
@@ -305,7 +305,7 @@ fn a_remote_without_a_port_is_on_that_of_its_scheme() {
 }
 
 #[test]
-fn a_remote_that_git_does_not_know_does_not_slip_past_the_gate() {
+fn unknown_remote_does_not_bypass_the_gate() {
     let mut scene = Scene::new(&[("all", json!({}), "allow")]);
     let said = |scene: &Scene, remote: Option<&str>| {
         let arguments = fields(&json!({ "path": "/r", "remote": remote }));
@@ -323,7 +323,7 @@ fn a_remote_that_git_does_not_know_does_not_slip_past_the_gate() {
 }
 
 #[test]
-fn the_gate_does_not_ask_about_what_nobody_understands_where_no_rule_speaks_about_it() {
+fn gate_does_not_ask_about_unknown_addresses_without_a_rule() {
     let said = |rules: &[(&str, Value, &str)], hosts: &[&str], url: &str| {
         let mut scene = Scene::new(rules);
         let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
@@ -346,7 +346,7 @@ fn the_gate_does_not_ask_about_what_nobody_understands_where_no_rule_speaks_abou
 }
 
 #[test]
-fn the_gate_does_not_ask_about_what_nobody_understands_where_something_else_is_refused() {
+fn gate_does_not_ask_about_unknown_addresses_if_another_value_is_denied() {
     let remotes = json!({ "roles": ["git-remote-url"] });
     let said = |then: &str, facts: &[&str]| {
         let mut scene = Scene::new(&[("remotes", remotes.clone(), then)]);
@@ -366,7 +366,7 @@ fn the_gate_does_not_ask_about_what_nobody_understands_where_something_else_is_r
 }
 
 #[test]
-fn an_empty_address_does_not_slip_past_the_gate_where_git_is_not_asked() {
+fn empty_address_does_not_bypass_the_gate_without_git() {
     let mut scene = Scene::new(&[("all", json!({}), "allow")]);
     let push = |scene: &Scene, remote: &Value| {
         severity(&scene.judge("other", "push", &json!({ "path": "/r", "remote": remote })))
@@ -378,7 +378,7 @@ fn an_empty_address_does_not_slip_past_the_gate_where_git_is_not_asked() {
 }
 
 #[test]
-fn the_gate_asks_about_a_remote_that_only_git_knows_where_a_rule_speaks_about_it() {
+fn gate_asks_about_remotes_from_git_if_a_rule_covers_them() {
     let path_only = [("path", json!({ "roles": ["read-path"] }), "allow")];
     let said = |rules: &[(&str, Value, &str)], remote: &Value| {
         let mut scene = Scene::new(rules);

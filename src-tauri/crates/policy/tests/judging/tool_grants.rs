@@ -1,4 +1,4 @@
-//! Tool grants: what they cover, and the small differences that make a call another use.
+//! Tool grants: the calls they cover, and small differences that make a call a different use.
 
 use crate::scene::Scene;
 use ironcurtain_policy::{BoundValue, Role, ToolGrant, ToolUse};
@@ -17,7 +17,7 @@ fn repo(owner: &str, repo: &str) -> Value {
 }
 
 #[test]
-fn it_covers_the_tool_with_its_values_and_whatever_means_nothing() {
+fn tool_grant_covers_bound_values_and_any_values_without_a_role() {
     let scene = granting("repo", &repo("provos", "ironcurtain"));
     assert_eq!(scene.says("other", "repo", &repo("provos", "ironcurtain")), "allow grant");
     // These names are case-insensitive.
@@ -33,7 +33,7 @@ fn it_covers_the_tool_with_its_values_and_whatever_means_nothing() {
 }
 
 #[test]
-fn what_names_no_resource_is_bound_to_every_value_with_a_role() {
+fn tool_use_is_bound_to_every_value_with_a_role() {
     let mail = |to: &str, body: &str| json!({ "to": to, "body": body });
     let scene = granting("mail", &mail("bob@example.com", "hi"));
     assert_eq!(scene.says("other", "mail", &mail("bob@example.com", "hi")), "allow grant");
@@ -44,7 +44,7 @@ fn what_names_no_resource_is_bound_to_every_value_with_a_role() {
 }
 
 #[test]
-fn a_call_that_names_a_path_an_address_or_a_host_is_no_use_that_can_be_granted() {
+fn calls_with_paths_addresses_or_hosts_have_no_tool_use() {
     let scene = Scene::new(&[("ask", json!({}), "escalate")]);
     for (server, tool, arguments) in [
         ("filesystem", "read", json!({ "path": "/a" })),
@@ -67,7 +67,7 @@ fn a_call_that_names_a_path_an_address_or_a_host_is_no_use_that_can_be_granted()
 }
 
 #[test]
-fn a_deny_rule_holds_against_it() {
+fn deny_rule_overrides_it() {
     let mut scene = granting("repo", &repo("provos", "ironcurtain"));
     let deny = [("no", json!({ "tool": ["repo"] }), "deny"), ("ask", json!({}), "escalate")];
     scene.policy = crate::scene::policy(&deny);
@@ -93,7 +93,7 @@ fn an_explanation_names_the_grant() {
 }
 
 #[test]
-fn it_is_told_in_the_words_of_what_it_is_bound_to() {
+fn tool_use_is_described_by_its_bound_values() {
     let bound = |argument: &str, role, value: &str| BoundValue {
         argument: argument.to_owned(),
         role,

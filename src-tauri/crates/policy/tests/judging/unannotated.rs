@@ -26,7 +26,7 @@ fn ask() -> (&'static str, Value, &'static str) {
 }
 
 #[test]
-fn it_is_refused_unless_the_entry_says_to_ask_and_a_known_tool_is_judged_as_ever() {
+fn unannotated_tool_is_refused_unless_the_entry_says_to_ask() {
     let scene = Scene::new(&[ask()]);
     let arguments = fields(&json!({ "path": "/a" }));
     let planned = |tool: &str, unannotated| {
@@ -41,7 +41,7 @@ fn it_is_refused_unless_the_entry_says_to_ask_and_a_known_tool_is_judged_as_ever
 }
 
 #[test]
-fn it_is_asked_about_as_a_whole_and_a_yes_is_for_this_call() {
+fn unannotated_call_asks_as_a_whole_and_approval_is_for_this_call() {
     let mut scene = Scene::new(&[ask()]);
     let call = call(&scene, "zap", &json!({ "path": "/a" }));
     let Verdict::Escalate(escalation) = scene.judge_call(&call) else { panic!("not asked") };
@@ -55,7 +55,7 @@ fn it_is_asked_about_as_a_whole_and_a_yes_is_for_this_call() {
 }
 
 #[test]
-fn no_rule_allows_it_but_one_for_what_reaches_nothing() {
+fn only_a_rule_for_calls_without_reach_allows_an_unannotated_tool() {
     let allow = |name, condition| (name, condition, "allow");
     let shut = || allow("shut", json!({ "reaches": "nothing" }));
     for rules in [
@@ -63,7 +63,7 @@ fn no_rule_allows_it_but_one_for_what_reaches_nothing() {
         vec![allow("tool", json!({ "server": ["other"], "tool": ["zap"] })), ask()],
         vec![allow("paths", json!({ "paths": { "roles": ["read-path"], "within": "/" } })), ask()],
         vec![ask(), shut()],
-        // In doubt it applies to what would be asked about.
+        // In doubt it applies to calls that require approval.
         vec![("some", json!({ "roles": ["read-path"] }), "escalate"), shut()],
     ] {
         assert_eq!(says(&rules, ServerReach::Nothing), ASKED, "{rules:?}");
@@ -77,7 +77,7 @@ fn no_rule_allows_it_but_one_for_what_reaches_nothing() {
 }
 
 #[test]
-fn a_rule_that_denies_something_to_its_tool_denies_it_whatever_it_says_of_arguments() {
+fn deny_rule_about_arguments_denies_an_unannotated_tool() {
     for condition in [
         json!({ "tool": ["zap"] }),
         json!({ "roles": ["delete-path"] }),
@@ -94,7 +94,7 @@ fn a_rule_that_denies_something_to_its_tool_denies_it_whatever_it_says_of_argume
 }
 
 #[test]
-fn a_grant_of_it_is_for_just_these_arguments_and_for_no_tool_that_is_known() {
+fn grant_for_unannotated_tool_covers_only_these_arguments_and_no_annotated_tool() {
     let mut scene = Scene::new(&[ask()]);
     let given = json!({ "b": { "y": 1, "x": [2] }, "a": null });
     let tool = ToolUse::of(&call(&scene, "zap", &given)).unwrap();
@@ -119,7 +119,7 @@ fn a_grant_of_it_is_for_just_these_arguments_and_for_no_tool_that_is_known() {
 }
 
 #[test]
-fn facts_about_its_arguments_are_not_taken() {
+fn facts_about_arguments_of_unannotated_tools_are_refused() {
     let scene = Scene::new(&[ask()]);
     let arguments = fields(&json!({ "path": "/a" }));
     let plan = scene.annotations.plan_or_ask("other", "zap", &arguments, Unannotated::Ask).unwrap();

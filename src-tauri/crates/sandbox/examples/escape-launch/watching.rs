@@ -1,4 +1,4 @@
-//! Watches what a sandbox can write, as a launcher does: from before it starts until it has exited.
+//! Watches the folders that a sandbox can write to, as a launcher does: from before it starts until it has exited.
 
 use std::{
     error::Error,

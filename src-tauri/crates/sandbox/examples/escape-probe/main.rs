@@ -1,4 +1,4 @@
-//! Program that the escape suite runs in a sandbox, and sometimes beside it: one verb per technique.
+//! Program that the escape suite runs in a sandbox, and sometimes next to it: one verb per technique.
 //!
 //! - The program does not judge its own success. The suite does so on the host, from changed files, received messages and
 //!   leaked secrets.

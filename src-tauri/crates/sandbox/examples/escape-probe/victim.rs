@@ -51,7 +51,7 @@ fn stir(dir: &str) {
     }
 }
 
-/// Removes what a killed victim has left behind.
+/// Removes the leftovers of a killed victim.
 fn forget(queue: &str, messages: &str, semaphores: &str) -> Outcome {
     drop(Shared { messages: messages.parse()?, semaphores: semaphores.parse()?, name: c(queue)? });
     Ok(())

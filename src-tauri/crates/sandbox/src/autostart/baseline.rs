@@ -68,7 +68,7 @@ pub(super) struct BaselineEntry {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Baseline {
     root: String,
-    /// Folders that were moved to their path since.
+    /// Folders that were moved to their current path since then.
     #[serde(skip)]
     moved: BTreeSet<String>,
     since: (i64, u32),
@@ -124,8 +124,8 @@ impl Baseline {
             baseline.walk(root, &mut recording)?;
             baseline.close_referenced(root, &mut recording);
         }
-        // Timestamps come from a clock that lags by milliseconds, or from a finer one. Files written before this point have an
-        // earlier timestamp than the one taken here; files written later do not.
+        // Timestamps have a clock that lags by milliseconds, or a finer one. Files written before
+        // this point have an earlier timestamp than the one taken here; files written later do not.
         let stamping = || time(ClockId::RealtimeCoarse);
         baseline.since = if baseline.whole { stamping() } else { once_past(begun, stamping) };
         Ok(baseline)
@@ -160,7 +160,7 @@ impl Baseline {
         Ok(())
     }
 
-    /// Records a file or folder. For a symlink, also records its target, which is what would run.
+    /// Records a file or folder. For a symlink, also records its target, because that is the program that would run.
     fn add(&mut self, dir: &OwnedFd, path: &str, row: &KnownName, recording: &mut Recording<'_>) {
         let Ok(stamp) = FileStamp::of(dir, last(path)) else { return };
         let is_config = row.group.check == ContentCheck::GitConfig;

@@ -60,7 +60,7 @@ impl MoveBudget {
         }
     }
 
-    /// Returns whether quarantine accepts nothing more.
+    /// Returns whether quarantine refuses more files.
     pub(super) fn is_spent(&self) -> bool {
         self.names >= MOST_NAMES || self.bytes >= MOST_BYTES
     }

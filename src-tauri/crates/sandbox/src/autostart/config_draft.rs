@@ -1,4 +1,4 @@
-//! Replaces a file atomically with a new version written beside it, under git's lock for the file.
+//! Replaces a file atomically with a draft in the same folder, under git's lock for the file.
 //!
 //! - INVARIANT: the draft's unpredictable name is recorded in the journal before it exists, so a process that finds it may
 //!   remove it. The lock is a hard link to the draft, which identifies it as ours.

@@ -1,6 +1,6 @@
 //! Files that git or another program runs or reads because a configuration or a symlink refers to them.
 //!
-//! - They are identified by path and need not exist: one that appears later is judged like an existing one.
+//! - References are paths that need not exist: a file that appears later is judged like an existing one.
 
 use std::collections::BTreeMap;
 

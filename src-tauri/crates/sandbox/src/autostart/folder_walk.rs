@@ -47,7 +47,8 @@ pub(super) struct WalkBounds {
 const MOST_REASONS: usize = 4;
 
 impl FolderWalk {
-    /// Starts a walk at `base`. If `reopens` is set, opens the user's own folders whose mode prevents access, for as long as it lasts.
+    /// Starts a walk at `base`. If `reopens` is set, opens the user's own folders whose mode
+    /// prevents access until the walk is dropped.
     pub(super) fn new(base: &str, bounds: WalkBounds, reopens: bool) -> Result<Self, Errno> {
         let mut reopened = reopens.then(ReopenedFolders::default);
         let root = match &mut reopened {
@@ -126,7 +127,7 @@ impl FolderWalk {
     }
 }
 
-/// Formats a path for the user. Truncates one that is longer than any that a program accepts.
+/// Formats a path for the user. Truncates paths longer than any program accepts.
 pub(super) fn shown(path: &str) -> String {
     const MOST: usize = 1024;
     if path.len() <= MOST {

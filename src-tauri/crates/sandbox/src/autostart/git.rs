@@ -1,6 +1,6 @@
 //! Reads a repository's configuration with git's own rules, and restores keys that make git run programs.
 //!
-//! - Git is given only the text, never the repository: it reads no other configuration, runs nothing, and works in `/`.
+//! - Git gets only the text, never the repository. It reads no other configuration, runs no program, and works in `/`.
 //! - INVARIANT: a configuration that git cannot check or parse is not considered harmless.
 
 mod keys;
@@ -53,7 +53,7 @@ pub(super) enum ConfigRepair {
     All { keys: Vec<String> },
 }
 
-/// Compares a configuration with its previous text, if there was one. `scratch` is the path of our own work file.
+/// Compares a configuration with its previous text, if any. `scratch` is the path of our work file.
 pub(super) fn repair(
     before: Option<&[u8]>,
     now: &[u8],

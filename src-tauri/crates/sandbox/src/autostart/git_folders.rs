@@ -44,8 +44,9 @@ impl GitFolders {
         SIGNS.contains(&last(path)) && !self.holds(above(path))
     }
 
-    /// Returns true if a folder is searched: not git's object stores, unless they contain a known repository. In a folder that is a
-    /// repository only by its content, just the objects are skipped, because any folder can be made to look like one.
+    /// Returns `true` if a folder is searched: not git's object stores, unless they contain a known
+    /// repository. In a folder that is a repository only by its content, just the objects are
+    /// skipped, because any folder can be made to resemble a repository.
     pub(super) fn is_entered(&self, path: &str) -> bool {
         let (folder, name) = (above(path), last(path));
         let is_store = last(folder).eq_ignore_ascii_case(".git") && ["logs", "refs"].contains(&name)

@@ -55,7 +55,7 @@ enum JournalLine<'a> {
         path: Cow<'a, str>,
         stamp: FileStamp,
     },
-    /// A draft is about to be written beside a file, under this name.
+    /// A draft with this name is about to be written next to a file.
     Drafted {
         path: Cow<'a, str>,
         draft: Cow<'a, str>,
@@ -141,7 +141,7 @@ impl Journal {
         let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         let begin = lines.next().and_then(|line| serde_json::from_str(line).ok());
         let Some(JournalLine::Begin { name, rules, .. }) = begin else {
-            // No root was writable yet. A new journal may not be locked yet, so keep it.
+            // No root was writable yet. Keep a new journal, because its process may not have locked it yet.
             if journal.is_old() {
                 journal.remove();
             }
@@ -216,7 +216,7 @@ impl Journal {
         self.path.with_extension(format!("{}.scratch", std::process::id()))
     }
 
-    /// Removes the journal once no work is left.
+    /// Removes the journal once its work is complete.
     pub(super) fn remove(self) {
         let scratch = self.path.with_extension("");
         let is_scratch = |path: &Path| {

@@ -231,7 +231,7 @@ pub(super) fn home_names() -> impl Iterator<Item = KnownName> {
     names.filter(|known| known.group.place == NameScope::Home && !is_pattern(known.name))
 }
 
-/// Returns the longest name of the list that a path ends in, with its number of components.
+/// Returns the longest listed name at the end of a path, with its number of components.
 fn named(path: &str, counts: impl Fn(NameScope, usize) -> bool) -> Option<(usize, KnownName)> {
     let lookup: &Lookup = &LOOKUP;
     if !lookup.last.contains(path.rsplit('/').next().unwrap_or_default()) {

@@ -50,7 +50,7 @@ pub(crate) fn raw(text: &str) -> Cow<'_, OsStr> {
     Cow::Owned(OsString::from_vec(raw))
 }
 
-/// Returns the path that a finding names, decoding characters that stand for invalid bytes.
+/// Returns the path in a finding as stored on disk, with encoded bytes restored.
 pub fn real_path(shown: &str) -> PathBuf {
     raw(shown).into_owned().into()
 }
@@ -64,7 +64,7 @@ fn char_of(byte: u8) -> Option<char> {
     char::from_u32(FIRST + u32::from(byte))
 }
 
-/// Returns the byte that a character stands for. Bytes below 0x80 are never encoded.
+/// Returns the byte that a character encodes. Bytes below 0x80 are never encoded.
 fn byte(char: char) -> Option<u8> {
     let byte = u8::try_from(u32::from(char).checked_sub(FIRST)?).ok()?;
     (byte >= 0x80).then_some(byte)

@@ -2,7 +2,7 @@
 //!
 //! - INVARIANT: a file is restored only to the path that quarantine recorded for it. No symlink is followed on the way; a
 //!   quarantined symlink is restored as a symlink.
-//! - INVARIANT: nothing is overwritten. A new file at the path stays, or is quarantined in exchange.
+//! - INVARIANT: nothing is overwritten. A new file at the path stays, unless it is quarantined in exchange.
 //! - No folder is created: a missing one is reported.
 
 use std::{
@@ -78,7 +78,7 @@ pub fn put_back(state_dir: &Path, path: &str, kept: &str) -> Result<(), PutBackE
 /// Restores a file and quarantines the one now at its path. Returns the quarantine path of the latter, if there was one.
 ///
 /// # Errors
-/// On any [`PutBackError`], both files stay where they were. If the second file cannot be moved back either, the error says so.
+/// On any [`PutBackError`], both files stay in place. If the second file cannot be moved back, the error says so.
 pub fn exchange(state_dir: &Path, path: &str, kept: &str) -> Result<Option<String>, PutBackError> {
     let kept = Kept::find(state_dir, path, kept)?;
     let (dir, name, _shut) = folder_of(path)?;

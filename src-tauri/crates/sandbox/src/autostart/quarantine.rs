@@ -1,7 +1,7 @@
 //! Moves files to quarantine, where no program runs them.
 //!
-//! - Nothing is deleted: a moved file keeps its name, in a separate folder with a file `origin` that records its path.
-//!   A file that cannot be moved is disarmed instead: renamed in place so that no program recognizes it.
+//! - Nothing is deleted: a moved file has the same name in a separate folder, with a file `origin` that records its
+//!   path. A file that cannot be moved is disarmed instead: renamed in place so that no program recognizes it.
 
 use std::{
     ffi::OsStr,

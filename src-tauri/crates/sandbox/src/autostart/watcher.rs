@@ -1,7 +1,8 @@
 //! Watches the writable roots of all sandboxes of a process.
 //!
 //! - A folder is watched once, regardless of how many sandboxes can write to it; each of them receives the findings.
-//! - Reports are limited: after too many findings, a sandbox gets one that reports the omission. All are acted upon.
+//! - Reports are limited: after too many findings, the last report says that the others are omitted. All findings are
+//!   still handled.
 
 mod config_repair;
 mod events;
@@ -98,8 +99,8 @@ impl Watcher {
         })
     }
 
-    /// Finishes for processes that were killed. Returns the name of each sandbox, its findings, and its journal, which is kept until
-    /// it is forgotten. Findings that were reported before are reported again.
+    /// Finishes the work of processes that were killed. Returns the name of each sandbox, its findings, and its
+    /// journal, which stays until it is forgotten. Findings that were reported before are reported again.
     pub fn sweep(&mut self) -> Vec<(String, Vec<Finding>, Option<FinishedJournal>)> {
         match Journal::left(&self.state) {
             Ok(left) => left.into_iter().map(|left| self.finish_left(left)).collect(),
@@ -266,8 +267,8 @@ impl Watcher {
         told.collect()
     }
 
-    /// Returns how long to wait for the queue before calling [`Watcher::read`] anyway, if work is pending that no event
-    /// announces.
+    /// Returns the maximum wait for the queue before calling [`Watcher::read`] anyway, if work is
+    /// pending that no event announces.
     pub fn patience(&self) -> Option<Duration> {
         if !self.pending.is_empty() {
             return Some(Duration::ZERO);
@@ -312,8 +313,8 @@ impl Watcher {
         }
     }
 
-    /// Removes a sandbox after a final check of all its roots. Its journal is kept until it is forgotten, because the launcher must
-    /// first record the findings.
+    /// Removes a sandbox after a final check of all its roots. Its journal stays until it is
+    /// forgotten, because the launcher must first record the findings.
     pub fn finish(&mut self, name: &str) -> (Vec<Finding>, Option<FinishedJournal>) {
         let Some(sandbox) = self.sandboxes.get(name) else { return (vec![], None) };
         let roots: Vec<String> = sandbox.roots.keys().cloned().collect();

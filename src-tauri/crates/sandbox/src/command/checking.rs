@@ -8,8 +8,9 @@ use std::{
 
 use super::{SandboxCommandError, plan::CommandContext};
 use crate::{
-    check::{Availability, check_with_limits},
+    check::check_with_limits,
     control::{Enforcement, SandboxEvent},
+    outcome::Availability,
 };
 
 const USAGE: &str = "\

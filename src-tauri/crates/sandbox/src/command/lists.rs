@@ -1,6 +1,7 @@
 //! The four path lists of a view: those in the settings, and paths that no command may read regardless of settings.
 //!
-//! - A path hidden by default is shown only if the settings name that very path, and IronCurtain's own directories never.
+//! - A path that is hidden by default is shown only if the settings name exactly that path.
+//!   IronCurtain's directories are never shown.
 
 use std::{fs, path::PathBuf};
 
@@ -28,7 +29,7 @@ pub(super) struct Lists {
 pub(super) enum ListError {
     #[error("{key}: `{entry}`: {problem}")]
     Entry { key: &'static str, entry: String, problem: PathEntryError },
-    #[error("{key}: `{path}` belongs to IronCurtain and cannot be opened to a command")]
+    #[error("{key}: `{path}` belongs to IronCurtain, and commands cannot access it")]
     Ours { key: &'static str, path: String },
     #[error(transparent)]
     Look(#[from] LayoutError),

@@ -74,7 +74,7 @@ impl MountPlan {
     }
 }
 
-/// Ignores a path that no longer exists. If it reappears, it is masked like one that a program outside replaced.
+/// Ignores a path that was removed. If it reappears, it is masked like a path that a program outside replaced.
 fn unless_gone(done: Result<(), Errno>) -> Result<(), Errno> {
     match done {
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),

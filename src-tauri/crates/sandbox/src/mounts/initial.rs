@@ -132,8 +132,8 @@ impl InitialMounts {
         self.read_only_paths.iter().try_for_each(|path| over_itself(path, true).map_err(at(path)))?;
         masks.iter().try_for_each(|mask| mask.put(&mut inside).map(drop))?;
         let shown = trees.iter().map(|tree| Ok((tree.put(&mut inside)?, mount_id(&tree.tree)?))).collect();
-        // Destroying a namespace and a copy of a root can take the kernel milliseconds. Leave both to the exit of this child,
-        // which delays nothing.
+        // Destroying a namespace or a copy of a root can take the kernel milliseconds. Leave both to the exit of this
+        // child, which delays nothing.
         std::mem::forget((own, inside));
         shown
     }
@@ -163,7 +163,8 @@ impl InitialMounts {
 
 impl MountTree {
     fn of(source: &str, path: &str, read_only: bool) -> io::Result<Self> {
-        // A writable path must be the one that was checked; a read-only one may be a symlink, as files of `/etc` are.
+        // A writable path must be exactly the one that was checked. A read-only path may be a
+        // symlink, like some files in `/etc`.
         let real = if read_only { fs::canonicalize(source)? } else { source.into() };
         let place = open_plain(CWD, &real).map_err(at(path))?;
         let stat = fstat(&place).map_err(at(path))?;

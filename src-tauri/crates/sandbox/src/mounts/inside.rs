@@ -80,7 +80,7 @@ pub(super) struct NewMount {
 pub(super) struct MountOutcome {
     /// Outcome for the old mount, if there was one.
     pub(super) let_go: Option<UnmountOutcome>,
-    /// Mount points that now exist because of us.
+    /// Mount points that were created for the change.
     pub(super) made: Vec<CreatedPoint>,
 }
 
@@ -256,7 +256,7 @@ impl Inside<'_> {
         top.is_some_and(|top| tree::attach_beneath(tree, &top).is_ok())
     }
 
-    /// Puts the kept mounts back and returns true if one is lost, which is an error if a new mount is added.
+    /// Puts the kept mounts back and returns `true` if one was lost, which is an error if a new mount is added.
     fn put_back_all(&mut self, staying: Vec<KeptMount>, comes: bool) -> Result<bool, MountError> {
         let mut lost = false;
         for carried in staying {

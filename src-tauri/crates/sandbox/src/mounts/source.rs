@@ -1,7 +1,7 @@
 //! The host's side of a grant: opens exactly the path that was judged, and makes a private copy of its mount.
 //!
-//! - No component of the path may be a symlink: a canonical path has none, so a symlink was put there later.
-//! - The copy never receives later mounts of the host, and has no setuid programs or devices.
+//! - No component of the path may be a symlink: a canonical path has none, so a symlink was created later.
+//! - The copy never receives later mounts of the host, and disables setuid programs and devices.
 
 use std::{io, os::fd::OwnedFd};
 

@@ -70,7 +70,7 @@ pub(super) enum FolderEvent {
 /// Error watching a folder.
 #[derive(Debug)]
 pub(super) enum FolderError {
-    /// The folder was removed, or belongs to another user and is unreachable from the sandbox.
+    /// The folder was removed, or it belongs to another user and is unreachable from the sandbox.
     OutOfReach,
     /// The folder can be traversed but not listed.
     Closed,

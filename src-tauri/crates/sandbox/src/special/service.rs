@@ -70,7 +70,7 @@ pub(crate) fn serve_in_child() -> io::Result<(UnixStream, Forked)> {
             let (woken, _wake) = UnixStream::pair()?;
             woken.set_nonblocking(true)?;
             links.send(ours.try_clone()?).map_err(|_| io::ErrorKind::BrokenPipe)?;
-            // Without a sender, the service ends with its only link.
+            // Drop the sender, so that the service stops when its only link closes.
             drop(links);
             let watcher = SpecialWatcher::new(BOUNDS)?;
             Service { watcher, inbox, woken, links: BTreeMap::new(), next: 0 }.run();

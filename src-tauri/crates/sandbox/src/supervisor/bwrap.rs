@@ -373,7 +373,7 @@ fn prepare_namespace_init(hidden: &MountPlan) -> io::Result<()> {
     // Keeps later host mounts from propagating into the sandbox.
     sys::process::leave_mount_namespace()?;
     hidden.apply()?;
-    // Bubblewrap looks up its children in `/proc`, which must therefore match its pid namespace.
+    // Bubblewrap looks for its children in `/proc`, which must therefore match its pid namespace.
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount(c"proc", c"/proc", c"proc", flags, None)?;
     Ok(())

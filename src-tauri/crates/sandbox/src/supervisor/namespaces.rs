@@ -15,7 +15,7 @@ use crate::sys;
 
 pub(super) fn enter(parent: Option<Pid>, uid: Uid, gid: Gid) -> io::Result<()> {
     set_no_new_privs(true)?;
-    // A working directory on a host file system would keep that from being unmounted.
+    // A working directory on a host file system would prevent unmounting it.
     std::env::set_current_dir("/")?;
     sys::process::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
     fs::write("/proc/self/setgroups", "deny")?;

@@ -3,7 +3,7 @@
 //! - INVARIANT: a file is never passed on, because its holder could reopen it through `/proc`, even for writing. A folder is
 //!   never passed on either, because everything below it could be opened. Pipes, sockets, terminals and other character
 //!   devices are passed on unchanged.
-//! - INVARIANT: at most one buffer per stream is held.
+//! - INVARIANT: buffers at most 64 KiB per stream.
 //! - Streams that share a file share a pipe, which preserves the order of writes.
 
 use std::{
@@ -118,7 +118,7 @@ impl Streams {
         input.chain(self.outputs.iter().map(|output| PollFd::new(&output.pipe, PollFlags::IN)))
     }
 
-    /// Copies without blocking. Fails if the command's input cannot be read.
+    /// Copies without blocking. Returns an error if reading the command's input fails.
     pub(super) fn copy(&mut self) -> io::Result<()> {
         if let Some(input) = &mut self.input
             && input.copy()? == CopyProgress::Done

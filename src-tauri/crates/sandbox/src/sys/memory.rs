@@ -14,7 +14,7 @@ const LARGE: libc::c_int = 1024 * 1024;
 /// blocks.
 pub fn give_large_blocks_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: takes two numbers and changes only how later allocations behave. A failure has no effect.
+    // SAFETY: takes two numbers and changes only later allocations. A failure has no effect.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
     }
@@ -23,7 +23,7 @@ pub fn give_large_blocks_back() {
 /// Drops this process's program code from memory; the kernel reads it again when it is executed. A supervisor needs most of
 /// its code only to set up a sandbox, then waits for the sandbox's lifetime.
 pub(crate) fn drop_code() {
-    // Best effort: without `maps`, nothing is dropped.
+    // Without `maps`, drop nothing: this is only an optimization.
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     for (start, end) in maps.lines().filter_map(code) {
         // SAFETY: the range is a private file mapping that was never writable, so it is unmodified and the kernel reads the

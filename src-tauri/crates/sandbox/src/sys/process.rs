@@ -1,7 +1,7 @@
 //! Process creation: hooks between fork and exec, forks without exec, and descriptors inherited through exec.
 //!
-//! - INVARIANT: the hooks that [`launch`](crate::launch) runs between fork and exec only make system calls. They neither
-//!   allocate nor lock, because the launching process has other threads. The single-threaded supervisor may do both.
+//! - INVARIANT: the hooks that [`launch`](crate::launch) runs between fork and exec only make system calls. They do not
+//!   allocate or lock, because the launching process has other threads. The single-threaded supervisor may do both.
 
 use std::{
     fs::File,
@@ -244,14 +244,14 @@ pub(crate) fn leave_mount_namespace() -> Result<(), Errno> {
     mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)
 }
 
-/// Gives up the session's keyring for this process and its descendants.
+/// Replaces the session's keyring with an empty one for this process and its descendants.
 pub(crate) fn leave_keyring() -> io::Result<()> {
     const JOIN_SESSION_KEYRING: libc::c_int = 1;
     // SAFETY: without a name it creates a new keyring, and touches no memory.
     let made =
         unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, std::ptr::null::<libc::c_char>()) };
     let error = io::Error::last_os_error();
-    // A kernel without keyrings, or a container that denies them, has no keys to give up.
+    // A kernel without keyrings, or a container that denies them, has nothing to replace.
     let has_none = matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM));
     if made >= 0 || has_none { Ok(()) } else { Err(error) }
 }
@@ -268,7 +268,7 @@ pub(crate) fn take_descriptor(number: &str) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Closes every descriptor from `first` on. Only for a program that owns none of them.
+/// Closes every descriptor from `first` on. Only for a program that does not own any of them.
 pub(crate) fn close_from(first: u32) -> Result<(), Errno> {
     close_range(first, u32::MAX, 0)
 }

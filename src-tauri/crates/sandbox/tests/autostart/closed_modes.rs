@@ -92,7 +92,7 @@ fn folders_of_another_user(place: &Path) {
         plant(&root);
         (watcher, state, root)
     };
-    // New folders are moved, and nothing else.
+    // Only the new folders are moved.
     let (mut watcher, _, root) = opened("seen");
     assert_eq!(short(&root, &finish(&mut watcher, "s")), ["quarantined p/.git/hooks"]);
     assert_eq!(fs::read_to_string(format!("{root}/p/kept")).unwrap(), "text");

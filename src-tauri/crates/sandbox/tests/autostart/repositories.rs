@@ -139,7 +139,7 @@ fn files_in_an_unchecked_part_of_a_root_are_listed_and_stay() {
     scene.write("root/p/q/r/.mcp.json", SERVERS);
     repository(&scene, "root/p/q/r/other");
     scene.open();
-    // A change by git; one as a backup makes; and another key, which cannot be told from earlier ones.
+    // A change by git, a change like a backup's, and another key, which cannot be distinguished from earlier ones.
     scene.git("root/p/q/r/repo", &["config", "user.name", "Me"]);
     for linked in ["repo/.git/hooks/pre-commit", ".mcp.json"] {
         let from = scene.at("root/p/q/r").join(linked);

@@ -97,7 +97,7 @@ fn new_pipe_is_masked() {
     fs::rename(&other.path, place.path("elsewhere/folder/pipe")).unwrap();
     fs::rename(place.path("elsewhere/folder"), place.path("dir/folder")).unwrap();
     is_masked(&place.path("dir/folder/pipe"));
-    // A pipe that replaces another, and one that is renamed.
+    // A pipe that replaces another, and a renamed one.
     fs::rename(UserPipe::new(&place, "elsewhere/new").path, place.path("dir/sub/made")).unwrap();
     is_masked(&place.path("dir/sub/made"));
     fs::rename(place.path("dir/sub/made"), place.path("dir/sub/renamed")).unwrap();

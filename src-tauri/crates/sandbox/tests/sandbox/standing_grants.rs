@@ -66,7 +66,7 @@ fn narrowing_proof_considers_writers_not_readers() {
         assert_eq!(probe.mounts(), [Mount::new(&dir, ReadOnly)]);
         if proof == UnmountProof::Proved {
             assert_eq!(probe.say("read-held"), "ok dir/file");
-            // A process has held it since before, and no other grant shows it.
+            // A process has had it open since before, and no other grant shows it.
             assert_eq!(probe.remove(&dir), UnmountProof::Held);
         }
     }
@@ -137,7 +137,7 @@ fn replaced_or_ungranted_path_is_not_narrowed() {
     assert_eq!(probe.narrow(&dir), UnmountProof::Proved);
 }
 
-/// Creates a folder with `file`, `other` and `inner/file`, and a server that sees none of it yet.
+/// Creates a folder with `file`, `other` and `inner/file`, and a server that cannot see any of them yet.
 fn staring() -> (Place, Probe, String) {
     let place = Place::new();
     for file in ["dir/file", "dir/other", "dir/inner/file"] {

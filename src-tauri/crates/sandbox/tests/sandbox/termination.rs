@@ -34,7 +34,8 @@ fn shutdown_hang_up_and_kill_terminate_everything() {
         let marker = marker(&place, round);
         let mut probe = Probe::start(&place.spec(&[&probe(), &marker]));
         assert_eq!(probe.say("sleepers 3"), "ok");
-        // The supervisor has no marker: bubblewrap, its reaper, the probe and three sleepers inherit the probe's environment.
+        // The supervisor does not have the marker. Bubblewrap, its reaper, the probe and three
+        // sleepers inherit the probe's environment.
         assert!(processes_with(&marker).len() >= 3);
         match how {
             "shutdown" => assert_eq!(probe.control.ask(ControlOp::Shutdown).unwrap(), ControlAnswer::Closing),

@@ -1,4 +1,4 @@
-//! Programs of every kind, and the files that they are.
+//! Tests of the files of each kind of program.
 
 use super::*;
 use std::fs::{create_dir_all, write};
@@ -8,7 +8,7 @@ fn words(all: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn the_scripts_among_the_arguments_are_found_and_the_data_is_not() {
+fn finds_scripts_but_not_data_in_the_arguments() {
     let dir = tempfile::tempdir().unwrap();
     let base = dir.path().canonicalize().unwrap();
     create_dir_all(base.join("app")).unwrap();
@@ -32,7 +32,7 @@ fn the_scripts_among_the_arguments_are_found_and_the_data_is_not() {
 }
 
 #[test]
-fn the_interpreter_of_a_script_is_the_one_that_its_first_line_names() {
+fn the_first_line_of_a_script_names_its_interpreter() {
     let dir = tempfile::tempdir().unwrap();
     let script = dir.path().join("script");
     let named = |text: &str| {

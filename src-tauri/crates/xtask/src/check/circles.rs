@@ -1,7 +1,7 @@
-//! Checks that sibling modules do not import each other in a circle.
+//! Checks that imports between sibling modules have no cycles.
 //!
-//! - A module includes everything inside it: a child may name its parent's types.
-//! - So a circle of files that is not within one parent and its children is a circle of modules somewhere.
+//! - A module includes everything inside it, and a child may name its parent's types.
+//! - A cycle of files that is not within one parent and its children is therefore a cycle of sibling modules.
 
 use super::tree::{Arrow, Tree};
 use anyhow::bail;
@@ -55,13 +55,14 @@ fn circles(crate_name: &str, arrows: &[Arrow]) -> Vec<Circle> {
 /// Imports among the children of one module: from, to, and the first location.
 type Siblings<'a> = BTreeMap<&'a str, BTreeMap<&'a str, &'a str>>;
 
-/// Returns the nearest common parent of an import's ends, and its children that contain them. `None` if one end contains the other.
+/// Returns the nearest common parent of an import's ends, and the children that contain them.
+/// `None` if one end contains the other.
 pub(super) fn siblings(arrow: &Arrow) -> Option<(&[String], &str, &str)> {
     let common = arrow.from.iter().zip(&arrow.to).take_while(|(from, to)| from == to).count();
     Some((arrow.from.get(..common)?, arrow.from.get(common)?, arrow.to.get(common)?))
 }
 
-/// Returns the sets of names that reach each other.
+/// Returns the sets of names that import one another.
 fn strongly_connected<'a>(level: &Siblings<'a>) -> Vec<BTreeSet<&'a str>> {
     let reach: BTreeMap<_, _> = level.keys().map(|from| (*from, reached(from, level))).collect();
     let reaches = |from: &str, to: &str| reach.get(from).is_some_and(|reached| reached.contains(to));

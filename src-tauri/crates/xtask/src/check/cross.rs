@@ -1,8 +1,8 @@
 //! `cargo xtask check --cross`: checks that the code compiles for macOS and Windows.
 //!
-//! - Checks types only: nothing is linked or run. C code of dependencies is not compiled, so no toolchain of those systems is
-//!   needed: a fake compiler creates empty files.
-//! - Every crate is checked for macOS. For Windows, only crates that do not need Unix ([`FOR_WINDOWS`]).
+//! - Checks types only, without linking or running. A fake compiler creates empty files for the C
+//!   code of dependencies, so the toolchains of those systems are not needed.
+//! - Checks every crate for macOS. For Windows, checks only crates that do not need Unix ([`FOR_WINDOWS`]).
 
 use crate::process::{self, command};
 use crate::terminal::heading;
@@ -58,7 +58,7 @@ fn with(tools: &Path, target: &str) -> Command {
     for (variable, tool) in [("CC", "compiler"), ("CXX", "compiler"), ("AR", "archiver")] {
         check.env(format!("{variable}_{suffix}"), tools.join(tool));
     }
-    // Without these, build scripts ask the system's own tools.
+    // Without these, build scripts run the system's tools.
     check.env("SDKROOT", tools).env("MACOSX_DEPLOYMENT_TARGET", "11.0");
     check
 }

@@ -1,10 +1,10 @@
 //! Checks that the documentation matches the checkout.
 //!
-//! - A link leads to a file, and its anchor to a heading. A named test exists, and so does a named metric.
+//! - Every link leads to an existing file and heading. Named tests and metrics exist.
 //! - Commands for the user exist: `cargo xtask` commands are parsed here, `ironcurtain` commands by its own tests.
 //! - A file or folder of the checkout named in backticks exists.
 //! - Measurements appear in `docs/reference/benchmarks.md` only.
-//! - Each picture is shown by a page, and all of them are small. Each page of `docs` is in the book.
+//! - Some page shows each picture, and the pictures are small. Each page of `docs` is in the book.
 
 use crate::desktop::{MOST_BYTES, PICTURES};
 use crate::{arguments, parts, process};
@@ -124,7 +124,8 @@ fn heading(line: &str) -> Option<String> {
     Some(kept.collect::<String>().to_lowercase().replace(' ', "-"))
 }
 
-/// Returns names in backticks that look like a test's or a metric's and are not in the code. Counters have the suffix `_total`.
+/// Returns the names in backticks that look like names of tests or metrics but are missing in the
+/// code. Counters have the suffix `_total`.
 fn tests(text: &str, names: &BTreeSet<String>) -> Vec<String> {
     let is_test = |word: &&str| {
         word.matches('_').count() > 2
@@ -172,7 +173,7 @@ fn commands(text: &str) -> Vec<String> {
     refused.map(|task| format!("unknown task `cargo xtask {task}`")).collect()
 }
 
-/// Returns the words that look like measurements.
+/// Returns the words that resemble measurements.
 fn figures(text: &str) -> Vec<String> {
     let units = ["us", "µs"];
     let pairs = text.split_whitespace().zip(text.split_whitespace().skip(1));

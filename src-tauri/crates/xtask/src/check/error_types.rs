@@ -28,7 +28,7 @@ fn look(words: &[Word]) -> Vec<usize> {
         .collect()
 }
 
-/// Returns true if the second type argument starting here is `String`.
+/// Returns true if `String` is the second type argument starting here.
 fn has_text_for_error(words: &[Word]) -> bool {
     let (mut depth, mut commas, mut error) = (1_usize, 0, Vec::new());
     let mut is_arrow = false;

@@ -1,7 +1,7 @@
 //! Checks the layers of crates, and of the daemon's modules: imports point down.
 //!
 //! - `layers.txt` has the order. `docs/explanation/architecture.md` names each of the crates.
-//! - Modules on one line do not import each other.
+//! - Modules on one line do not import one another.
 
 use super::circles;
 use super::tree::Tree;
@@ -17,7 +17,7 @@ const PAGE: &str = "docs/explanation/architecture.md";
 /// Crate whose modules have layers.
 const ROOMS_OF: &str = "ironcurtain_daemon";
 
-/// Names from top to bottom; those of one layer do not import each other.
+/// Names from top to bottom. Names of one layer do not import one another.
 type Layers<'a> = Vec<Vec<&'a str>>;
 
 /// Import, and its first location.

@@ -1,4 +1,4 @@
-//! Checks that comments and texts are plain English, by counting phrases of a translated voice.
+//! Checks that comments and texts are plain English, by counting awkward phrases.
 //!
 //! - `phrases.txt` lists the phrases; text in backticks does not count.
 //! - Each folder has a limit per 1000 lines. `phrase_ceilings.txt` holds a higher ceiling for each folder that is still above
@@ -15,7 +15,7 @@ const COMMENTS: usize = 15;
 /// Maximum number of hits per 1000 lines of the documentation and the window.
 const TEXTS: usize = 30;
 
-/// Minimum number of lines that a folder's count is divided by, so that one hit in a small folder does not matter.
+/// Minimum divisor for a folder's count, so that one hit in a small folder does not matter.
 const LEAST_LINES: usize = 200;
 
 /// Maximum difference between a ceiling and the count.
@@ -68,7 +68,7 @@ fn ceilings(list: &str) -> anyhow::Result<BTreeMap<&str, usize>> {
     parsed.collect()
 }
 
-/// Returns the folder that a file counts for, or `None` for a file without text of ours.
+/// Returns the folder to which a file's lines are added, or `None` for a file without our text.
 fn folder(file: &str) -> Option<String> {
     let (path, extension) = file.rsplit_once('.')?;
     if !["rs", "js", "html", "md"].contains(&extension) || path.contains("/vendor/") {
@@ -88,7 +88,7 @@ fn is_text(folder: &str) -> bool {
     ["docs", "ui"].contains(&folder)
 }
 
-/// Returns the limit of a folder that has no ceiling.
+/// Returns the limit for a folder without a ceiling.
 fn limit(folder: &str) -> usize {
     if is_text(folder) { TEXTS } else { COMMENTS }
 }

@@ -1,7 +1,7 @@
 //! Parses a crate's source into a tree of modules, each with the tokens of its file.
 //!
 //! - Contains only code compiled outside tests: items under `#[cfg(test)]`, and their files, are skipped.
-//! - Module files are where Cargo looks for them by default; `#[path]` is not supported.
+//! - Module files must be at Cargo's default locations; `#[path]` is not supported.
 
 mod imports;
 mod words;
@@ -132,7 +132,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns the modules of which a module names an item, with the line.
+    /// Returns the modules from which a module names an item, with the line.
     ///
     /// Excludes re-exports (`pub use child::Thing`): a module that names the item through them imports the module that defines
     /// it.

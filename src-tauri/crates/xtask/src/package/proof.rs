@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Files in a package besides the programs.
+/// Files in a package in addition to the programs.
 const FILES: [&str; 12] = [
     "/usr/lib/systemd/user/ironcurtain.service",
     "/usr/share/applications/io.github.ironcurtain-desktop.desktop",
@@ -45,7 +45,7 @@ fn same(one: &Packages, two: &Packages) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that every file exists, belongs to root, and is writable by no other user.
+/// Checks that every file exists and belongs to root, and that no other user can write it.
 fn complete(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let deb = quietly(command("dpkg-deb").arg("--contents").arg(&packages.deb))?;
     let rpm = quietly(command("rpm").args(["-qplv"]).arg(&packages.rpm))?;
@@ -126,8 +126,8 @@ fn installed(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Installs the .rpm in an empty root, and checks that removal leaves no file. Its scripts are those of the .deb, which were
-/// run there: nothing in an empty root could run them.
+/// Installs the .rpm in an empty root, and checks that removal leaves no file. Its scripts are not run here, because an
+/// empty root cannot run them; they are the same as in the .deb, whose test runs them.
 fn installed_by_rpm(packages: &Packages, _: &Packages) -> anyhow::Result<()> {
     let root = packages.rpm.with_file_name("rpm-root");
     fs::create_dir_all(&root)?;

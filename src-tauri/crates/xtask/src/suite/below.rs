@@ -1,7 +1,7 @@
-//! Tests whose result could depend on where the checkout and the home are, run once more by programs below `/tmp`.
+//! Repeats the tests that could depend on the location of the checkout and the home, with programs below `/tmp`.
 //!
-//! - Every sandbox has a private `/tmp`, so a home, a program or a grant below the real one takes another way into it.
-//! - Built programs and the servers' packages are copied; nothing is built a second time.
+//! - Every sandbox has a private `/tmp`, so a home, program or grant below the host's `/tmp` is mounted differently.
+//! - Built programs and the servers' packages are copied, not built again.
 
 use super::report::Report;
 use super::runner;
@@ -12,7 +12,7 @@ use crate::totals::Totals;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 
-/// The directory that every sandbox has a private one of.
+/// Directory that is private in every sandbox.
 const TMP: &str = "/tmp";
 
 /// Test programs, and the modules in them about mounts, views, homes and protected places.
@@ -21,12 +21,12 @@ const TESTS: [(&str, &[&str]); 2] = [
     ("system", &["containment::", "mount_stability::", "protected::", "visibility::", "workspace::"]),
 ];
 
-/// Returns true if the checkout is below it anyway.
+/// Returns true if the checkout is already below it.
 pub(crate) fn is_here() -> bool {
     parts::root().canonicalize().is_ok_and(|root| root.starts_with(TMP))
 }
 
-/// Copies what is needed, and runs it.
+/// Copies everything needed, and runs the tests.
 pub(crate) fn run(built: &[Built]) -> anyhow::Result<Report> {
     let place = Place::new()?;
     let copies = place.copy(built)?;
@@ -54,7 +54,7 @@ impl Place {
         Ok(Self(PathBuf::from(made.trim_end())))
     }
 
-    /// Copies programs and packages to where tests look for them, and returns the copied tests.
+    /// Copies programs and packages to the paths that tests expect, and returns the copied tests.
     fn copy(&self, built: &[Built]) -> anyhow::Result<Vec<Built>> {
         let target = self.0.join("target");
         for registry in ["npm", "pypi"] {

@@ -1,4 +1,4 @@
-//! The results of test programs: how many tests passed and failed, and how long each took.
+//! Results of test programs: the numbers of passed and failed tests, and their durations.
 
 use crate::totals::Totals;
 
@@ -12,7 +12,7 @@ pub(crate) struct Report {
     pub(crate) times: Vec<TestTime>,
 }
 
-/// The time that one test took.
+/// Duration of a test.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TestTime {
     pub(crate) seconds: f64,
@@ -25,7 +25,7 @@ impl Report {
         self.times.extend(other.times);
     }
 
-    /// Returns a line for each of the slowest tests, the slowest first.
+    /// Returns a line for each of the slowest tests, slowest first.
     pub(crate) fn slowest(&self) -> Vec<String> {
         let mut times: Vec<&TestTime> = self.times.iter().collect();
         times.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
@@ -40,7 +40,7 @@ impl From<Totals> for Report {
 }
 
 impl TestTime {
-    /// Reads the line of a test program about one test: `test NAME ... ok <0.123s>`.
+    /// Parses a test program's line about one test: `test NAME ... ok <0.123s>`.
     pub(crate) fn of_program(line: &str) -> Option<Self> {
         let (name, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
         let seconds = outcome.split_once('<')?.1.trim_end().strip_suffix("s>")?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Running test programs: several at once, each in its own process, with a limit on its time.
+//! Runs test programs concurrently, each in a separate process with a timeout.
 
 use super::report::{Report, TestTime};
 use crate::cargo::Built;
@@ -11,25 +11,27 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Maximum time for one test program: longer than any takes on a slow machine.
+/// Timeout for a test program, longer than any takes on a slow machine.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
-/// Number of programs with unit tests that run at once. Many of their tests wait for a timer, which leaves processors idle.
+/// Number of unit test programs that run concurrently. Many of their tests wait for a timer, which
+/// leaves processors idle.
 const AT_ONCE: usize = 3;
 
-/// Program whose tests run one after the other, because they use up what one user may have.
+/// Program whose tests run one at a time, because they use up a user's resource limits.
 const SEQUENTIAL: &str = "escape";
 
 /// Programs whose tests start sandboxes, use servers from npm and PyPI, or fill disks.
 const WITH_SANDBOX: [&str; 4] = ["autostart", "escape", "sandbox", "suite"];
 
-/// Module of the system tests that measures its process's memory, which other tests beside it would change. It runs by itself.
+/// Module of the system tests that measures the memory of its process. It runs separately, because
+/// concurrent tests would distort the result.
 const UNDISTURBED: &str = "memory::";
 
-/// Which tests.
+/// A group of tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Tests of one crate each that need neither a sandbox nor a display.
+    /// Tests of a single crate that need no sandbox or display.
     Crates,
     /// Tests that start sandboxes, except those of the whole system.
     Sandbox,
@@ -64,8 +66,8 @@ pub(crate) fn run(built: &[Built], part: Part) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Runs test programs, `at_once` of them at a time, and prints the output of each when it has ended, or line by line if only one
-/// runs at a time.
+/// Runs test programs, `at_once` at a time. Prints the output of each when it has exited, or line
+/// by line if only one runs at a time.
 pub(super) fn run_all(
     programs: &[&Built],
     at_once: usize,
@@ -97,7 +99,7 @@ fn run_one(tests: &Built, mut command: Command, prints_at_once: bool, report: &M
         if prints_at_once { print(&mut lines) } else { Ok(()) }
     });
     let Ok(mut report) = report.lock() else { return };
-    // A closed standard output is no reason to lose the result.
+    // Keep the result even if standard output is closed.
     let _ = print(&mut lines);
     if let Err(problem) = ended {
         complain(&format!("{problem:#}"));
@@ -107,9 +109,9 @@ fn run_one(tests: &Built, mut command: Command, prints_at_once: bool, report: &M
 
 /// Returns the command that runs a test program.
 ///
-/// Signals have their default action, as in a program that a terminal starts: a shell makes its background jobs ignore some,
-/// children inherit that, and the tests could not terminate what they start. The variable lets the test harness print how long
-/// each test took.
+/// Resets signals to their default action, as in a program started from a terminal. A shell makes
+/// its background jobs ignore some signals, and children inherit that, so the tests could not
+/// terminate their processes. The variable makes the test harness print the duration of each test.
 pub(super) fn program(tests: &Built, path: &Path) -> Command {
     let mut program = Command::new("env");
     program.args(["--default-signal", "RUSTC_BOOTSTRAP=1"]).arg(path).current_dir(&tests.package);
@@ -121,7 +123,7 @@ pub(super) fn program(tests: &Built, path: &Path) -> Command {
 }
 
 impl Report {
-    /// Runs a test program, adds its results, and returns an error if it did not end as its last line says.
+    /// Runs a test program and adds its results. Returns an error if its exit status contradicts its summary.
     fn watch(
         &mut self,
         command: &mut Command,
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn program_that_ends_without_a_summary_is_a_failure() {
+    fn program_that_exits_without_a_summary_is_a_failure() {
         for status in ["101", "0"] {
             let (report, ended) = watched(&format!("exit {status}"));
             assert_eq!(report.totals, Totals::ONE_FAILURE);

@@ -150,8 +150,7 @@ fn disturbs(event: &Event) -> bool {
     matches!(event, Event::Press | Event::Inside | Event::Changed | Event::Down(_) | Event::Action)
 }
 
-/// Returns the press that a release belongs to: for a repeating key, the first since its last
-/// release.
+/// Returns the press to which a release refers. For a repeating key, it is the first press since the last release.
 fn press_of(before: History<'_>, by: By) -> Option<usize> {
     let from = before.iter().rposition(|(_, event)| match by {
         By::Key => matches!(event, Event::Up(By::Key) | Event::Focused(false)),

@@ -30,7 +30,8 @@ impl Fill<'_> {
         let mut filled = Map::new();
         for (key, template) in env {
             let Some(text) = self.filled(&template)? else { continue };
-            // Only a value that is a whole setting may refer to a secret: it comes from the user or names the bundle's own secret.
+            // Only a value that consists of one setting may refer to a secret: the user entered it,
+            // or it names the bundle's own secret.
             if self.setting(&template).is_none() && named(&text) != Ok(None) {
                 return Err(BundleError::NotItsSecret(text));
             }

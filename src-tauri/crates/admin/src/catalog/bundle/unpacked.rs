@@ -1,7 +1,7 @@
 //! Unpacks a bundle.
 //!
 //! - INVARIANT: writes nothing outside the folder, and creates no symlinks.
-//! - Runs none of its code.
+//! - Does not run the bundle's code.
 
 use ironcurtain_paths::bounded_read;
 use std::fs::{self, DirBuilder, File, Permissions};
@@ -14,7 +14,7 @@ use zip::result::ZipError;
 /// Maximum unpacked size in bytes.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Maximum packed size in bytes; limits the file list, which is held in memory.
+/// Maximum packed size in bytes. Limits the file list, which is kept in memory.
 const MOST_PACKED: u64 = 256 << 20;
 
 /// Maximum number of files.

@@ -43,7 +43,7 @@ pub struct AddOptions {
     /// Replace an existing server of this name.
     #[arg(long)]
     pub(super) replace: bool,
-    /// Add it without asking, and allow nothing beyond what its entry allows.
+    /// Add it without asking, and allow only what its entry allows.
     #[arg(long)]
     pub(super) yes: bool,
     /// Only write its entry; download, start and connect to nothing.
@@ -84,7 +84,7 @@ impl AddOptions {
             bail!("`--token` requires a server at an address; for other servers, use `--secret KEY=NAME`");
         }
         let is_file = what == "-" || what.ends_with(".json") || what.contains('/') && !what.contains(':');
-        // A scoped npm package name looks like a path; it is one only if that file exists.
+        // A scoped npm package name resembles a path; it is a path only if that file exists.
         let is_package = what.starts_with('@') && !Path::new(what).exists();
         if is_file && !is_package {
             return Ok(Addition::snippet(home, &snippet(what)?, &choices)?);

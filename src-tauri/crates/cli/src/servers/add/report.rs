@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 /// Options of `servers add` that take a value.
 const WITH_VALUE: [&str; 5] = ["--name", "--from", "--set", "--secret", "--without"];
 
-/// Inserts `--` before a package runner, so that everything after `servers add npx` belongs to the server's command.
+/// Inserts `--` before a package runner, so that everything after `servers add npx` becomes the server's command.
 ///
 /// This allows `servers add npx -y NAME` as printed in servers' documentation.
 pub fn command_words(words: impl Iterator<Item = OsString>) -> Vec<OsString> {

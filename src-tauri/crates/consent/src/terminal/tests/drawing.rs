@@ -1,4 +1,4 @@
-//! The lines that a question is drawn as.
+//! Tests of the layout of a question.
 
 use super::super::super::tests::question;
 use super::super::super::{Consequence, Piece, Preview, Question, Verb};
@@ -6,7 +6,7 @@ use super::super::{choices, rows};
 use super::{of_file, read};
 
 #[test]
-fn a_remote_server_is_called_that() {
+fn a_remote_server_is_labelled_as_remote() {
     let mut asked = of_file("q", "/home/u/a.txt", "../a.txt");
     (asked.sandboxed, asked.remote) = (false, true);
     let lines = rows::question(&asked, &choices(&asked), 120, false).lines.join("\n");
@@ -15,7 +15,7 @@ fn a_remote_server_is_called_that() {
 }
 
 #[test]
-fn a_question_has_all_that_is_needed_to_answer_it() {
+fn a_question_shows_everything_needed_to_answer() {
     let mut asked = of_file("q", "/home/u/a.txt", "../a.txt");
     asked.client.says_it_is = Some("Claude 2".into());
     asked.client.label = Some("work".into());
@@ -67,7 +67,7 @@ fn a_question_has_all_that_is_needed_to_answer_it() {
 }
 
 #[test]
-fn what_would_be_done_is_whole_or_its_end_is_there() {
+fn an_effect_is_shown_in_full_or_with_its_end() {
     let of = |length: usize| {
         let path = format!("/home/u/{}/passwords.txt", "y".repeat(length));
         let lines = rows::question(&of_file("q", &path, "q"), &[], 80, false).lines;
@@ -82,7 +82,7 @@ fn what_would_be_done_is_whole_or_its_end_is_there() {
 }
 
 #[test]
-fn the_worst_stands_beside_the_answer_however_long_the_question_is() {
+fn the_worst_effect_is_repeated_next_to_the_answer() {
     let mut worst = read("/home/u/photos", "photos");
     worst.verb = Verb::Delete;
     let harmless = (0..16).map(|n| read(&format!("/home/u/{}{n}", "x".repeat(150)), "x"));
@@ -92,26 +92,26 @@ fn the_worst_stands_beside_the_answer_however_long_the_question_is() {
     assert!(lines.len() > 24);
     let (_, last) = lines.split_at(lines.len() - 3);
     assert_eq!(last[..2], [" The worst of these 17 things: DELETE", " worst      | /home/u/photos"]);
-    // One thing stands there once.
+    // A single effect is not repeated.
     let alone = Question { consequences: vec![worst], ..question("q") };
     let lines = rows::question(&alone, &choices(&alone), 80, false).lines;
     assert_eq!(lines.iter().filter(|line| line.contains("/home/u/photos")).count(), 1);
 }
 
 #[test]
-fn what_a_yes_means_is_never_cut() {
+fn the_effect_of_allowing_is_never_cut() {
     let folder = format!("~/{}/the last of it", "x".repeat(600));
     let mut asked = question("q");
     asked.also = vec![format!("Opens {folder}")];
     asked.offers[0].sentence = format!("claude may write {folder}");
     let lines = rows::question(&asked, &choices(&asked), 60, false).lines;
-    let told = |mark: &str| lines.iter().filter_map(|line| line.strip_prefix(mark)).collect::<String>();
-    assert_eq!(told(" also       | "), asked.also[0]);
-    assert_eq!(told(" if allowed | "), asked.offers[0].sentence);
+    let text_after = |mark: &str| lines.iter().filter_map(|line| line.strip_prefix(mark)).collect::<String>();
+    assert_eq!(text_after(" also       | "), asked.also[0]);
+    assert_eq!(text_after(" if allowed | "), asked.offers[0].sentence);
 }
 
 #[test]
-fn a_long_preview_is_cut_and_says_how_much_is_left_out() {
+fn a_long_preview_states_the_omitted_lines() {
     let asked = |lines: usize| {
         let preview = Some(Preview::Content("x\n".repeat(lines)));
         rows::question(&Question { preview, ..question("q") }, &[], 80, false)
@@ -126,7 +126,7 @@ fn a_long_preview_is_cut_and_says_how_much_is_left_out() {
 }
 
 #[test]
-fn whatever_is_cut_of_what_is_sent_says_that_a_number_does_not_count_yet() {
+fn cut_text_is_announced_and_numbers_do_not_allow_yet() {
     let last = |asked: &Question, was_read| {
         let screen = rows::question(asked, &choices(asked), 80, was_read);
         let not_yet = screen.lines.iter().any(|line| line.contains("NOT ALL IS SHOWN"));

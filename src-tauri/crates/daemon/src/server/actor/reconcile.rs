@@ -1,20 +1,21 @@
 //! Brings the mounts and roots of a server in line with grants and leases.
 //!
-//! - To add access: mount, notify the server, then wait until it has understood. To remove: notify, then unmount with proof. A
+//! - To add access: mount, notify the server, then wait for its confirmation. To remove: notify, then unmount with proof. A
 //!   server that still holds a file is killed and restarted.
-//! - Access that remains granted stays mounted throughout, so calls that need nothing else are not delayed.
+//! - Access that remains granted stays mounted throughout, so calls that need no other access are not delayed.
 //! - Every wait has a bound. Changes of grants or policy are mounted and unmounted during the wait, so a slow server cannot
 //!   delay a revocation.
 //! - INVARIANT: each version of the roots is waited for once. A change that does not affect this server's roots does not
 //!   restart the wait.
 
+mod confirmation;
 mod mount_steps;
-mod understanding;
 
 use super::{Actor, Applied, Command, Running, ServerState, Versions};
 use crate::server::control::SupervisorControl;
 use crate::server::process::Containment;
 use crate::server::roots::{ServerView, shown};
+use confirmation::{ROOTS_CHANGED, Wait, WaitOutcome};
 use ironcurtain_autostart::runs_later;
 use ironcurtain_config::PolicySnapshot;
 use ironcurtain_grants::mounts::{MountStep, Need, additions, needed_mounts, removals};
@@ -26,7 +27,6 @@ use mount_steps::{RoundOutcome, add, narrow, remove};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
-use understanding::{ROOTS_CHANGED, Understood, Wait};
 
 /// Tool with which file servers report their allowed directories.
 const LIST_ALLOWED: &str = "list_allowed_directories";
@@ -54,7 +54,7 @@ impl ServerRules {
 }
 
 impl Actor {
-    /// Runs until the server has the mounts and roots of the newest grants and policy, and has understood them.
+    /// Runs until the server has the mounts and roots of the newest grants and policy, and has confirmed them.
     pub(super) async fn reconcile(&mut self) {
         let (mut grants, mut snapshots) = (self.options.grants.clone(), self.options.snapshots.clone());
         let mut restarts = 0;
@@ -87,7 +87,7 @@ impl Actor {
             wait = self.wait_for(round.told, wait);
             if let Some(wait) = &mut wait {
                 tokio::select! {
-                    understood = &mut wait.outcome => self.understood(wait.version, understood),
+                    outcome = &mut wait.outcome => self.wait_ended(wait.version, outcome),
                     () = versions_moved(&mut grants, &mut snapshots, versions) => continue,
                     reply = next_refresh(&mut self.inbox, &mut self.postponed) => match reply {
                         Some(reply) => {
@@ -226,14 +226,14 @@ impl Actor {
         }
     }
 
-    /// Notifies the server of changed roots if needed. Returns their version while the server has not understood it.
+    /// Notifies the server of changed roots if needed. Returns their version while the server has not confirmed it.
     fn announce_roots(&mut self) -> Option<u64> {
         let version = self.roots.borrow().version;
         let connection = &self.running.as_ref()?.connection;
         let heard = *connection.told.borrow();
         // A server that gave up asking before is notified anyway. A stateless server asks when it needs roots.
         let never_asks = connection.is_stateless() || (self.asks_for_roots == Some(false) && heard == 0);
-        if !self.is_initialized() || self.understands == version || never_asks {
+        if !self.is_initialized() || self.confirmed_version == version || never_asks {
             return None;
         }
         // A server that has not asked yet gets the newest roots when it does.
@@ -259,13 +259,13 @@ impl Actor {
     }
 
     /// Applies the outcome of a wait for a version of the roots.
-    fn understood(&mut self, version: u64, understood: Understood) {
-        match understood {
+    fn wait_ended(&mut self, version: u64, outcome: WaitOutcome) {
+        match outcome {
             // This does not reveal whether the server would have asked.
-            Understood::Ended => {}
-            Understood::Waited { asks_for_roots } => {
+            WaitOutcome::Ended => {}
+            WaitOutcome::Waited { asks_for_roots } => {
                 self.asks_for_roots = asks_for_roots;
-                self.understands = version;
+                self.confirmed_version = version;
             }
         }
     }

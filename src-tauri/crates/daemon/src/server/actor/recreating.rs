@@ -66,7 +66,7 @@ impl Actor {
         self.options.metrics.violation();
         self.record_entry(entry).await;
         self.recreating.read_only.insert(root, path);
-        // Calls get the reason at once, without waiting for the server to understand its new roots.
+        // Calls get the reason at once, without waiting for the server to confirm its new roots.
         let read_only = self.recreating.read_only();
         self.applied.send_modify(|applied| applied.read_only = read_only);
         self.reconcile().await;

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 /// Time limit for a server to exit together with everything in its sandbox before it is restarted.
 const STOP_BOUND: Duration = Duration::from_secs(5);
 
-/// Process with the handles that keep it alive.
+/// Process, and the handles that keep it alive.
 pub(super) struct Running {
     pub(super) connection: ServerConnection,
     pub(super) hold: ProcessHold,
@@ -66,7 +66,7 @@ impl Running {
         }
     }
 
-    /// Stops the process and waits until nothing of it is left, so that the next one starts with a clean folder.
+    /// Stops the process and waits until all of it has exited, so that the next one starts with a clean folder.
     pub(super) async fn stop(mut self) {
         let Some(control) = self.control() else { return };
         let end = async {
@@ -112,7 +112,7 @@ pub(super) async fn news(running: Option<&mut Running>) -> News {
     let Some(Running { reading, handshake, .. }) = running else { return std::future::pending().await };
     tokio::select! {
         outcome = handshake_outcome(handshake) => News::Handshake(outcome),
-        // The connection is over, whether reading failed or ended.
+        // The connection is closed, whether reading failed or reached the end.
         _ = &mut reading.ended => News::Ended,
     }
 }

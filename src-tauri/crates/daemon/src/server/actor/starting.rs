@@ -88,7 +88,7 @@ impl Actor {
             noise: Arc::new(move |line| log.write(line)),
         };
         let (connection, reading) = ServerConnection::start(stdin, from_server);
-        (self.understands, self.announced) = (0, 0);
+        (self.confirmed_version, self.announced) = (0, 0);
         self.mounted = match hold {
             ProcessHold::Live { .. } | ProcessHold::Fixed { .. } => {
                 let closing = |m: Mounted| {

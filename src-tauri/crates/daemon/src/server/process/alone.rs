@@ -1,10 +1,10 @@
-//! Starts a server outside any session to inspect it, with what its entry opens and no grants.
+//! Starts a server outside any session to inspect it, with the access that its entry opens and no grants.
 //!
 //! - A program that another server can write is refused.
 //! - Its writable folders are watched for autostart files, as in a session; any that it leaves behind is quarantined.
 
 use super::{Containment, Process, RemoteTransport, Start, start};
-use crate::network::{ServesNetwork, dialer_off_record};
+use crate::network::{ServesNetwork, unrecorded_dialer};
 use crate::reload::Writable;
 use crate::server::start_error::ServerStartError;
 use ironcurtain_autostart::{LoneWatch, rules};
@@ -22,7 +22,7 @@ use std::path::Path;
 /// Memory budget for a remote server outside any session, in MiB.
 const ALONE_MIB: u32 = 64;
 
-/// Other servers that may run at the same time, and the grants that outlive their sessions.
+/// Other servers that may run at the same time, and the grants that are not limited to a session.
 #[derive(Debug, Clone)]
 pub struct ServersBeside {
     /// Configured servers.
@@ -63,7 +63,7 @@ pub async fn start_alone(
         Containment::Srt(..) | Containment::Plain | Containment::Remote => (None, BTreeMap::new()),
     };
     let transport = server.remote.as_ref().map(|remote| RemoteTransport {
-        dialer: dialer_off_record(&server.name, remote.rules().unwrap_or_default()),
+        dialer: unrecorded_dialer(&server.name, remote.rules().unwrap_or_default()),
         memory: Memory::new(ALONE_MIB, ALONE_MIB).allowance(1),
         waited_for: None,
     });
@@ -92,7 +92,7 @@ fn watch(
 ) -> io::Result<(Option<LoneWatch>, Closed)> {
     let granted = needs.iter().filter(|need| need.writable).map(|need| need.path.clone());
     let roots: Vec<CanonicalPath> = around.writable(profile, view).into_iter().chain(granted).collect();
-    // The first root is a folder of its own that is removed with it.
+    // The first root is a temporary folder that is removed with it.
     let Some((_, roots @ [_, ..])) = roots.split_first() else { return Ok((None, Closed::new())) };
     let strict = Profile { autostart: AutostartSettings::Strict, ..profile.clone() };
     let name = format!("alone-{}", random_name()?);

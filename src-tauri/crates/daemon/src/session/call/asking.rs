@@ -64,7 +64,7 @@ pub(super) async fn ask(session: Arc<Session>, call: Call, mut escalated: Escala
             }
         }
         let mut again = session.judge(&call.tool, &approved).await;
-        if !again.inspected.paths.stands_as(&escalated.inspected.paths) {
+        if !again.inspected.paths.has_same_kinds(&escalated.inspected.paths) {
             // The answer was about a different state.
             approved.clear();
             again = session.judge(&call.tool, &[]).await;
@@ -93,17 +93,17 @@ async fn question(
     if let Some(host) = session.out_of_reach(escalation) {
         let refusal = CallRefusal::NoNetwork { server: session.config.name.clone(), host };
         let ground = (DecidedBy::Network, "no-network");
-        return Err(session.deny_unasked(call, inspected, (ground, refusal), snapshot).await);
+        return Err(session.deny_without_asking(call, inspected, (ground, refusal), snapshot).await);
     }
     if let Err(too_long) = TooLongToShow::check(escalation.call.transport_arguments()) {
         let ground = (DecidedBy::TooManyQuestions, "not-shown");
-        return Err(session.deny_unasked(call, inspected, (ground, too_long.into()), snapshot).await);
+        return Err(session.deny_without_asking(call, inspected, (ground, too_long.into()), snapshot).await);
     }
     let exchange = session.services.exchange(&session.principal);
     let requested = inspected.paths.requested(&escalation.values, session.config.file_writes);
     if let Some(beyond) = session.unreachable_path(&requested) {
         let ground = (DecidedBy::OutOfReach, "out-of-reach");
-        return Err(session.deny_unasked(call, inspected, (ground, beyond.into()), snapshot).await);
+        return Err(session.deny_without_asking(call, inspected, (ground, beyond.into()), snapshot).await);
     }
     let grantable = Grantable {
         project: project_around(requested.iter().map(|requested| &requested.path)),
@@ -152,7 +152,7 @@ async fn question(
     let Some(approval) = answer else { return Ok(Answered::Settled) };
     let now = session.judge(&call.tool, &[]).await;
     // A call that is denied by now, or has changed, gets no approval.
-    if matches!(now.verdict, Verdict::Deny(_)) || !now.inspected.paths.stands_as(&inspected.paths) {
+    if matches!(now.verdict, Verdict::Deny(_)) || !now.inspected.paths.has_same_kinds(&inspected.paths) {
         return Ok(Answered::Yes(Vec::new()));
     }
     if approval.lifetime == Lifetime::Once {

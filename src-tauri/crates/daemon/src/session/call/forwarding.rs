@@ -17,7 +17,7 @@ use ironcurtain_policy::{Permit, RuleReason};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Calls of one batch that need no task of their own to wait for the response.
+/// Calls of one batch that need no separate task to wait for the response.
 #[derive(Default)]
 pub(in crate::session) struct CallBatch(Vec<(Pending, Box<Ready>)>);
 
@@ -143,15 +143,15 @@ fn send(
 ) -> Result<(), CallRefusal> {
     // Recording may have taken a while, so check again.
     if session.is_paused() {
-        session.not_forwarded(decision, "the agent was paused by then");
+        session.not_forwarded(decision, "the agent was paused in the meantime");
         return Err(NotApproved::Stopped(Stop::Paused).into());
     }
     if is_answered && session.services.broker.stops().now().lockdown {
-        session.not_forwarded(decision, "lockdown had begun by then");
+        session.not_forwarded(decision, "lockdown began in the meantime");
         return Err(NotApproved::Stopped(Stop::Lockdown).into());
     }
     if !session.services.grants.hold(permit.grants()) {
-        session.not_forwarded(decision, "what was granted had ended by then");
+        session.not_forwarded(decision, "its permission ended in the meantime");
         return Err(CallRefusal::Changed);
     }
     session.counts.allowed.fetch_add(1, Ordering::Relaxed);

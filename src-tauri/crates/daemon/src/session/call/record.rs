@@ -36,7 +36,7 @@ impl Session {
     }
 
     /// Records a call that is denied without asking, because no approval could make it work.
-    pub(super) async fn deny_unasked(
+    pub(super) async fn deny_without_asking(
         &self,
         call: &Call,
         inspected: &InspectedCall,

@@ -65,7 +65,7 @@ async fn show_and_forward(
         };
         let leased = lease.as_ref().map_or(&[][..], MountLease::needs);
         let is_shown =
-            session.reaches_no_more(&now) && now.to_lease(&applied).iter().all(|need| leased.contains(need));
+            session.reach_not_grown(&now) && now.to_lease(&applied).iter().all(|need| leased.contains(need));
         *authorization = now;
         if is_shown {
             if lease.is_none() && !has_hosts {
@@ -84,7 +84,7 @@ async fn show_and_forward(
 
 /// Returns `true` if the permit is for the call that was authorized and, where the user approved it, for the same files.
 fn is_as_authorized(permit: &Permit, inspected: &InspectedCall, authorization: &Authorization) -> bool {
-    let stands = || inspected.paths.stands_as(&authorization.inspected.paths);
+    let stands = || inspected.paths.has_same_kinds(&authorization.inspected.paths);
     permit.call() == authorization.permit.call() && (authorization.approved.is_empty() || stands())
 }
 

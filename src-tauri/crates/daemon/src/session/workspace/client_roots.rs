@@ -1,7 +1,7 @@
 //! Requests the client's own roots and proposes them to the user.
 //!
 //! - The client's roots are never relayed to a server, and open nothing by themselves.
-//! - INVARIANT: no server can guess the id of such a request, so a response to a server is never mistaken for one to us.
+//! - INVARIANT: no server can guess the id of our request, so a response to a server is never mistaken for one to us.
 //! - One request is open at a time. The number of requests, the time and size of a response and the number of folders are
 //!   limited, so a client that never answers, or answers with nonsense, causes no harm.
 //! - A client of the stateless protocol is not asked, because a request can only be sent in place of a response its agent

@@ -75,7 +75,7 @@ pub(super) enum FolderRefusal {
     /// The path belongs to the system.
     #[error("it is one of the system's own folders")]
     System,
-    /// The path contains or lies in a protected location.
+    /// The path contains or is inside a protected location.
     #[error("it contains or is inside a protected folder")]
     Protected,
     /// The policy denies it.

@@ -1,8 +1,8 @@
 //! Minimal changes that turn one list of lines into another.
 //!
 //! - Myers' greedy search. Of several shortest results it picks the reference's.
-//! - Bounded: after [`CHANGE_LIMIT`] changed lines a search with a deadline takes over, whose result is correct but may be
-//!   longer or a different shortest one.
+//! - Bounded: after [`CHANGE_LIMIT`] changed lines a search with a deadline takes over. Its result
+//!   is correct but may be longer or a different shortest one.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

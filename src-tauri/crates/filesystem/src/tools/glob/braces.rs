@@ -2,10 +2,10 @@
 //!
 //! - The number and size of the results are limited; the rest is dropped.
 
-/// Maximum number of patterns that one pattern expands to.
+/// Maximum number of patterns that a pattern expands to.
 const COUNT_LIMIT: usize = 2000;
 
-/// Maximum number of characters in these patterns together.
+/// Maximum total number of characters in these patterns.
 const SIZE_LIMIT: usize = 256 * 1024;
 
 /// Maximum nesting depth; deeper braces are literal.

@@ -202,7 +202,7 @@ impl Walk<'_> {
         ends.fold(vec![false; places.len()], |all, ends| union(&all, &ends))
     }
 
-    /// Returns all later positions, except those that an alternative reaches.
+    /// Returns all later positions except those reached by an alternative.
     fn but_not(&self, alternatives: &[Vec<Token>], places: &[bool]) -> Vec<bool> {
         let mut all = vec![false; places.len()];
         for (index, _) in places.iter().enumerate().filter(|(_, place)| **place) {

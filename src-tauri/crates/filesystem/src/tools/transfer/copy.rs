@@ -1,6 +1,6 @@
 //! Moves between file systems or mounts: copy, sync, delete.
 //!
-//! - Modes and modification times are kept; links are copied as links.
+//! - Keeps modes and modification times, and copies links as links.
 //! - Pipes, sockets and devices are refused before anything is removed.
 
 use std::ffi::OsStr;
@@ -28,13 +28,13 @@ pub(super) fn across(
     let mut copy = Copy { call, made: false };
     if let Err(failure) = copy.entry(from, from_name, to, to_name, path, 0) {
         if copy.made {
-            // The partial copy is ours to remove; the reported error is that of the copy.
+            // Remove the partial copy, and report the error of the copy.
             let _ = remove(to, to_name);
         }
         return Err(failure);
     }
     if let Err(error) = remove(from, from_name) {
-        // A single file is still intact at its source, as with a mount of just that file.
+        // A single file is still intact at its source, for example a mount of only that file.
         if !from.symlink_metadata(from_name)?.is_dir() {
             remove(to, to_name)?;
         }

@@ -1,8 +1,8 @@
-//! Databases as each older version made them, by its own words, and what becomes of them.
+//! Tests of migration, with databases created by the original statements of each older version.
 
 use super::super::Store;
 use super::*;
-use crate::{Ended, StandingGrant, Why};
+use crate::{EndReason, Ended, StandingGrant};
 
 const VERSION_1: &str = "
     CREATE TABLE grants (
@@ -29,7 +29,7 @@ const VERSION_2: &str = "
     INSERT INTO grants VALUES ('a', 'k', 'n', 's', 'tree', '/docs', 1, 0, 0, NULL, NULL, NULL, 'always', 5, 7, 2, 'q');
     INSERT INTO grants VALUES ('b', 'k', 'n', 's', 'file', '/docs/f', 1, 1, 0, NULL, NULL, 9, 'hour', 6, NULL, 0, 'r');";
 
-/// A folder for good, a file for an hour that ends by both clocks, a host, and one that was taken back.
+/// A folder for always, a file for an hour with its end by both clocks, a host, and a revoked grant.
 const VERSION_3: &str = "
     CREATE TABLE grants (
         id TEXT PRIMARY KEY, client TEXT NOT NULL, client_name TEXT NOT NULL, server TEXT NOT NULL,
@@ -78,7 +78,7 @@ const FILES: [&str; 2] = [
 const HOST: &str = "h Host(HostPort { host: Name(\"a.example\"), port: 443 }) 1 None";
 const TOOL: &str = "t Tool(ToolUse { tool: \"note\", values: [] }) 3 None";
 
-/// Each grant that a store has, and the time that is left to it by the clock that nobody sets.
+/// Returns the grants of a store, and their remaining times by the monotonic clock.
 fn granted(store: &Store) -> (Vec<String>, Vec<u64>) {
     let grants = store.load().unwrap();
     let short = |g: &StandingGrant| format!("{} {:?} {} {:?}", g.id, g.what, g.uses, g.expires_ms);
@@ -87,7 +87,7 @@ fn granted(store: &Store) -> (Vec<String>, Vec<u64>) {
 }
 
 #[test]
-fn what_an_older_version_granted_stays_granted_and_what_was_taken_back_stays_gone() {
+fn migration_keeps_grants_and_revocations() {
     let with = |more: &[&'static str]| [&FILES, more].concat();
     let version_5 = VERSION_4.replace(
         "PRAGMA user_version = 4;",
@@ -109,13 +109,13 @@ fn what_an_older_version_granted_stays_granted_and_what_was_taken_back_stays_gon
             let store = Store::open(&path).unwrap();
             assert_eq!(granted(&store), expected);
             let gone = store.ended("gone").unwrap().map(|ended| (ended.why, ended.at_ms));
-            assert_eq!(gone, ended.then_some((Why::TakenBack, 8)));
+            assert_eq!(gone, ended.then_some((EndReason::Revoked, 8)));
             assert!(store.served().unwrap().is_empty());
         }
         assert_eq!(granted(&Store::open_to_read(&path).unwrap().unwrap()), expected);
-        // What is taken back from now on is gone as well, and what a server did is kept.
+        // Later revocations and recorded servers are kept too.
         let mut store = Store::open(&path).unwrap();
-        store.end(&[("a", Ended { why: Why::TakenBack, at_ms: 11 })]).unwrap();
+        store.end(&[("a", Ended { why: EndReason::Revoked, at_ms: 11 })]).unwrap();
         store.note_served("one", 12).unwrap();
         drop(store);
         let store = Store::open(&path).unwrap();
@@ -128,12 +128,12 @@ fn what_an_older_version_granted_stays_granted_and_what_was_taken_back_stays_gon
 }
 
 #[test]
-fn a_change_that_fails_halfway_leaves_the_older_version_as_it_was() {
+fn a_failed_migration_leaves_the_old_version() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("state.db");
     let older = Connection::open(&path).unwrap();
     older.execute_batch(VERSION_3).unwrap();
-    // Stands where the change would put the grants of before.
+    // Occupies the name that the migration needs for the old table.
     older.execute_batch("CREATE TABLE older (x INTEGER) STRICT").unwrap();
     drop(older);
     assert!(matches!(open(&path), Err(StoreError::Database { .. })));
@@ -147,7 +147,7 @@ fn a_change_that_fails_halfway_leaves_the_older_version_as_it_was() {
 }
 
 #[test]
-fn a_database_is_neither_made_nor_opened_through_a_link() {
+fn a_database_is_not_created_or_opened_through_a_link() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     let link = |to: &str, from: &str| std::os::unix::fs::symlink(at(to), at(from)).unwrap();
@@ -158,7 +158,7 @@ fn a_database_is_neither_made_nor_opened_through_a_link() {
     drop(open(&at("other.db")).unwrap());
     link("other.db", "again.db");
     assert!(open(&at("again.db")).is_err() && open_to_read(&at("again.db")).is_err());
-    // Links in the way to its folder are the person's.
+    // Links in the folder's path are allowed, because the user created them.
     std::fs::create_dir(at("folder")).unwrap();
     link("folder", "way");
     drop(open(&at("way/state.db")).unwrap());
@@ -166,7 +166,7 @@ fn a_database_is_neither_made_nor_opened_through_a_link() {
 }
 
 #[test]
-fn a_newer_version_is_refused_and_a_half_host_cannot_be_written() {
+fn a_newer_version_and_an_incomplete_host_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("state.db");
     let connection = open(&path).unwrap();

@@ -1,11 +1,11 @@
-//! Sides that want more than they are given.
+//! Tests of hostile clients and servers.
 
 use super::*;
 use proptest::prelude::*;
 
 #[test]
-fn a_result_of_the_server_that_asks_the_client_for_something_is_an_error() {
-    let mut talk = Talk::greeted(&elicits());
+fn a_servers_input_required_result_is_an_error() {
+    let mut talk = Talk::initialized(&elicits());
     for result in [
         json!({ "resultType": "input_required", "inputRequests": { "a": { "method": "sampling/createMessage" } } }),
         json!({ "resulttype": "input_required", "content": [] }),
@@ -33,8 +33,8 @@ fn a_result_of_the_server_that_asks_the_client_for_something_is_an_error() {
 }
 
 #[test]
-fn every_refusal_is_handed_on_for_the_record_with_its_request_and_its_reason() {
-    let mut talk = Talk::greeted(&elicits());
+fn every_refusal_is_reported_with_its_request_and_reason() {
+    let mut talk = Talk::initialized(&elicits());
     let state = talk.asked(1);
     talk.session_receives();
     let bad = |id: u64, meta: Value| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list", "params": { "_meta": meta } });
@@ -42,30 +42,30 @@ fn every_refusal_is_handed_on_for_the_record_with_its_request_and_its_reason() {
     let of_another = json!({ "requestState": state, "inputResponses": {}, "arguments": { "n": 2 } });
     for (request, why) in [
         (bad(2, json!({ version: "2031-01-01" })), "Unsupported protocol version"),
-        (bad(3, json!({ version: "2026-07-28" })), "clientCapabilities` that is an object"),
-        (bad(4, json!({})), "protocolVersion` that is a text"),
-        (retry(5, "forged"), "`requestState` is not known"),
+        (bad(3, json!({ version: "2026-07-28" })), "clientCapabilities` (an object)"),
+        (bad(4, json!({})), "protocolVersion` (a string)"),
+        (retry(5, "forged"), "`requestState` is unknown"),
         (call(6, of_another, &elicits()), "another call"),
-        (call(7, json!({ "inputResponses": {} }), &elicits()), "without the `requestState`"),
-        (request(&json!(8), "ping", json!({}), &json!({})), "`ping` is not part of revision"),
+        (call(7, json!({ "inputResponses": {} }), &elicits()), "require the `requestState`"),
+        (request(&json!(8), "ping", json!({}), &json!({})), "`ping` does not exist in protocol version"),
         (request(&json!(9), "tasks/get", json!({ "taskId": "t" }), &json!({})), "tasks are not available"),
         (call(10, json!({ "task": { "ttl": 1 } }), &json!({})), "tasks are not available"),
     ] {
         talk.client_sends(&request);
         let heard = talk.client_receives();
-        let told = heard[0]["error"]["message"].as_str().unwrap_or_else(|| panic!("{heard:?}"));
+        let message = heard[0]["error"]["message"].as_str().unwrap_or_else(|| panic!("{heard:?}"));
         let Ok(ToSession::Refused(refused)) = talk.for_session.try_recv() else {
-            panic!("{told} is not told")
+            panic!("no error with: {message}")
         };
-        assert_eq!(refused.why, told);
-        assert!(told.contains(why), "{told}");
+        assert_eq!(refused.why, message);
+        assert!(message.contains(why), "{message}");
         assert_eq!(refused.id.as_json(), request["id"].to_string());
         assert_eq!(json!(refused.method), request["method"]);
         let params: Value = serde_json::from_str(refused.params.unwrap().get()).unwrap();
         assert_eq!(params, request["params"]);
-        assert!(talk.session_receives().is_empty(), "the core was told of {request}");
+        assert!(talk.session_receives().is_empty(), "the core received {request}");
     }
-    // What is taken is not refused.
+    // Accepted requests are not refused.
     talk.client_sends(&call(11, json!({}), &elicits()));
     assert!(talk.session_receives().len() == 1 && talk.client_receives().is_empty());
 }
@@ -76,7 +76,7 @@ enum Step {
     Client(Value),
     Raw(Vec<u8>),
     Core(Value),
-    /// The last state that was given out, on the call of this argument.
+    /// Retries with the last state, for the call with this argument.
     Retry(u64, u8),
 }
 
@@ -121,10 +121,10 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// However both sides behave: the client is never asked but under a state of ours, each state works once, and every request of
-    /// the client has one answer at most while it is open.
+    /// Checks for any behaviour of both sides: input requests always have one of our states, each state works once, and an open
+    /// request of the client gets at most one response.
     #[test]
-    fn a_hostile_client_and_a_hostile_server_get_nothing_twice(steps in prop::collection::vec(step(), 0..60)) {
+    fn hostile_peers_get_each_response_at_most_once(steps in prop::collection::vec(step(), 0..60)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let _entered = runtime.enter();
         let mut talk = Talk::new();
@@ -141,7 +141,7 @@ proptest! {
                     again["params"].as_object_mut().unwrap().remove("arguments");
                     talk.client_sends(&again);
                     let calls = talk.session_receives().into_iter().filter(|m| m["method"] == "tools/call").count();
-                    prop_assert_eq!(calls, 0, "a retry is never a call of its own");
+                    prop_assert_eq!(calls, 0, "a retry is never a new call");
                 }
             }
             for heard in talk.client_receives() {

@@ -1,9 +1,9 @@
-//! The words of both sides, and in which of them the other side hears them.
+//! Tests of initialization, protocol fields and notifications.
 
 use super::*;
 
 #[test]
-fn the_core_is_greeted_for_a_client_that_never_greets() {
+fn the_core_is_initialized_for_a_stateless_client() {
     let mut talk = Talk::new();
     let capabilities = json!({ "elicitation": {}, "tasks": {}, "extensions": { "io.modelcontextprotocol/tasks": {}, "x/y": {} } });
     let mut discover = request(&json!("d"), "server/discover", json!({}), &capabilities);
@@ -37,7 +37,7 @@ fn the_core_is_greeted_for_a_client_that_never_greets() {
 }
 
 #[test]
-fn a_core_that_refuses_the_greeting_is_heard_and_the_client_may_greet_by_itself() {
+fn a_refused_initialize_is_reported_and_the_client_may_initialize() {
     let mut talk = Talk::new();
     talk.client_sends(&request(&json!(1), "server/discover", json!({}), &json!({})));
     let id = talk.session_receives()[0]["id"].clone();
@@ -52,8 +52,8 @@ fn a_core_that_refuses_the_greeting_is_heard_and_the_client_may_greet_by_itself(
 }
 
 #[test]
-fn a_request_without_what_every_request_has_is_refused_and_says_what_is_missing() {
-    let mut talk = Talk::greeted(&json!({}));
+fn a_request_without_protocol_fields_is_refused_with_the_missing_ones() {
+    let mut talk = Talk::initialized(&json!({}));
     let good = request(&json!(1), "tools/list", json!({}), &json!({}));
     for (key, code, message) in [
         (meta_key::PROTOCOL_VERSION, -32602, "protocolVersion"),
@@ -84,8 +84,8 @@ fn a_request_without_what_every_request_has_is_refused_and_says_what_is_missing(
 }
 
 #[tokio::test]
-async fn progress_goes_by_the_token_of_the_request_that_waits() {
-    let mut talk = Talk::greeted(&elicits());
+async fn progress_uses_the_token_of_the_pending_request() {
+    let mut talk = Talk::initialized(&elicits());
     talk.client_sends(&call(5, json!({ "_meta": { "progressToken": 5 } }), &elicits()));
     assert_eq!(talk.session_receives()[0]["params"]["_meta"], json!({ "progressToken": 5 }));
     let progress = json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "progressToken": 5, "progress": 1 } });
@@ -103,8 +103,8 @@ async fn progress_goes_by_the_token_of_the_request_that_waits() {
 }
 
 #[test]
-fn log_messages_are_for_requests_that_want_them() {
-    let mut talk = Talk::greeted(&json!({}));
+fn log_messages_go_only_to_requests_that_want_them() {
+    let mut talk = Talk::initialized(&json!({}));
     let message = |level: &str| json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": level, "data": 1 } });
     talk.client_sends(&call(5, json!({}), &json!({})));
     assert_eq!(talk.session_receives().len(), 1);
@@ -123,8 +123,8 @@ fn log_messages_are_for_requests_that_want_them() {
 }
 
 #[test]
-fn news_go_to_whoever_listens_and_name_the_subscription() {
-    let mut talk = Talk::greeted(&json!({}));
+fn notifications_go_to_subscribers_with_their_subscription_id() {
+    let mut talk = Talk::initialized(&json!({}));
     let listen = |id: &str, wanted: Value| {
         request(&json!(id), "subscriptions/listen", json!({ "notifications": wanted }), &json!({}))
     };

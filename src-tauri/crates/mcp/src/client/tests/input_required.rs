@@ -1,11 +1,11 @@
-//! A server that asks its client for something, and the states by which the client's retries find their calls.
+//! Tests of input requests, and of the states in the client's retries.
 
 use super::*;
 use std::time::Duration;
 
 #[tokio::test]
-async fn a_question_of_the_server_ends_the_request_and_the_retry_answers_it_while_the_call_goes_on() {
-    let mut talk = Talk::greeted(&elicits());
+async fn an_input_request_ends_the_request_and_the_retry_continues_the_call() {
+    let mut talk = Talk::initialized(&elicits());
     let state = talk.asked(5);
     talk.client_sends(&retry(6, &state));
     let answer = json!({ "action": "accept", "content": { "x": 1 } });
@@ -19,8 +19,8 @@ async fn a_question_of_the_server_ends_the_request_and_the_retry_answers_it_whil
 }
 
 #[tokio::test]
-async fn a_state_opens_its_own_call_once_and_no_other() {
-    let mut talk = Talk::greeted(&elicits());
+async fn a_request_state_is_valid_once_for_its_own_call() {
+    let mut talk = Talk::initialized(&elicits());
     let state = talk.asked(5);
     let refused = |talk: &mut Talk, message: &Value, because: &str| {
         talk.client_sends(message);
@@ -35,27 +35,27 @@ async fn a_state_opens_its_own_call_once_and_no_other() {
     let mut other = retry(6, &state);
     other["params"]["name"] = json!("other");
     refused(&mut talk, &other, "belongs to another call");
-    refused(&mut talk, &retry(6, &format!("{state}x")), "is not known");
-    refused(&mut talk, &retry(6, &"x".repeat(1_000_000)), "is not known");
+    refused(&mut talk, &retry(6, &format!("{state}x")), "is unknown");
+    refused(&mut talk, &retry(6, &"x".repeat(1_000_000)), "is unknown");
     let mut without = retry(6, &state);
     without["params"].as_object_mut().unwrap().remove("requestState");
-    refused(&mut talk, &without, "without the `requestState`");
+    refused(&mut talk, &without, "require the `requestState`");
     let mut bad = retry(6, &state);
     bad["params"]["inputResponses"]["input-1"] = json!("yes");
     refused(&mut talk, &bad, "no object for `input-1`");
     talk.client_sends(&retry(6, &state));
     assert_eq!(talk.session_receives().len(), 1);
-    refused(&mut talk, &retry(7, &state), "is not known");
+    refused(&mut talk, &retry(7, &state), "is unknown");
     talk.session_sends(&done(5));
     assert_eq!(talk.client_receives()[0]["id"], 6);
-    refused(&mut talk, &retry(8, &state), "is not known");
+    refused(&mut talk, &retry(8, &state), "is unknown");
 }
 
 #[tokio::test]
-async fn what_is_missing_in_a_retry_is_asked_for_again_under_another_state() {
-    let mut talk = Talk::greeted(&elicits());
+async fn missing_input_is_requested_again_with_a_new_state() {
+    let mut talk = Talk::initialized(&elicits());
     let first = talk.asked(5);
-    // Both are open now.
+    // Both requests are open now.
     talk.session_sends(&elicitation("b"));
     assert_eq!(talk.client_receives(), [] as [Value; 0]);
     talk.client_sends(&retry(6, &first));
@@ -65,7 +65,7 @@ async fn what_is_missing_in_a_retry_is_asked_for_again_under_another_state() {
     let second = heard[0]["result"]["requestState"].as_str().unwrap().to_owned();
     assert_ne!(first, second);
     assert_eq!(talk.session_receives()[0]["id"], "a");
-    // The call may be over before that is answered.
+    // The call may complete before the input arrives.
     talk.session_sends(&done(5));
     assert_eq!(talk.client_receives(), [] as [Value; 0]);
     talk.client_sends(&call(7, json!({ "requestState": second, "inputResponses": {} }), &elicits()));
@@ -73,8 +73,8 @@ async fn what_is_missing_in_a_retry_is_asked_for_again_under_another_state() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_without_end_is_asked_for_no_more_and_its_call_ends() {
-    let mut talk = Talk::greeted(&elicits());
+async fn too_many_input_requests_end_the_call() {
+    let mut talk = Talk::initialized(&elicits());
     let mut state = talk.asked(5);
     let mut rounds = 1;
     let refused = loop {
@@ -84,7 +84,7 @@ async fn a_server_that_asks_without_end_is_asked_for_no_more_and_its_call_ends()
         let Some(next) = heard[0]["result"]["requestState"].as_str() else { break heard };
         state = next.to_owned();
         rounds += 1;
-        assert!(rounds < 100, "it never ends");
+        assert!(rounds < 100, "the call must end");
     };
     assert!(
         refused[0]["error"]["message"].as_str().unwrap().contains("asked for input 32 times"),
@@ -99,8 +99,8 @@ async fn a_server_that_asks_without_end_is_asked_for_no_more_and_its_call_ends()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_whose_input_never_comes_is_ended() {
-    let mut talk = Talk::greeted(&elicits());
+async fn a_call_without_its_input_times_out() {
+    let mut talk = Talk::initialized(&elicits());
     let state = talk.asked(5);
     tokio::time::advance(Duration::from_secs(599)).await;
     talk.conversation.expire(&mut |_| panic!());
@@ -111,12 +111,12 @@ async fn a_call_whose_input_never_comes_is_ended() {
     assert_eq!(heard[0]["result"], json!({ "action": "cancel" }));
     assert_eq!(heard[1]["params"]["requestId"], 5);
     talk.client_sends(&retry(6, &state));
-    assert!(talk.client_receives()[0]["error"]["message"].as_str().unwrap().contains("is too old"));
+    assert!(talk.client_receives()[0]["error"]["message"].as_str().unwrap().contains("has expired"));
 }
 
 #[tokio::test]
-async fn a_client_is_asked_for_nothing_that_it_did_not_declare_and_never_outside_of_a_call() {
-    let mut talk = Talk::greeted(&elicits());
+async fn only_declared_capabilities_are_requested_and_only_during_a_call() {
+    let mut talk = Talk::initialized(&elicits());
     let refused = |talk: &mut Talk, message: &Value| {
         talk.session_sends(message);
         assert_eq!(talk.client_receives(), [] as [Value; 0]);
@@ -148,10 +148,10 @@ async fn a_client_is_asked_for_nothing_that_it_did_not_declare_and_never_outside
 }
 
 #[tokio::test]
-async fn a_call_is_taken_back_by_the_id_of_whichever_request_waits_for_it() {
-    let mut talk = Talk::greeted(&elicits());
+async fn a_call_is_cancelled_by_the_id_of_its_pending_request() {
+    let mut talk = Talk::initialized(&elicits());
     let state = talk.asked(5);
-    // The id is free again, and the core still has a call of it.
+    // The id is free again, while the core still has its call.
     talk.client_sends(&call(5, json!({}), &elicits()));
     let second = talk.session_receives()[0]["id"].clone();
     assert_ne!(second, json!(5));
@@ -164,8 +164,8 @@ async fn a_call_is_taken_back_by_the_id_of_whichever_request_waits_for_it() {
 }
 
 #[tokio::test]
-async fn a_late_error_about_a_call_that_was_taken_back_is_not_the_answer_to_a_later_one_of_its_id() {
-    let mut talk = Talk::greeted(&elicits());
+async fn a_late_error_of_a_cancelled_call_does_not_answer_a_new_one_with_its_id() {
+    let mut talk = Talk::initialized(&elicits());
     let state = talk.asked(5);
     talk.client_sends(&call(5, json!({}), &elicits()));
     let later = talk.session_receives()[0]["id"].clone();
@@ -179,14 +179,14 @@ async fn a_late_error_about_a_call_that_was_taken_back_is_not_the_answer_to_a_la
     assert_eq!(talk.client_receives(), [] as [Value; 0]);
     talk.session_sends(&error(later));
     assert_eq!(talk.client_receives(), [error(json!(5))]);
-    // About a line that was no message.
+    // An error about an invalid line.
     talk.session_sends(&error(json!(7)));
     assert_eq!(talk.client_receives(), [error(json!(7))]);
 }
 
 #[tokio::test]
-async fn a_client_that_hangs_up_leaves_no_call_waiting_for_it() {
-    let mut talk = Talk::greeted(&elicits());
+async fn a_disconnected_client_leaves_no_pending_call() {
+    let mut talk = Talk::initialized(&elicits());
     talk.asked(5);
     assert!(talk.conversation.hung_up(&mut |_| panic!()));
     assert_eq!(talk.session_receives()[1]["params"]["requestId"], 5);

@@ -135,7 +135,7 @@ impl StatelessServer {
         };
         let required: Required = match serde_json::from_str(result.get()) {
             Ok(required) => required,
-            Err(problem) => return call.fail(format!("its result is not understood: {problem}")),
+            Err(problem) => return call.fail(format!("its result is invalid: {problem}")),
         };
         match required.result_type.as_deref() {
             None | Some("complete") => (call.then)(answer, held),
@@ -144,7 +144,7 @@ impl StatelessServer {
                     call.fail(why);
                 }
             }
-            Some(_) => call.fail("its result is of a type that is not known"),
+            Some(_) => call.fail("its result has an unknown type"),
         }
     }
 
@@ -159,13 +159,13 @@ impl StatelessServer {
         call.rounds += 1;
         let requests = required.input_requests.unwrap_or_default();
         let problem = if !WITH_INPUT.contains(&call.method.as_str()) {
-            Some(format!("there is no input for `{}`", call.method))
+            Some(format!("`{}` does not accept input", call.method))
         } else if call.rounds > MOST_ROUNDS {
             Some(format!("it asked {MOST_ROUNDS} times in one call"))
         } else if requests.iter().count() > MOST_REQUESTS {
-            Some(format!("it asked for more than {MOST_REQUESTS} things at once"))
+            Some(format!("it sent more than {MOST_REQUESTS} requests at once"))
         } else if required.request_state.as_ref().is_some_and(|state| state.get().len() > LONGEST_STATE) {
-            Some(format!("its state has more than {LONGEST_STATE} bytes"))
+            Some(format!("its state is longer than {LONGEST_STATE} bytes"))
         } else {
             None
         };
@@ -182,7 +182,9 @@ impl StatelessServer {
         for (name, raw) in requests.iter() {
             let request: InputRequest = match serde_json::from_str(raw.get()) {
                 Ok(request) => request,
-                Err(problem) => return Err((waiting.call, format!("`{name}` is no request: {problem}"))),
+                Err(problem) => {
+                    return Err((waiting.call, format!("`{name}` is not a valid request: {problem}")));
+                }
             };
             if request.method == "roots/list" {
                 let roots = to_raw_value(&self.client_side.roots.roots());
@@ -198,14 +200,14 @@ impl StatelessServer {
         }
         if for_client.is_empty() {
             let has_answers = waiting.responses.iter().next().is_some();
-            self.go_on(connection.clone(), number, waiting, has_answers);
+            self.retry(connection.clone(), number, waiting, has_answers);
             return Ok(());
         }
         self.state().calls.waiting.insert(number, waiting);
         for (id, InputRequest { method, params }) in for_client {
             if method == SAMPLING {
                 let request = SamplingRequest { id, params, held: None, connection: connection.clone() };
-                // A closed session asks nobody.
+                // Fails if the session is closed.
                 let _ = self.client_side.sampling.send(request);
                 continue;
             }
@@ -215,7 +217,7 @@ impl StatelessServer {
         Ok(())
     }
 
-    /// Handles the client's response to one of our requests; returns the response if it belongs to none.
+    /// Handles the client's response to one of our requests. Returns unrelated responses.
     pub(in crate::server) fn responded(
         self: &Arc<Self>,
         connection: &ServerConnection,
@@ -232,7 +234,7 @@ impl StatelessServer {
                 waiting.responses.set(&name, result);
                 if waiting.open.is_empty() {
                     drop(state);
-                    self.go_on(connection.clone(), number, waiting, true);
+                    self.retry(connection.clone(), number, waiting, true);
                 } else {
                     state.calls.waiting.insert(number, waiting);
                 }
@@ -240,7 +242,7 @@ impl StatelessServer {
             // The protocol cannot report this to the server; the caller gets the client's own error.
             Response::Error(error) => {
                 drop(state);
-                self.take_back(waiting.open.keys());
+                self.cancel_requests(waiting.open.keys());
                 (waiting.call.then)(ServerAnswer::Response(Response::Error(error)), None);
             }
         }
@@ -248,7 +250,7 @@ impl StatelessServer {
     }
 
     /// Retries a call with the required input. A retry without input is delayed.
-    fn go_on(
+    fn retry(
         self: &Arc<Self>,
         connection: ServerConnection,
         number: u64,
@@ -266,7 +268,7 @@ impl StatelessServer {
         });
         let params = match params {
             Ok(params) => params,
-            Err(problem) => return call.fail(format!("the call cannot be written: {problem}")),
+            Err(problem) => return call.fail(format!("failed to serialize the call: {problem}")),
         };
         if has_answers {
             return self.send(&connection, number, params, call);
@@ -295,12 +297,12 @@ impl StatelessServer {
             connection.withdraw(id, reason);
         }
         if let Some(waiting) = waiting {
-            self.take_back(waiting.open.keys());
+            self.cancel_requests(waiting.open.keys());
         }
     }
 
     /// Cancels requests to the client.
-    fn take_back<'a>(&self, requests: impl Iterator<Item = &'a Id>) {
+    fn cancel_requests<'a>(&self, requests: impl Iterator<Item = &'a Id>) {
         for id in requests {
             let Ok(id) = RawValue::from_string(id.as_json().to_owned()) else { continue };
             let params = to_raw_value(&json!({ "requestId": id })).ok();
@@ -313,7 +315,7 @@ impl StatelessServer {
     pub(in crate::server) fn ended(&self, why: &NoAnswer) {
         let waiting = std::mem::take(&mut self.state().calls.waiting);
         for (_, waiting) in waiting {
-            self.take_back(waiting.open.keys());
+            self.cancel_requests(waiting.open.keys());
             (waiting.call.then)(ServerAnswer::Failed(why.clone()), None);
         }
     }

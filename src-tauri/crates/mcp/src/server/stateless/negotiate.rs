@@ -1,9 +1,9 @@
 //! Detects a server's protocol version and initializes it.
 //!
-//! - The client's kind of version is tried first, unless the server's is known: a handshake for a handshake client, so that its
-//!   servers see nothing new, and `server/discover` for a stateless one.
+//! - Unless the server's kind of version is known, the client's is tried first: a handshake for a handshake client, so that its
+//!   servers see no new methods, and `server/discover` for a stateless one.
 //! - INVARIANT: a process gets at most one handshake. After a failure or a timeout, only `server/discover` follows.
-//! - INVARIANT: `initialize` has one answer, and a server is used as stateless only if that answer comes from `server/discover`.
+//! - INVARIANT: `initialize` is answered once, and a server counts as stateless only if the answer comes from `server/discover`.
 
 use super::{ClientSide, Stamp, StatelessServer};
 use crate::server::{MemoryShare, OnAnswer, ServerAnswer, ServerConnection};

@@ -65,7 +65,7 @@ impl Subscriptions {
         to_raw_value(&json!({ "notifications": filter })).ok()
     }
 
-    /// Records a new subscription request; returns the one that it replaces.
+    /// Records a new subscription request. Returns the request that it replaces.
     pub(super) fn began(&mut self, id: u64) -> Option<u64> {
         self.id.replace(id)
     }

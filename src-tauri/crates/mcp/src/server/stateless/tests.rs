@@ -60,7 +60,7 @@ impl Talk {
         answer
     }
 
-    fn hears(&mut self) -> Value {
+    fn receives(&mut self) -> Value {
         line_of(&mut self.heard)
     }
 
@@ -76,7 +76,7 @@ fn line_of(from: &mut BufReader<PipeReader>) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_result_that_asks_for_too_much_or_in_another_way_ends_the_call() {
+async fn an_excessive_or_malformed_input_request_fails_the_call() {
     let mut talk = Talk::new();
     let many: serde_json::Map<String, Value> =
         (0..33).map(|n| (n.to_string(), json!({ "method": "roots/list" }))).collect();
@@ -86,46 +86,46 @@ async fn a_result_that_asks_for_too_much_or_in_another_way_ends_the_call() {
         result.to_string()
     };
     for (method, result, because) in [
-        ("tools/list", required(json!({ "requestState": "s" })), "there is no input for `tools/list`"),
-        ("tools/call", required(json!({ "inputRequests": many })), "more than 32 things"),
-        ("tools/call", required(json!({ "requestState": "s".repeat(1 << 20) })), "its state has more than"),
-        ("tools/call", required(json!({ "inputRequests": { "a": "x" } })), "`a` is no request"),
+        ("tools/list", required(json!({ "requestState": "s" })), "`tools/list` does not accept input"),
+        ("tools/call", required(json!({ "inputRequests": many })), "more than 32 requests"),
+        ("tools/call", required(json!({ "requestState": "s".repeat(1 << 20) })), "its state is longer than"),
+        ("tools/call", required(json!({ "inputRequests": { "a": "x" } })), "`a` is not a valid request"),
         (
             "tools/call",
             required(json!({ "inputRequests": { "a": { "method": "ping" } } })),
             "`ping` is not available",
         ),
-        ("tools/call", r#"{"resultType":"later"}"#.to_owned(), "of a type that is not known"),
+        ("tools/call", r#"{"resultType":"later"}"#.to_owned(), "an unknown type"),
         (
             "tools/call",
             r#"{"resultType":"complete","resultType":"input_required"}"#.to_owned(),
-            "not understood",
+            "its result is invalid",
         ),
         (
             "tools/call",
             r#"{"resultType":"input_required","inputRequests":{"a":1,"a":2}}"#.to_owned(),
-            "not understood",
+            "its result is invalid",
         ),
     ] {
         let answer = talk.ask(method);
-        let heard = talk.hears();
+        let heard = talk.receives();
         assert_eq!(heard["params"].get("requestState"), None);
         talk.answers(&heard, &result);
         let ServerAnswer::Failed(NoAnswer::Input(why)) = answer.await.unwrap() else { panic!("{result}") };
         assert!(why.contains(because), "{why}");
     }
     let answer = talk.ask("tools/call");
-    let heard = talk.hears();
+    let heard = talk.receives();
     talk.answers(&heard, r#"{"resultType":"complete","n":1.0}"#);
     let ServerAnswer::Response(Response::Result(result)) = answer.await.unwrap() else { panic!() };
     assert_eq!(result.get(), r#"{"resultType":"complete","n":1.0}"#);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_is_sent_on_with_the_answers_and_the_state_as_they_were_given() {
+async fn a_retry_has_the_answers_and_the_servers_state() {
     let mut talk = Talk::new();
     let answer = talk.ask("tools/call");
-    let first = talk.hears();
+    let first = talk.receives();
     let asked = r#"{"resultType":"input_required","requestState":"\u0073 1","inputRequests":{"a":{"method":"elicitation/create","params":{"requestedSchema":{"properties":{"x":{}}},"n":1.0}},"r":{"method":"roots/list"}}}"#;
     talk.answers(&first, asked);
     let question = line_of(&mut talk.client);
@@ -139,10 +139,10 @@ async fn a_call_is_sent_on_with_the_answers_and_the_state_as_they_were_given() {
     let id = Id::text(question["id"].as_str().unwrap());
     let result = RawValue::from_string(r#"{"action":"accept","content":{"x":1.0}}"#.to_owned()).unwrap();
     let request = talk.connection.take_client_request(&id).unwrap();
-    assert!(talk.connection.take_client_request(&id).is_none(), "it is answered once");
+    assert!(talk.connection.take_client_request(&id).is_none(), "it can be answered only once");
     let response = ClientAnswer::build(request.request(), &Response::Result(result));
     request.respond(response, None);
-    let second = talk.hears();
+    let second = talk.receives();
     assert_ne!(first["id"], second["id"]);
     assert_eq!(second["params"]["requestState"], "s 1");
     assert_eq!(
@@ -155,10 +155,10 @@ async fn a_call_is_sent_on_with_the_answers_and_the_state_as_they_were_given() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_of_a_server_under_an_id_of_ours_is_refused_and_one_under_another_is_asked() {
+async fn a_server_request_with_our_id_is_refused_and_others_are_forwarded() {
     let mut talk = Talk::new();
     let _answer = talk.ask("tools/call");
-    let first = talk.hears();
+    let first = talk.receives();
     let asks = r#"{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"}}}"#;
     talk.answers(&first, asks);
     let ours = line_of(&mut talk.client)["id"].clone();
@@ -166,14 +166,14 @@ async fn a_request_of_a_server_under_an_id_of_ours_is_refused_and_one_under_anot
         let asked = json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": {} });
         writeln!(talk.says, "{asked}").unwrap();
     }
-    let refused = talk.hears();
+    let refused = talk.receives();
     assert_eq!(refused["error"]["code"], -32600, "{refused}");
-    assert!(refused["error"]["message"].as_str().unwrap().contains("IronCurtain's own"), "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("reserved for IronCurtain"), "{refused}");
     assert_eq!(line_of(&mut talk.client)["id"], "its own");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_client_with_a_handshake_does_with_tasks_is_refused_and_not_sent() {
+async fn task_methods_of_a_handshake_client_are_refused() {
     let mut talk = Talk::new();
     for (method, params) in [
         ("tools/call", json!({ "name": "t", "task": { "ttl": 1 } })),
@@ -188,18 +188,18 @@ async fn what_a_client_with_a_handshake_does_with_tasks_is_refused_and_not_sent(
         let ServerAnswer::Response(Response::Error(error)) = answer.await.unwrap() else {
             panic!("{method}")
         };
-        let expected = "keeps no tasks of this revision; call without `task`";
+        let expected = "does not support tasks of this protocol version; call without `task`";
         assert!(error.get().contains(expected), "{}", error.get());
     }
     let _answer = talk.ask("tools/call");
-    assert_eq!(talk.hears()["method"], "tools/call");
+    assert_eq!(talk.receives()["method"], "tools/call");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_whose_server_ends_while_the_client_is_asked_ends_too() {
+async fn a_call_fails_when_its_server_exits_during_an_input_request() {
     let mut talk = Talk::new();
     let answer = talk.ask("tools/call");
-    let first = talk.hears();
+    let first = talk.receives();
     talk.answers(
         &first,
         r#"{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"}}}"#,
@@ -216,15 +216,15 @@ async fn a_call_whose_server_ends_while_the_client_is_asked_ends_too() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// An input request that cannot be met ends the call with exactly one response.
+    /// An invalid input request ends the call with exactly one response.
     #[test]
-    fn every_result_leads_to_an_answer(kind in "[a-z_]{0,16}", state in "\\PC{0,20}", junk in any::<Option<i32>>()) {
+    fn every_result_leads_to_one_response(kind in "[a-z_]{0,16}", state in "\\PC{0,20}", junk in any::<Option<i32>>()) {
         prop_assume!(kind != "input_required");
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         runtime.block_on(async {
             let mut talk = Talk::new();
             let answer = talk.ask("tools/call");
-            let heard = talk.hears();
+            let heard = talk.receives();
             talk.answers(&heard, &json!({ "resultType": kind, "requestState": state, "inputRequests": junk }).to_string());
             answer.await.unwrap();
         });

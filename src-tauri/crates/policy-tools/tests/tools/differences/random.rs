@@ -1,5 +1,5 @@
-//! Small random policies: where a call comes out looser or stricter, some call of its tool is told to, and what is told
-//! is so.
+//! Property tests with small random policies: if a call becomes looser or stricter, a call of its tool is reported, and
+//! every report is true.
 
 use crate::scene::{fields, policy};
 use ironcurtain_paths::CanonicalPath;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
-/// Tools with every kind of argument, some of them declared.
+/// Returns tools with every kind of argument, some of them declared.
 fn annotations() -> Annotations {
     let tool = |name: &str, args: Value, schema: Value| json!({ "toolName": name, "args": args, "inputSchema": schema });
     let list = json!({ "type": "array", "items": { "type": "string" } });
@@ -115,7 +115,7 @@ fn named(rules: &Rules) -> Policy {
     policy(&rules)
 }
 
-/// A call of some tool, whether it takes it or not. A third of the arguments is left out.
+/// Generates a call of a tool, valid or not, with a third of the arguments omitted.
 fn call() -> impl Strategy<Value = (&'static str, Value)> {
     let urls = HOSTS.iter().map(|host| format!("https://{host}"));
     let paths = PATHS.iter().map(|path| (*path).to_owned());
@@ -154,14 +154,14 @@ fn call() -> impl Strategy<Value = (&'static str, Value)> {
     })
 }
 
-/// One text, or up to two together.
+/// Generates one text, or up to two together.
 fn held(texts: Vec<String>) -> BoxedStrategy<Value> {
     let text = prop::sample::select(texts);
     let several = prop::collection::vec(text.clone(), 0..3).prop_map(|texts| json!(texts));
     prop_oneof![3 => text.prop_map(|text| json!(text)), 2 => several].boxed()
 }
 
-/// The outcome of a call, and the rule that decides; nothing when its tool does not take it.
+/// Returns the outcome of a call and the deciding rule, or `None` if its tool rejects the call.
 fn outcome(
     policy: &Policy,
     annotations: &Annotations,
@@ -181,7 +181,7 @@ fn outcome(
     Some((ProbeOutcome::of(&verdict), verdict.rule().to_owned()))
 }
 
-/// The arguments that a tool has, of those that were made up.
+/// Returns those generated arguments that the tool has.
 fn of_tool(annotations: &Annotations, tool: &str, arguments: &Value) -> Value {
     let known = annotations.get("s", tool).unwrap();
     let given = known
@@ -194,11 +194,11 @@ fn of_tool(annotations: &Annotations, tool: &str, arguments: &Value) -> Value {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 30, ..ProptestConfig::default() })]
     #[test]
-    fn no_call_differs_unsaid_and_every_told_change_is_so(
+    fn every_difference_is_reported_and_every_report_is_true(
         old in rules(), new in prop_oneof![1 => rules().prop_map(Err), 3 => (conditions(), 0..9usize).prop_map(Ok)],
         calls in prop::collection::vec(call(), 300),
     ) {
-        // Mostly one rule becomes another one, or is gone.
+        // Mostly, one rule is replaced or removed.
         let new = match new {
             Err(new) => new,
             Ok((conditions, at)) => {
@@ -219,12 +219,12 @@ proptest! {
             prop_assert_eq!(judged(&old), Some(change.old.clone()));
             prop_assert_eq!(judged(&new), Some(change.new.clone()));
         }
-        let told: BTreeSet<_> = found.decisions.iter().map(|it| (it.tool.as_str(), it.is_looser())).collect();
+        let reported: BTreeSet<_> = found.decisions.iter().map(|it| (it.tool.as_str(), it.is_looser())).collect();
         for (tool, arguments) in &calls {
             let arguments = of_tool(&annotations, tool, arguments);
             let judged = |policy: &Policy| outcome(policy, &annotations, tool, &arguments).map(|(outcome, _)| outcome);
             if let (Some(before), Some(after)) = (judged(&old), judged(&new)) {
-                prop_assert!(before == after || told.contains(&(*tool, after < before)), "{tool} {arguments}: {before:?} {after:?}");
+                prop_assert!(before == after || reported.contains(&(*tool, after < before)), "{tool} {arguments}: {before:?} {after:?}");
             }
         }
     }

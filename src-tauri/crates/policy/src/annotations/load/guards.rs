@@ -1,9 +1,9 @@
 //! Parses conditional roles.
 //!
-//! - A condition must refer to an argument of the tool; otherwise it would hold always, or never.
-//! - It removes roles from the default or adds to them. An argument without default roles cannot get any: a call that
-//!   misses the condition would not be judged by that argument.
-//! - Numbers must be read alike by every program, because the server must evaluate the condition as we do.
+//! - A condition must refer to an argument of the tool; otherwise it would always hold, or never.
+//! - It removes roles from the default or adds to them. An argument without default roles cannot
+//!   get any, because calls that do not meet the condition would not be judged by it.
+//! - Every program must read numbers alike, because the server must evaluate the condition as we do.
 
 use super::super::{AcceptedArguments, ArgumentCondition, ArgumentRoles, ConditionalRoles};
 use super::{ARGUMENTS, Reading};
@@ -138,7 +138,7 @@ fn all_of(wanted: &Value) -> impl Iterator<Item = &Value> {
     wanted.as_array().map_or(std::slice::from_ref(wanted), Vec::as_slice).iter()
 }
 
-/// Returns `true` if a number is so large that its nearest `f64` is also that of other whole numbers.
+/// Returns `true` if a number is so large that other whole numbers round to the same `f64`.
 fn is_beside_others(value: &Value) -> bool {
     const FIRST: f64 = 9_007_199_254_740_992.0;
     value.as_f64().is_some_and(|number| number.abs() >= FIRST)
@@ -159,8 +159,8 @@ fn state(word: &str) -> Option<ArgumentCondition> {
 #[error("the default lacks the role `{0}`")]
 struct LackingRole(Role);
 
-/// Checks that conditional roles are a subset or a superset of the default. `none` names nothing: under a condition an
-/// argument may lose all its roles.
+/// Checks that conditional roles are a subset or a superset of the default. With `none`, an
+/// argument loses all its roles.
 fn belong(roles: &[Role], default: &[Role]) -> Result<(), LackingRole> {
     let named =
         |roles: &[Role]| -> Vec<Role> { roles.iter().copied().filter(|role| *role != Role::None).collect() };

@@ -93,7 +93,7 @@ impl Loading<'_> {
         let of_roles = JsonLocation::Field(&at, "roles");
         let roles = self.reading.roles(of_roles, &stored.roles)?;
         if let Some(role) = roles.iter().find(|role| role.category() != Category::Path) {
-            return Err(self.reading.error(of_roles, format!("`{role}` names no path")));
+            return Err(self.reading.error(of_roles, format!("`{role}` is not a role for paths")));
         }
         Ok(PathsCondition { roles, written: stored.within, within })
     }
@@ -108,7 +108,7 @@ impl Loading<'_> {
         let of_roles = JsonLocation::Field(&at, "roles");
         let roles = self.reading.roles(of_roles, &stored.roles)?;
         if let Some(role) = roles.iter().find(|role| !names_a_host(**role)) {
-            return Err(self.reading.error(of_roles, format!("`{role}` names no host")));
+            return Err(self.reading.error(of_roles, format!("`{role}` is not a role for hosts")));
         }
         let allowed = self.fill_in(then, JsonLocation::Field(&at, "allowed"), stored.allowed)?;
         let allowed =
@@ -150,8 +150,8 @@ impl Loading<'_> {
         Ok(ListCondition { roles, allowed: allowed.into_iter().map(entry).collect::<Result<_, _>>()? })
     }
 
-    /// Parses a pattern. One that no host can match is harmless in an allow rule, but a rule that asks or denies would let
-    /// its target through.
+    /// Parses a pattern. A pattern that no host can match is harmless in an allow rule, but a rule
+    /// that asks or denies would then miss its target.
     fn pattern(&self, then: Decision, at: JsonLocation<'_>, text: &str) -> Result<HostPattern, LoadError> {
         match (HostPattern::read(text), then) {
             (Ok(pattern), _) => Ok(pattern),

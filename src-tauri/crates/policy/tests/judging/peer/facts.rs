@@ -1,4 +1,4 @@
-//! The disk of the peer cases, rebuilt in a folder of its own, and what the disk and git say about a call.
+//! Rebuilds the disk of the existing system's cases in a separate folder, and supplies facts about the disk and git.
 
 use ironcurtain_paths::{CanonicalPath, PathError, Resolver};
 use ironcurtain_policy::{CallPlan, Denial, Fact, PlannedValue};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// The folder that the cases are written for.
+/// Folder in the paths of the cases.
 const WRITTEN_FOR: &str = "/tmp/icfix";
 
 pub(super) struct Ground {
@@ -34,7 +34,7 @@ impl Ground {
         self.read("sample/cases.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// A file of the data folder by name, or the content that a case holds itself.
+    /// Returns the content of a named file in the data folder, or the content included in the case.
     pub(super) fn content(&self, folder: &str, named: &Value) -> String {
         match named.as_str() {
             Some(name) => self.read(&format!("data/{folder}/{name}.json")),
@@ -95,7 +95,7 @@ impl Ground {
     }
 }
 
-/// The addresses a remote stands for, by the word of git. A value that is no remote's name is an address itself.
+/// Returns the addresses of a remote according to git. Any other value is an address.
 fn remote(value: &PlannedValue<'_>, repository: Option<&CanonicalPath>) -> Fact {
     let known = |name: &str| git(repository?, &["remote", "get-url", "--all", name]);
     match value.raw {

@@ -1,9 +1,9 @@
-//! The files that recorded calls of the existing system are judged by: it checks neither the names and shapes of arguments
-//! nor that a list is defined.
+//! Files for judging recorded calls of the existing system, which checks neither the names and
+//! types of arguments nor that lists are defined.
 
 use serde_json::{Map, Value, json};
 
-/// Annotations of one tool, which takes whatever a call gives it: an argument that is not annotated means nothing.
+/// Annotates one tool so that it accepts all arguments of a call. Unannotated arguments have no meaning.
 pub fn taking(annotations: &Value, server: &str, tool: &str, arguments: &Map<String, Value>) -> Value {
     let tools = annotations.get("servers").and_then(|servers| servers.get(server)?.get("tools")?.as_array());
     let named = tools.into_iter().flatten().find(|known| known.get("toolName") == Some(&json!(tool)));
@@ -19,7 +19,7 @@ pub fn taking(annotations: &Value, server: &str, tool: &str, arguments: &Map<Str
     json!({ "servers": { server: { "tools": taking.into_iter().collect::<Vec<Value>>() } } })
 }
 
-/// The lists, and an empty one for every other that a policy names.
+/// Returns the lists, with an empty list for every other list that a policy names.
 pub fn with_empty_lists(policy: &Value, lists: Option<Value>) -> Value {
     let mut file = lists.unwrap_or_else(|| json!({ "lists": {} }));
     let mut names = Vec::new();
@@ -32,7 +32,7 @@ pub fn with_empty_lists(policy: &Value, lists: Option<Value>) -> Value {
     file
 }
 
-/// Every text of a list of allowed entries that stands for a list.
+/// Collects the names of lists in allowed entries.
 fn collect_names(value: &Value, names: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {

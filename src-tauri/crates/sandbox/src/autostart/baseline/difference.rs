@@ -1,6 +1,6 @@
 //! Compares a file with the baseline of its root.
 //!
-//! - Distinguishes a file that is certainly new from one that the baseline's walk may have missed.
+//! - Distinguishes files that are certainly new from files that the baseline's walk may have missed.
 
 use rustix::fs::CWD;
 
@@ -85,7 +85,7 @@ impl Baseline {
         })
     }
 
-    /// Returns true if a file or folder was moved from another path, where it was closed or is known to be unchanged.
+    /// Returns `true` if a file or folder was moved from another path, where it was closed or certainly unchanged.
     fn was_elsewhere(&self, now: &FileStamp) -> bool {
         let before = self.files.get(&now.identity()).and_then(|path| self.entries.get(path));
         before.is_some_and(|entry| match entry.cover {
@@ -94,8 +94,8 @@ impl Baseline {
         })
     }
 
-    /// Returns true if a folder around a path was created or moved since. Changes inside it prove nothing: git writes to its folder
-    /// all the time, except to the one with hooks.
+    /// Returns `true` if a folder around a path was created or moved since. Changes inside it prove
+    /// nothing, because git writes to its folder all the time, except to the one with hooks.
     fn came_with_its_folder(&self, path: &str) -> bool {
         let hooks = above(path);
         if last(hooks) == "hooks" && FileStamp::of(CWD, hooks).is_ok_and(|stamp| stamp.changed >= self.since)

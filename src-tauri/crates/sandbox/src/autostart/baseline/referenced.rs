@@ -1,7 +1,7 @@
 //! Closes files that configurations and symlinks refer to: the user's programs run them regardless of their names.
 //!
 //! - Git's configuration is read with git's own rules; conditional includes always count.
-//! - Every symlink on the way to such a file counts as well. A file that does not exist yet counts when it appears.
+//! - Every symlink in the path of such a file counts too. A file that does not exist yet counts when it appears.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -112,7 +112,7 @@ impl Recording<'_> {
         }
     }
 
-    /// Records references of a work tree's repository, and where the repository is kept.
+    /// Records references of a work tree's repository, and the repository's location.
     fn add_from_top(&mut self, places: &mut BTreeSet<String>, top: &str) {
         let Some(GitPlaces { own, common }) = git_places(top) else { return };
         self.add_from_git(&common, &own, top);

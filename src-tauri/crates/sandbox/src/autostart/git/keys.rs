@@ -137,7 +137,7 @@ pub(super) fn names_program(key: &str, value: &str) -> bool {
     named && !(says_whether && is_boolean(value)) && !(short == "credential.helper" && value.is_empty())
 }
 
-/// Returns whether a configuration mentions a key that makes git run or read something. Git has no escapes for keys.
+/// Returns whether a configuration mentions a key that makes git run or read something. Keys in git have no escapes.
 pub(super) fn may_run(text: &[u8]) -> bool {
     if super::plain::is_harmless(text) {
         return false;

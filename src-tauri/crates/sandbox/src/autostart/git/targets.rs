@@ -139,7 +139,8 @@ const INTERPRETERS: &[&str] =
 /// Words after which a shell expects a program.
 const STARTS: &[&str] = &["!", "(", "{", "|", "||", "&&", ";", "do", "else", "if", "then", "while"];
 
-/// Returns the paths of programs in a shell command. A bare name is looked up elsewhere, except after an interpreter.
+/// Returns the paths of programs in a shell command. A bare name is searched for elsewhere, except
+/// after an interpreter.
 fn programs(command: &str) -> Vec<String> {
     let command = command.replace("$(git rev-parse --show-toplevel)", ".");
     let mut found = Vec::new();

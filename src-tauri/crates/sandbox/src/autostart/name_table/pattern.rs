@@ -18,7 +18,8 @@ impl NamePattern {
         self.parts.iter().filter(|part| **part != "**").count()
     }
 
-    /// Returns whether the path ends in these names, below a folder that `counts`, given the length of its path.
+    /// Returns whether these names are at the end of the path, below a folder that `counts`, given
+    /// the length of its path.
     pub(super) fn ends(&self, path: &str, counts: &dyn Fn(usize) -> bool) -> bool {
         ends_in(&self.parts, path, counts)
     }

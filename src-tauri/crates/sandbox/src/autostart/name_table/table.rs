@@ -18,7 +18,7 @@ pub(super) struct ListedGroup {
     protection: Protection,
     #[serde(default)]
     check: ContentCheck,
-    /// Patterns with their sources. A pattern that ends in `/` matches a folder and everything in it.
+    /// Patterns with their sources. A pattern with a trailing `/` matches a folder and everything in it.
     names: Vec<(&'static str, &'static str)>,
 }
 
@@ -91,7 +91,7 @@ pub(super) static CONFIG: NameGroup = NameGroup { check: ContentCheck::GitConfig
 /// Programs that a git configuration or a hook symlink refers to.
 pub(super) static PROGRAM: NameGroup = UNASKED;
 /// Paths that the user has denied.
-pub(super) static DENIED: NameGroup = NameGroup { when: "where you said that nothing may be", ..UNASKED };
+pub(super) static DENIED: NameGroup = NameGroup { when: "at a path that you denied", ..UNASKED };
 
 #[cfg(test)]
 mod tests {

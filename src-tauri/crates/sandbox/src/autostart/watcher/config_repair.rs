@@ -1,8 +1,8 @@
 //! Restores keys of a repository's configuration that make git run programs.
 //!
-//! - Restoring happens under git's own lock, so that no change by git is lost. A lock that is held for longer than git does is
-//!   ignored.
-//! - Nothing is deleted: the replaced configuration is kept in quarantine.
+//! - Restoring happens under git's own lock, so that no change by git is lost. A lock held for
+//!   longer than git would hold it is ignored.
+//! - Nothing is deleted: the replaced configuration is moved to quarantine.
 
 use std::{
     hash::{BuildHasher, RandomState},

@@ -47,7 +47,7 @@ impl PendingPaths {
         self.folders.is_empty() && self.files.is_empty()
     }
 
-    /// Drops the folders below one that was just checked, because they were checked too.
+    /// Drops the folders below a checked folder, because they were checked too.
     fn forget_below(&mut self, folder: &str) {
         let below = format!("{folder}/");
         while let Some(next) =

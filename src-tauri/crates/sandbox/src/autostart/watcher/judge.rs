@@ -146,7 +146,7 @@ impl Watcher {
         if strict && verdict == RunVerdict::Listed { RunVerdict::Unasked } else { verdict }
     }
 
-    /// Watches a file whose content decides, because a program can keep it open.
+    /// Watches a file that is judged by its content, because a program can have it open.
     pub(super) fn watch_content(&mut self, dir: &OwnedFd, path: &str) {
         if self.contents.len() < MOST_CONTENTS {
             self.contents.insert(path.to_owned(), self.digest(dir, path));
@@ -272,7 +272,7 @@ impl Watcher {
         }
     }
 
-    /// Returns whether quarantine accepts nothing more from the sessions of these sandboxes.
+    /// Returns whether quarantine refuses more files from the sessions of these sandboxes.
     pub(super) fn is_spent(&mut self, names: &[&str]) -> bool {
         names.iter().any(|name| self.budgets.of(name).is_spent())
     }

@@ -1,7 +1,7 @@
 //! Mount points: reused where they exist, created where the sandbox owns the place, removed when not needed.
 //!
 //! - The sandbox's root is read-only for all its processes; it is written through a detached copy that only the child has.
-//! - Nothing is created in a tree of the host: a grant whose name that tree does not have is refused.
+//! - Nothing is created in a tree of the host: a grant for a name that is missing there is refused.
 
 use std::os::fd::{AsFd, OwnedFd};
 

@@ -5,9 +5,9 @@
 //! - INVARIANT: the mount is made read-only first, which the kernel refuses while a process can write to one of its files.
 //!   So the masks in it can be removed.
 //! - A file that another grant still shows at the same path is not taken away, so its readers may continue.
-//! - Once set aside, the mount has no name that the sandbox could use, regardless of the proof.
-//! - A tree with submounts that existed on the host when the sandbox started cannot be taken apart (the kernel locks them
-//!   together), so there is no proof for it: it is detached and reported as held.
+//! - A mount that was set aside has no path inside the sandbox, regardless of the proof.
+//! - A tree with submounts that existed on the host when the sandbox started cannot be taken apart, because the kernel
+//!   locks them together. There is no proof for it, so it is detached and reported as held.
 
 use std::{
     ffi::{OsStr, OsString},

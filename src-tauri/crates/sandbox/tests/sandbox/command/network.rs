@@ -1,4 +1,4 @@
-//! `network`: reachable and unreachable hosts, judged by what arrives at the test's own server.
+//! `network`: reachable and unreachable hosts, judged by the connections to the test's server.
 
 use std::{
     io::{Read, Write},

@@ -33,7 +33,7 @@ fn signal_reaches_the_command_and_its_children() {
     let desk = Desk::new();
     for (sent, number) in [(Signal::TERM, 15), (Signal::INT, 2), (Signal::HUP, 1), (Signal::USR1, 10)] {
         let marker = marker(&desk, number);
-        // A shell that is about to start a program can miss a signal, so the awaited program starts nothing more.
+        // A shell that is about to start a program can miss a signal, so the awaited program starts no other.
         let mut child = desk.start(&format!("echo up; (exec -a {marker} sleep 1000); echo after"));
         let mut said = first_line(&mut child);
         eventually("the sleeper", || processes_with(&marker).iter().any(|(_, name)| name == "sleep"));

@@ -1,7 +1,7 @@
 //! Applies one change to the mounts of a running sandbox, together with the watch for autostart files.
 //!
 //! - A folder that cannot be watched is not made writable.
-//! - If there is no proof that a mount is gone, the round is marked as held, and the server is restarted.
+//! - If there is no proof that a mount was removed, the round is marked as held, and the server is restarted.
 
 use crate::server::control::SupervisorControl;
 use crate::server::mounted::Mounted;
@@ -65,7 +65,7 @@ pub(super) async fn narrow(
     let op = ControlOp::Narrow { path: need.path.as_str().to_owned(), file: need.file };
     match control.ask(op).await {
         Ok(ControlAnswer::Narrowed { proof }) => {
-            // Without proof that writing is over, the server is restarted.
+            // Without proof that writing has stopped, the server is restarted.
             round.held |= proof != UnmountProof::Proved;
             if proof == UnmountProof::Proved {
                 closed_again(control, &Need { writable: true, ..need });
@@ -96,7 +96,7 @@ pub(super) async fn remove(
     }
 }
 
-/// Tells the sandbox's watcher that a path is no longer writable.
+/// Notifies the sandbox's watcher that a path is no longer writable.
 fn closed_again(control: &SupervisorControl, need: &Need) {
     if let Some(look) = control.look().filter(|_| need.writable) {
         look.close(need.path.as_str());

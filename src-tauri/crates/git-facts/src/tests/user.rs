@@ -1,17 +1,17 @@
-//! A user with a repository, and questions about it.
+//! A test user with a repository.
 
 use super::*;
 
 /// A home with the repository `repo` in it.
-pub(super) struct Person {
+pub(super) struct TestUser {
     dir: tempfile::TempDir,
 }
 
-impl Person {
+impl TestUser {
     pub(super) fn new() -> Self {
-        let person = Self { dir: tempfile::tempdir().unwrap() };
-        person.git(&["init", "-q", "-b", "main", "repo"]);
-        person
+        let user = Self { dir: tempfile::tempdir().unwrap() };
+        user.git(&["init", "-q", "-b", "main", "repo"]);
+        user
     }
 
     pub(super) fn path(&self, below: &str) -> CanonicalPath {
@@ -74,8 +74,8 @@ impl Person {
         raw: Option<&str>,
         in_sandbox: bool,
     ) -> Vec<String> {
-        let person = self.path("");
-        self.ask_where(folder, way, raw, in_sandbox, &|path| person.contains(path))
+        let user = self.path("");
+        self.ask_where(folder, way, raw, in_sandbox, &|path| user.contains(path))
     }
 
     pub(super) fn ask_where(
@@ -86,7 +86,7 @@ impl Person {
         in_sandbox: bool,
         may_look: &dyn Fn(&CanonicalPath) -> bool,
     ) -> Vec<String> {
-        let git = GitContext { person: self.path(""), in_sandbox };
+        let git = GitContext { home: self.path(""), in_sandbox };
         let answer = self.question(folder, way, raw).answer(&git, may_look);
         match answer.as_slice() {
             [(0, Fact::Remotes(all))] => all.clone(),

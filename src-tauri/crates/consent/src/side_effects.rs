@@ -1,17 +1,17 @@
-//! Effects of allowing beyond those of the call itself, one sentence each. Pure.
+//! Reasons and side effects that a question shows in addition to the call's own effects. Pure.
 
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Escalation, ResolvedCall, Role, RuleReason};
 use ironcurtain_sandbox::autostart;
 use ironcurtain_visible as visible;
 
-/// Returns the reason for the worst value that needs approval. Several for one value are in the judge's order.
+/// Returns the reason for the worst value that needs approval. For equally bad values, the judge's order decides.
 pub(super) fn worst_reason(escalation: &Escalation) -> &RuleReason {
     let worst = escalation.values.iter().rev().max_by_key(|asked| asked.role.and_then(Role::verb));
     worst.map_or(&escalation.by, |asked| &asked.by)
 }
 
-/// Returns the judge's own reasons other than the worst one.
+/// Returns the judge's structural reasons, except the worst reason.
 pub(super) fn other_reasons(escalation: &Escalation, worst: &RuleReason) -> Vec<String> {
     let mut sentences: Vec<String> = Vec::new();
     let reasons = escalation.values.iter().map(|asked| &asked.by);
@@ -24,16 +24,16 @@ pub(super) fn other_reasons(escalation: &Escalation, worst: &RuleReason) -> Vec<
     sentences
 }
 
-/// Returns whether a name belongs to the judge itself instead of a policy rule.
+/// Returns whether a rule is the judge's own instead of one in the policy.
 fn is_structural(rule: &str) -> bool {
     rule.starts_with("structural-")
 }
 
-/// Sentence about a file that one of the user's programs runs.
-pub(super) const PLANTS: &str = "Your own programs run it, outside the sandbox.";
+/// Warning about writing an autostart file.
+pub(super) const AUTOSTART_WARNING: &str = "Your own programs run it, outside the sandbox.";
 
-/// Returns whether the call writes a file that one of the user's programs runs by its name.
-pub(super) fn plants(call: &ResolvedCall, home: &CanonicalPath) -> bool {
+/// Returns whether the call writes an autostart file.
+pub(super) fn writes_autostart_file(call: &ResolvedCall, home: &CanonicalPath) -> bool {
     let runs = |path: &CanonicalPath| autostart::runs_later(path.as_str(), Some(home.as_str())).is_some();
     call.paths().any(|(role, _, path)| role == Role::WritePath && runs(path))
 }
@@ -58,8 +58,8 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_runs_later_is_planted_only_when_it_is_written() {
-        let of = |role: &str, at: &str| plants(&call(role, at), &path("/home/u"));
+    fn an_autostart_file_is_detected_only_when_written() {
+        let of = |role: &str, at: &str| writes_autostart_file(&call(role, at), &path("/home/u"));
         for name in [".git/hooks/pre-commit", ".vscode/tasks.json", "package.json"] {
             let at = format!("/home/u/app/{name}");
             assert!(of("write-path", &at) && !of("read-path", &at), "{name}");
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_is_that_of_the_worst_and_the_judges_own_are_all_told() {
+    fn the_worst_reason_is_used_and_the_judges_own_are_all_listed() {
         let asked = |role: Role, rule: &'static str, reason: &'static str| PendingApproval {
             role: Some(role),
             argument: "a".into(),

@@ -1,14 +1,14 @@
-//! Grants by the person's own hand, in the window of the trusted process itself: given beforehand, changed, given again.
+//! Grants that the user creates, changes or restores in the settings window.
 //!
-//! - Reached only by whoever holds the [`Daemon`]: over the socket nothing is given.
-//! - INVARIANT: nothing is given here that no question would offer: nothing protected, nothing around the home, no writing
-//!   of a file that runs later, and nothing that removes for always.
-//! - INVARIANT: a grant is on record before it is given. What is changed is given anew first, and then the old one is taken back.
+//! - Requires a [`Daemon`] handle: no request over the socket creates a grant.
+//! - INVARIANT: grants only what a question could offer: no protected path, no folder that contains the home, no writing
+//!   to autostart files, and no permanent right to delete.
+//! - INVARIANT: records a grant before it takes effect. A change creates the new grant first and then revokes the old one.
 
-mod beyond_files;
-mod give_error;
+mod error;
+mod hosts_and_tools;
 
-pub use give_error::GiveError;
+pub use error::GrantRequestError;
 
 use super::Daemon;
 use crate::control::{self, Asker};
@@ -24,75 +24,75 @@ use ironcurtain_visible as visible;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The origin of what is given beforehand without a picker, in words.
+/// Provenance of a grant that was created without a file picker.
 const BEFOREHAND: &str = "you granted it beforehand";
 
-/// A client that the kernel proved at some time, to which something can be given.
+/// A client that the kernel has identified, and that can receive grants.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProvedClient {
-    /// Its executable.
+pub struct VerifiedClient {
+    /// Path of its executable.
     pub key: String,
-    /// Its name, for people.
+    /// Display name.
     pub name: String,
-    /// The servers that it uses, or holds grants with.
+    /// Servers that it uses or has grants for.
     pub servers: Vec<String>,
-    /// The servers that it has live sessions with.
+    /// Servers that it has active sessions with.
     pub live: Vec<String>,
-    /// The tools of its servers that can be given as they are ([`GiftOf::Tool`]), by server.
+    /// Tools that can be granted as a whole ([`GrantTarget::Tool`]), by server.
     pub tools: BTreeMap<String, Vec<String>>,
 }
 
-/// Something that is given beforehand to one client with one server.
+/// A grant to create for one client and one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gift {
-    /// The client's executable.
+pub struct GrantRequest {
+    /// Path of the client's executable.
     pub client: String,
-    /// The server.
+    /// Name of the server.
     pub server: String,
-    /// The thing itself.
-    pub what: GiftOf,
-    /// The lifetime; for that of the session, each live one with this server gets it.
+    /// Files, host or tool to grant.
+    pub what: GrantTarget,
+    /// Lifetime. [`Lifetime::Session`] grants it to each active session with this server.
     pub lifetime: Lifetime,
 }
 
-/// A thing that can be given beforehand.
+/// Files, host or tool that the user grants in advance.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum GiftOf {
-    /// A file or folder that the person picked.
+pub enum GrantTarget {
+    /// A file or folder that the user picked.
     Files {
-        /// The path that was picked.
+        /// Picked path.
         path: PathBuf,
-        /// The access to it.
+        /// Access to grant.
         access: AccessSet,
     },
-    /// A host, as the person wrote it; port 443 where none is named.
+    /// A host as the user typed it; the default port is 443.
     Host(String),
-    /// A tool of the server's, of which no argument names a thing of the person's.
+    /// A tool without arguments that have a role.
     Tool(String),
 }
 
-/// Other terms for a grant. What is not named stays as it is.
+/// New terms of a grant. `None` keeps the current one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrantTerms {
-    /// Less access.
+    /// Reduced access.
     pub access: Option<AccessSet>,
-    /// Another lifetime, from now on.
+    /// Lifetime, counted from now.
     pub lifetime: Option<Lifetime>,
-    /// A part of the folder, in its place.
+    /// Path within the granted folder that replaces it.
     pub part: Option<PathBuf>,
 }
 
 impl Daemon {
-    /// The clients that something can be given to: those that are connected, and those that hold something.
+    /// Returns the clients that can receive grants: all that are connected or already have a grant.
     #[must_use]
-    pub fn known_clients(&self) -> Vec<ProvedClient> {
-        let mut known: BTreeMap<String, ProvedClient> = BTreeMap::new();
+    pub fn known_clients(&self) -> Vec<VerifiedClient> {
+        let mut known: BTreeMap<String, VerifiedClient> = BTreeMap::new();
         let mut note = |subject: &GrantSubject, is_live: bool| {
-            // What hides its executable could be anything, and so could what hides it the next time.
+            // A client with a hidden executable cannot be recognized the next time.
             if !subject.client.starts_with('/') {
                 return;
             }
-            let client = known.entry(subject.client.clone()).or_insert_with(|| ProvedClient {
+            let client = known.entry(subject.client.clone()).or_insert_with(|| VerifiedClient {
                 key: subject.client.clone(),
                 name: visible::line(&subject.client_name),
                 servers: Vec::new(),
@@ -109,83 +109,83 @@ impl Daemon {
         self.0.services.grants.now().grants.iter().for_each(|grant| note(&grant.subject, false));
         for client in known.values_mut() {
             client.tools =
-                client.servers.iter().map(|server| (server.clone(), self.givable_tools(server))).collect();
+                client.servers.iter().map(|server| (server.clone(), self.grantable_tools(server))).collect();
         }
         known.into_values().collect()
     }
 
-    /// The grant of this id, if it holds.
+    /// Returns the grant with this id if it is active.
     #[must_use]
-    pub fn holding(&self, id: &str) -> Option<StandingGrant> {
+    pub fn active_grant(&self, id: &str) -> Option<StandingGrant> {
         self.0.services.grants.listed().into_iter().find(|grant| grant.id == id)
     }
 
-    /// Gives what the person chose; the answer is what was granted, in canonical form.
+    /// Creates the grant that the user requested, and returns its object in canonical form.
     ///
     /// # Errors
-    /// [`GiveError`]: nothing is given.
-    pub async fn give(&self, gift: Gift) -> Result<String, GiveError> {
-        let known = self.known_clients().into_iter().find(|known| known.key == gift.client);
-        let known = known.ok_or_else(|| GiveError::UnknownClient(visible::line(&gift.client)))?;
-        let (what, provenance) = match &gift.what {
-            GiftOf::Files { path, access } => {
+    /// [`GrantRequestError`]; nothing is granted.
+    pub async fn grant(&self, request: GrantRequest) -> Result<String, GrantRequestError> {
+        let known = self.known_clients().into_iter().find(|known| known.key == request.client);
+        let known = known.ok_or_else(|| GrantRequestError::UnknownClient(visible::line(&request.client)))?;
+        let (what, provenance) = match &request.what {
+            GrantTarget::Files { path, access } => {
                 (Granted::Files(self.files(path, *access)?), "you picked it in the window")
             }
-            GiftOf::Host(host) => (self.host(&gift.server, host)?, BEFOREHAND),
-            GiftOf::Tool(tool) => (self.tool(&gift.server, tool, gift.lifetime)?, BEFOREHAND),
+            GrantTarget::Host(host) => (self.host(&request.server, host)?, BEFOREHAND),
+            GrantTarget::Tool(tool) => (self.tool(&request.server, tool, request.lifetime)?, BEFOREHAND),
         };
         let subject = |session| GrantSubject {
             client: known.key.clone(),
             client_name: known.name.clone(),
-            server: gift.server.clone(),
+            server: request.server.clone(),
             session,
         };
-        let subjects = match gift.lifetime {
-            Lifetime::Session => self.live_subjects(&gift.client, &gift.server),
-            Lifetime::Once => return Err(GiveError::NoSession),
+        let subjects = match request.lifetime {
+            Lifetime::Session => self.live_subjects(&request.client, &request.server),
+            Lifetime::Once => return Err(GrantRequestError::NoSession),
             Lifetime::QuarterHour | Lifetime::Hour | Lifetime::Always => vec![subject(None)],
         };
         if subjects.is_empty() {
-            return Err(GiveError::NoSession);
+            return Err(GrantRequestError::NoSession);
         }
-        let told = what.to_string();
+        let object = what.to_string();
         let grants = subjects
             .into_iter()
-            .map(|subject| new_grant(what.clone(), subject, gift.lifetime, provenance.to_owned()));
-        self.hand_out(grants.collect::<Result<_, _>>()?).await?;
-        Ok(told)
+            .map(|subject| new_grant(what.clone(), subject, request.lifetime, provenance.to_owned()));
+        self.create(grants.collect::<Result<_, _>>()?).await?;
+        Ok(object)
     }
 
-    /// Gives again what was taken back, on the terms that it had.
+    /// Restores a revoked grant with its original terms.
     ///
     /// # Errors
-    /// [`GiveError`]: nothing is given.
-    pub async fn give_again(&self, grant: StandingGrant) -> Result<(), GiveError> {
+    /// [`GrantRequestError`]; nothing is granted.
+    pub async fn restore_grant(&self, grant: StandingGrant) -> Result<(), GrantRequestError> {
         let subject = &grant.subject;
         let is_over = grant.expires_ms.is_some_and(|end| end <= now_ms());
         let is_live = |session: &String| self.0.live().iter().any(|live| live.id == *session);
         if is_over || !subject.session.as_ref().is_none_or(is_live) {
-            return Err(GiveError::NoSession);
+            return Err(GrantRequestError::NoSession);
         }
         if let Granted::Files(files) = &grant.what {
-            // What is there now is what the person means.
+            // Do not restore a grant whose path now leads to something else.
             let now = self.files(Path::new(files.path.as_str()), files.access)?;
             if now != *files {
-                return Err(GiveError::Gone);
+                return Err(GrantRequestError::Gone);
             }
         }
         let provenance = "you took it back and granted it again".to_owned();
         let again = new_grant(grant.what.clone(), grant.subject.clone(), grant.lifetime, provenance)?;
-        self.hand_out(vec![StandingGrant { expires_ms: grant.expires_ms, ..again }]).await
+        self.create(vec![StandingGrant { expires_ms: grant.expires_ms, ..again }]).await
     }
 
-    /// Puts a grant on other terms in the place of one.
+    /// Replaces a grant by one with other terms.
     ///
     /// # Errors
-    /// [`GiveError`]: nothing changed, but for [`GiveError::OldOneStays`].
-    pub async fn change_grant(&self, id: &str, terms: GrantTerms) -> Result<(), GiveError> {
-        let old = self.holding(id).ok_or(GiveError::Gone)?;
-        let had = old.files().ok_or(GiveError::Gone)?.clone();
+    /// [`GrantRequestError`]; nothing is changed, except for [`GrantRequestError::OldOneStays`].
+    pub async fn change_grant(&self, id: &str, terms: GrantTerms) -> Result<(), GrantRequestError> {
+        let old = self.active_grant(id).ok_or(GrantRequestError::Gone)?;
+        let had = old.files().ok_or(GrantRequestError::Gone)?.clone();
         let access = terms.access.unwrap_or(had.access);
         let files = match &terms.part {
             None => Files { access, ..had.clone() },
@@ -194,14 +194,14 @@ impl Daemon {
         let is_within =
             files.path == had.path || (had.kind == GrantKind::Tree && had.path.contains(&files.path));
         if !is_within || !is_part_of(access, had.access) {
-            return Err(GiveError::Wider);
+            return Err(GrantRequestError::Wider);
         }
         if access == AccessSet::default() {
-            return Err(GiveError::NoAccess);
+            return Err(GrantRequestError::NoAccess);
         }
         let lifetime = terms.lifetime.unwrap_or(old.lifetime);
         if lifetime == Lifetime::Once || (lifetime == Lifetime::Session && old.subject.session.is_none()) {
-            return Err(GiveError::NoSession);
+            return Err(GrantRequestError::NoSession);
         }
         let session = old.subject.session.clone().filter(|_| lifetime == Lifetime::Session);
         let subject = GrantSubject { session, ..old.subject.clone() };
@@ -210,13 +210,13 @@ impl Daemon {
         if terms.lifetime.is_none() {
             new.expires_ms = old.expires_ms;
         }
-        self.hand_out(vec![new]).await?;
+        self.create(vec![new]).await?;
         let reply = control::answer(&self.0, Request::Revoke { grant: id.to_owned() }, Asker::Own).await;
         if let Reply::Revoked { .. } = reply {
             return Ok(());
         }
         let failed = if let Reply::Failed { message, .. } = reply { Some(message) } else { None };
-        Err(GiveError::OldOneStays(failed.unwrap_or_else(|| "nothing says so".to_owned())))
+        Err(GrantRequestError::OldOneStays(failed.unwrap_or_else(|| "the reason is unknown".to_owned())))
     }
 
     fn live_subjects(&self, client: &str, server: &str) -> Vec<GrantSubject> {
@@ -224,56 +224,57 @@ impl Daemon {
         subjects.filter(|subject| subject.client == client && subject.server == server).collect()
     }
 
-    /// The file or folder at a path that was picked, if it may be granted.
-    fn files(&self, picked: &Path, access: AccessSet) -> Result<Files, GiveError> {
+    /// Resolves a picked path to a file or folder that may be granted.
+    fn files(&self, picked: &Path, access: AccessSet) -> Result<Files, GrantRequestError> {
         if access == AccessSet::default() {
-            return Err(GiveError::NoAccess);
+            return Err(GrantRequestError::NoAccess);
         }
         let snapshot = self.0.services.snapshot();
-        let raw = picked.to_str().ok_or(GiveError::NotUtf8)?;
+        let raw = picked.to_str().ok_or(GrantRequestError::NotUtf8)?;
         let shown = visible::path(raw);
         let resolver = Resolver::new(snapshot.home.clone(), snapshot.home.clone());
-        let found =
-            resolver.resolve(raw).map_err(|problem| GiveError::Path { path: shown.clone(), problem })?;
+        let found = resolver
+            .resolve(raw)
+            .map_err(|problem| GrantRequestError::Path { path: shown.clone(), problem })?;
         let kind = match found.target {
             PathKind::File { .. } => GrantKind::File,
             PathKind::Folder => GrantKind::Tree,
-            PathKind::Missing | PathKind::Special => return Err(GiveError::NoFile(shown)),
+            PathKind::Missing | PathKind::Special => return Err(GrantRequestError::NoFile(shown)),
         };
         if !snapshot.limits().may_be_granted(&found.path) {
-            return Err(GiveError::Limits(visible::path(found.path.as_str())));
+            return Err(GrantRequestError::Limits(visible::path(found.path.as_str())));
         }
         if access.write && runs_later(&found.path, &snapshot.home) {
-            return Err(GiveError::RunsLater(visible::path(found.path.as_str())));
+            return Err(GrantRequestError::RunsLater(visible::path(found.path.as_str())));
         }
         Ok(Files { path: found.path, kind, access })
     }
 
-    /// Puts grants on record and gives them.
-    async fn hand_out(&self, grants: Vec<StandingGrant>) -> Result<(), GiveError> {
+    /// Records and stores grants.
+    async fn create(&self, grants: Vec<StandingGrant>) -> Result<(), GrantRequestError> {
         let removes_for_always = |grant: &StandingGrant| {
             grant.lifetime == Lifetime::Always && grant.files().is_some_and(|files| files.access.delete)
         };
         if grants.iter().any(removes_for_always) {
-            return Err(GiveError::RemovesForAlways);
+            return Err(GrantRequestError::RemovesForAlways);
         }
-        let gifts = grants.into_iter().map(|grant| {
+        let recorded = grants.into_iter().map(|grant| {
             let entry = entry_of(&grant);
             (grant, entry)
         });
-        self.0.services.grants.give(gifts.collect()).await?;
+        self.0.services.grants.give(recorded.collect()).await?;
         self.0.services.changed();
         Ok(())
     }
 }
 
-/// A grant that begins now.
+/// Returns a grant that starts now.
 fn new_grant(
     what: Granted,
     subject: GrantSubject,
     lifetime: Lifetime,
     provenance: String,
-) -> Result<StandingGrant, GiveError> {
+) -> Result<StandingGrant, GrantRequestError> {
     let created_ms = now_ms();
     let length = lifetime.length().map(|length| u64::try_from(length.as_millis()).unwrap_or(u64::MAX));
     Ok(StandingGrant {
@@ -289,7 +290,7 @@ fn new_grant(
     })
 }
 
-/// The entry that puts a grant on record.
+/// Returns the audit entry of a new grant.
 fn entry_of(grant: &StandingGrant) -> Entry {
     let words = grant.lifetime.words();
     let mut entry = Entry::new(Event::Grant, format!("{}, {words}", grant.provenance));

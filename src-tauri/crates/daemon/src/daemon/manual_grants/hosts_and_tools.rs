@@ -1,30 +1,30 @@
-//! Hosts and tools that are given beforehand, as far as a permission changes anything and a question would offer it.
+//! Grants of hosts and tools, where a grant has an effect and a question could offer it.
 
 use super::super::Daemon;
-use super::GiveError;
+use super::GrantRequestError;
 use ironcurtain_consent::{Lifetime, may_last};
 use ironcurtain_egress::{GrantedHost, HostDecision, HostPort, HostRules};
 use ironcurtain_grants::Granted;
 use ironcurtain_policy::{ArgumentRoles, Role, ToolAnnotation, ToolUse};
 use ironcurtain_visible as visible;
 
-/// The port that is meant where none is named.
-const USUAL_PORT: u16 = 443;
+/// Port of a host that is typed without one.
+const DEFAULT_PORT: u16 = 443;
 
 impl Daemon {
-    /// One port of one host, if a permission lets the server reach it.
-    pub(super) fn host(&self, server: &str, text: &str) -> Result<Granted, GiveError> {
+    /// Parses one port of one host, and checks that a grant opens it to the server.
+    pub(super) fn host(&self, server: &str, text: &str) -> Result<Granted, GrantRequestError> {
         let text = text.trim();
-        // The proxy's own rules say best what is wrong with it.
+        // The proxy's own rules give the best error message.
         HostRules::new([text], [""; 0], false)?;
-        let target = HostPort::parse(text, Some(USUAL_PORT))?;
+        let target = HostPort::parse(text, Some(DEFAULT_PORT))?;
         let settings = self.0.reloader.settings();
         let found = settings.servers.find(Some(server));
-        let config = found.ok_or_else(|| GiveError::NoServer(visible::line(server)))?;
+        let config = found.ok_or_else(|| GrantRequestError::NoServer(visible::line(server)))?;
         let sandbox = config.sandbox.settings().filter(|_| config.remote.is_none());
-        let sandbox = sandbox.ok_or_else(|| GiveError::NotHeld(visible::line(server)))?;
+        let sandbox = sandbox.ok_or_else(|| GrantRequestError::NotHeld(visible::line(server)))?;
         let out_of_reach =
-            || GiveError::OutOfReach { server: visible::line(server), host: target.to_string() };
+            || GrantRequestError::OutOfReach { server: visible::line(server), host: target.to_string() };
         let network = sandbox.network.as_ref().filter(|network| !network.is_closed());
         let network = network.ok_or_else(out_of_reach)?;
         let rules = HostRules::new(&network.allowed_domains, &network.denied_domains, network.ask_unknown)?;
@@ -36,34 +36,39 @@ impl Daemon {
         Ok(Granted::Host(target))
     }
 
-    /// A tool whatever its calls say, which is possible where they name nothing.
-    pub(super) fn tool(&self, server: &str, tool: &str, lifetime: Lifetime) -> Result<Granted, GiveError> {
+    /// Returns a tool as a whole, if its calls have no arguments with a role.
+    pub(super) fn tool(
+        &self,
+        server: &str,
+        tool: &str,
+        lifetime: Lifetime,
+    ) -> Result<Granted, GrantRequestError> {
         let snapshot = self.0.services.snapshot();
         let shown = || visible::line(tool);
         let mut tools = snapshot.annotations.tools(server);
         let (_, annotation) =
-            tools.find(|(name, _)| *name == tool).ok_or_else(|| GiveError::UnknownTool(shown()))?;
-        if !names_nothing(annotation) {
-            return Err(GiveError::NamesThings(shown()));
+            tools.find(|(name, _)| *name == tool).ok_or_else(|| GrantRequestError::UnknownTool(shown()))?;
+        if !has_no_roles(annotation) {
+            return Err(GrantRequestError::NamesThings(shown()));
         }
         let what = ToolUse::new(tool.to_owned(), Vec::new());
-        // For a single call nothing is given beforehand, which is told by the caller.
+        // The caller rejects `Lifetime::Once`.
         if lifetime != Lifetime::Once && !may_last(&what, lifetime) {
-            return Err(GiveError::ToolForAlways(shown()));
+            return Err(GrantRequestError::ToolForAlways(shown()));
         }
         Ok(Granted::Tool(what))
     }
 
-    /// The tools of a server that can be given.
-    pub(super) fn givable_tools(&self, server: &str) -> Vec<String> {
+    /// Returns the tools of a server that can be granted as a whole.
+    pub(super) fn grantable_tools(&self, server: &str) -> Vec<String> {
         let snapshot = self.0.services.snapshot();
-        let tools = snapshot.annotations.tools(server).filter(|(_, annotation)| names_nothing(annotation));
+        let tools = snapshot.annotations.tools(server).filter(|(_, annotation)| has_no_roles(annotation));
         tools.map(|(name, _)| name.to_owned()).collect()
     }
 }
 
-/// True for a tool that is told of nothing which is judged: no argument of it has a role.
-fn names_nothing(tool: &ToolAnnotation) -> bool {
+/// Returns `true` if no argument of the tool has a role.
+fn has_no_roles(tool: &ToolAnnotation) -> bool {
     let has_none = |roles: &ArgumentRoles| {
         let conditional = roles.when.iter().flat_map(|when| &when.roles);
         roles.default.iter().chain(conditional).all(|role| *role == Role::None)

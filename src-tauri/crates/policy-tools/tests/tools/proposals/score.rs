@@ -1,24 +1,22 @@
-//! Compares proposals with annotations that people or programs made before. Both halves are counted apart: rules may be
-//! improved by looking at the mistakes of the first, and the second tells whether they hold beyond it.
+//! Compares proposals with existing annotations, separately for two halves of the tools: rules are tuned on mistakes in
+//! the first half, and validated on the second.
 
 use ironcurtain_policy::{Annotations, Category, Role, ToolAnnotation};
-use ironcurtain_policy_tools::propose::{
-    Confidence, Proposal, ProposalHints, ProposedArgument, Tool, propose,
-};
+use ironcurtain_policy_tools::propose::{Proposal, ProposalHints, ProposedArgument, Tool, propose};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Which half of the tools.
+/// Half of the tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Half {
-    /// Whose mistakes may be looked at.
+    /// Half used for tuning.
     First,
-    /// Held out.
+    /// Half used for validation.
     Second,
 }
 
-/// One role, counted over arguments.
+/// Counts of one role over all arguments.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Count {
     pub right: usize,
@@ -26,24 +24,21 @@ pub struct Count {
     pub missing: usize,
 }
 
-/// The result for one server's half of the tools.
+/// Result for half of a server's tools.
 #[derive(Debug, Default)]
 pub struct Score {
     pub tools: usize,
     pub left_out: Vec<String>,
     pub arguments: usize,
     pub paths: usize,
-    pub unsure: usize,
-    /// Arguments about which nothing tells anything: with `--yes` alone, their tools are left out.
-    pub unknown: Vec<String>,
     pub roles: BTreeMap<&'static str, Count>,
-    /// Path arguments that were proposed as naming no path: the error that matters.
+    /// Path arguments that were proposed as plain text: the worst error.
     pub missed_paths: Vec<String>,
     /// Every other difference.
     pub differences: Vec<String>,
 }
 
-/// The half a tool is in, by a hash of its name (FNV-1a).
+/// Returns a tool's half, by a hash of its name (FNV-1a).
 pub fn half(server: &str, tool: &str) -> Half {
     let bytes = server.bytes().chain([b'/']).chain(tool.bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -81,8 +76,6 @@ impl Score {
             Proposal::Annotated { arguments, .. } => arguments,
             Proposal::LeftOut { reason } => return self.left_out.push(format!("{tool}: {reason}")),
         };
-        let unknown = arguments.iter().filter(|argument| argument.confidence == Confidence::Unknown);
-        self.unknown.extend(unknown.map(|argument| format!("{tool}.{}", argument.name)));
         for (name, roles) in &known.arguments {
             let proposed = arguments.iter().find(|argument| *argument.name == **name);
             self.argument(&format!("{tool}.{name}"), &roles.default, proposed);
@@ -92,7 +85,6 @@ impl Score {
     fn argument(&mut self, place: &str, known: &[Role], proposed: Option<&ProposedArgument>) {
         self.arguments += 1;
         let roles = proposed.map(|argument| argument.roles.clone()).unwrap_or_default();
-        self.unsure += usize::from(proposed.is_some_and(|argument| argument.confidence <= Confidence::Low));
         for role in Role::ALL {
             let count = self.roles.entry(role.name()).or_default();
             match (known.contains(role), roles.contains(role)) {
@@ -117,7 +109,7 @@ impl Score {
     }
 }
 
-/// Arguments that the schema does not declare are known by their names alone.
+/// Adds annotated arguments that the schema does not declare, by name alone.
 fn with_all(annotation: &ToolAnnotation, input_schema: &Value) -> Value {
     let mut properties =
         input_schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
@@ -131,7 +123,7 @@ fn with_all(annotation: &ToolAnnotation, input_schema: &Value) -> Value {
     schema
 }
 
-/// The file's comment on each tool.
+/// Returns the file's comment on each tool.
 fn comments(text: &str) -> Result<BTreeMap<(String, String), String>, String> {
     let file: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let mut found = BTreeMap::new();

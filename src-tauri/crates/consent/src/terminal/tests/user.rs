@@ -1,4 +1,4 @@
-//! A person at a terminal of which the kernel holds the middle.
+//! A simulated user at a pseudoterminal.
 
 use super::slot;
 use crate::{Answer, Consent, Question, Terminal};
@@ -10,38 +10,38 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// The time for which a test waits for anything.
+/// Time limit for every wait in a test.
 pub(super) const BOUND: Duration = Duration::from_secs(10);
 
-/// A person at a terminal.
-pub(super) struct Person {
-    hands: File,
-    pub(super) user: File,
+/// A simulated user at a terminal.
+pub(super) struct SimulatedUser {
+    keyboard: File,
+    pub(super) tty: File,
     seen: Arc<Mutex<String>>,
     pub(super) terminal: Terminal,
 }
 
-impl Person {
+impl SimulatedUser {
     pub(super) fn at(columns: u16) -> Self {
-        let hands = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&hands).unwrap();
-        unlockpt(&hands).unwrap();
-        let name = ptsname(&hands, Vec::new()).unwrap().into_string().unwrap();
-        let user = OpenOptions::new().read(true).write(true).open(name).unwrap();
+        let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&keyboard).unwrap();
+        unlockpt(&keyboard).unwrap();
+        let name = ptsname(&keyboard, Vec::new()).unwrap().into_string().unwrap();
+        let tty = OpenOptions::new().read(true).write(true).open(name).unwrap();
         let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        tcsetwinsize(&user, size).unwrap();
+        tcsetwinsize(&tty, size).unwrap();
         let terminal =
-            Terminal::new(user.try_clone().unwrap().into(), user.try_clone().unwrap().into()).unwrap();
-        let (hands, seen) = (File::from(hands), Arc::<Mutex<String>>::default());
-        let (mut eyes, sees) = (hands.try_clone().unwrap(), Arc::clone(&seen));
+            Terminal::new(tty.try_clone().unwrap().into(), tty.try_clone().unwrap().into()).unwrap();
+        let (keyboard, seen) = (File::from(keyboard), Arc::<Mutex<String>>::default());
+        let (mut screen, sees) = (keyboard.try_clone().unwrap(), Arc::clone(&seen));
         std::thread::spawn(move || {
             let mut piece = [0; 4096];
-            while let Ok(n @ 1..) = eyes.read(&mut piece) {
+            while let Ok(n @ 1..) = screen.read(&mut piece) {
                 let text = String::from_utf8_lossy(&piece[..n]).replace("\r\n", "\n");
                 sees.lock().unwrap().push_str(&text);
             }
         });
-        Self { hands, user, seen, terminal }
+        Self { keyboard, tty, seen, terminal }
     }
 
     pub(super) fn is_asked(&self, question: Question) -> oneshot::Receiver<Answer> {
@@ -51,15 +51,15 @@ impl Person {
     }
 
     pub(super) fn types(&self, text: &str) {
-        (&self.hands).write_all(text.as_bytes()).unwrap();
+        (&self.keyboard).write_all(text.as_bytes()).unwrap();
     }
 
     pub(super) fn resizes(&self, columns: u16) {
         let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        tcsetwinsize(&self.user, size).unwrap();
+        tcsetwinsize(&self.tty, size).unwrap();
     }
 
-    /// Waits until the terminal shows this, and gives what it showed up to there.
+    /// Waits until the terminal shows this, and returns the output up to there.
     #[track_caller]
     pub(super) fn sees(&self, words: &str) -> String {
         let deadline = Instant::now() + BOUND;

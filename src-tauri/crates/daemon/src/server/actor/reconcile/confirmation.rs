@@ -1,4 +1,4 @@
-//! Waits until a server has understood one version of its roots.
+//! Waits until a server confirms one version of its roots.
 //!
 //! - Each wait has one deadline, which later changes do not extend.
 
@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Time limit for a server to understand changed roots.
+/// Time limit for a server to confirm changed roots.
 const ROOTS_BOUND: Duration = Duration::from_secs(5);
 
 /// Time limit for the first request from a server that may not support roots.
@@ -26,15 +26,15 @@ pub(super) const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
 /// Wait for one version of the roots.
 pub(super) struct Wait {
     pub(super) version: u64,
-    pub(super) outcome: Pin<Box<dyn Future<Output = Understood> + Send>>,
+    pub(super) outcome: Pin<Box<dyn Future<Output = WaitOutcome> + Send>>,
 }
 
 /// Outcome of a wait.
 #[derive(Debug)]
-pub(super) enum Understood {
+pub(super) enum WaitOutcome {
     /// The process exited.
     Ended,
-    /// The server has understood, or its time is over.
+    /// The server has confirmed, or the timeout expired.
     Waited {
         /// Set if the server requests roots, `None` while unknown.
         asks_for_roots: Option<bool>,
@@ -51,18 +51,18 @@ impl Wait {
         log: SessionLog,
     ) -> Self {
         let version = shown.version;
-        let outcome = understanding(connection, shown, asks_for_roots, lists_allowed, log);
+        let outcome = wait_for_confirmation(connection, shown, asks_for_roots, lists_allowed, log);
         Self { version, outcome: Box::pin(outcome) }
     }
 }
 
-async fn understanding(
+async fn wait_for_confirmation(
     connection: ServerConnection,
     shown: ServerView,
     mut asks_for_roots: Option<bool>,
     lists_allowed: bool,
     log: SessionLog,
-) -> Understood {
+) -> WaitOutcome {
     let deadline = Instant::now() + ROOTS_BOUND;
     // A server that lists its folders supports roots, even if it is slow.
     let may_never_ask = asks_for_roots.is_none() && !lists_allowed;
@@ -71,17 +71,17 @@ async fn understanding(
     let asked = tokio::time::timeout(bound, told.wait_for(|v| *v >= shown.version)).await;
     match asked.map(|asked| asked.is_ok()) {
         Ok(true) => asks_for_roots = Some(true),
-        Ok(false) => return Understood::Ended,
+        Ok(false) => return WaitOutcome::Ended,
         Err(_) if asks_for_roots.is_none() => asks_for_roots = Some(*connection.told.borrow() > 0),
-        Err(_) => log.write(format!("the server did not ask for its new roots within {bound:?}")),
+        Err(_) => log.write(format!("the server did not request its new roots within {bound:?}")),
     }
     if lists_allowed && asks_for_roots == Some(true) {
         confirm(&connection, &shown, deadline, &log).await;
     }
-    Understood::Waited { asks_for_roots }
+    WaitOutcome::Waited { asks_for_roots }
 }
 
-/// Queries the server until it lists every root, because being notified does not mean that it has understood.
+/// Queries the server until it lists every root, because it may process a notification later.
 async fn confirm(connection: &ServerConnection, shown: &ServerView, deadline: Instant, log: &SessionLog) {
     let mut pause = Duration::from_micros(500);
     let params =
