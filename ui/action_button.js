@@ -11,7 +11,7 @@ import { focusOn, redraw, say } from "./state.js";
 /**
  * @typedef {object} Act
  * @property {string} key
- * @property {string} ready Label of the button.
+ * @property {unknown} ready Label of the button; needs an accessible name if it is an icon.
  * @property {string} going
  * @property {string} done
  * @property {string} failed
@@ -106,60 +106,3 @@ async function run({ key, act, done, failed, label, ready }) {
  * @param {string} key
  */
 export const forget = (key) => states.delete(key);
-
-/**
- * @param {import("./types.js").Session} session
- */
-export const endSession = (session) =>
-  actButton({
-    key: `end:${session.id}`,
-    ready: "End session",
-    going: "Ending\u2026",
-    done: "Ended",
-    failed: "Not ended",
-    label: `End session of ${session.client.name} with ${session.server}`,
-    act: () => backend.endSession(session.id),
-  });
-
-/**
- * @param {import("./types.js").Session} session
- */
-export const restartServer = (session) =>
-  actButton({
-    key: `restart:${session.id}`,
-    ready: "Restart its server",
-    going: "Restarting\u2026",
-    done: "Restarted",
-    failed: "Not restarted",
-    label: `Restart its server: ${session.server} of ${session.client.name}`,
-    again: true,
-    says: `The process of ${session.server} is restarted. Calls in flight fail; the session and your permissions stay.`,
-    act: () => backend.restartServer(session.id),
-  });
-
-/**
- * Returns the Keep and Quarantine buttons of an autostart file.
- * @param {string} session
- * @param {import("./types.js").LeftFile} file
- */
-export const decideFile = (session, file) => html`
-  <div class="both">
-    ${actButton({
-      key: `keep:${session}:${file.path}`,
-      ready: "Keep",
-      going: "Keeping\u2026",
-      done: "Kept",
-      failed: "Not kept",
-      label: `Keep ${file.shown}`,
-      act: () => backend.decideFile(session, file.path, "keep"),
-    })}
-    ${actButton({
-      key: `quarantine:${session}:${file.path}`,
-      ready: "Quarantine",
-      going: "Moving\u2026",
-      done: "In quarantine",
-      failed: "Not moved",
-      label: `Quarantine ${file.shown}`,
-      act: () => backend.decideFile(session, file.path, "quarantine"),
-    })}
-  </div>`;

@@ -1,40 +1,48 @@
-// Draws the selected page, and redraws it when something changes.
+// Draws the frame and the selected page, and redraws them when something changes.
 
 import * as backend from "./backend.js";
+import { brake } from "./brake.js";
 import { keptFocus } from "./focus.js";
 import { html, nothing, render } from "./html.js";
 import { followKeys } from "./keyboard.js";
+import { followMenus } from "./menu.js";
 import { activity } from "./pages/activity.js";
-import { clients } from "./pages/clients.js";
-import { granted } from "./pages/granted.js";
+import { agents } from "./pages/agents.js";
 import { home } from "./pages/home.js";
+import { permissions } from "./pages/permissions.js";
 import { rules } from "./pages/rules.js";
 import { servers } from "./pages/servers.js";
-import { sessions } from "./pages/sessions.js";
 import { settings } from "./pages/settings.js";
 import { welcome } from "./pages/welcome.js";
+import * as parts from "./parts.js";
+import { connectedLine, protectionState } from "./protection_state.js";
 import { drawWith, redraw, state } from "./state.js";
-import { stateLine } from "./protection_state.js";
+import { FRAME } from "./texts/frame.js";
 
 /**
  * @typedef {object} Page
  * @property {string} id
  * @property {string} name
- * @property {(snapshot: import("./types.js").Snapshot) => number} [count] Number beside its name.
+ * @property {string} icon
+ * @property {boolean} [wide] It uses the whole width.
+ * @property {(snapshot: import("./types.js").Snapshot) => number | "!"} [count] Number beside its name; "!" if it needs the user.
  * @property {() => Promise<void>} [load] Loads what it shows besides the snapshot.
  * @property {boolean} [follows] Reload it at every change.
- * @property {(snapshot: import("./types.js").Snapshot) => unknown} view
+ * @property {(snapshot: import("./types.js").Snapshot, part: string) => unknown} view `part` is what follows the page's id
+ *   and a slash in the address.
+ * @property {() => void} [drawn] Called after each drawing of the page.
  */
 
 /** @type {Page[]} */
-const PAGES = [home, sessions, granted, rules, servers, clients, activity, settings];
+const PAGES = [home, activity, agents, permissions, servers, rules, settings];
 
 /** Relative times on the page change once a minute. */
 const FRESHEN_MS = 60_000;
 
 const page = element("page");
 const links = element("nav");
-const line = element("state");
+const pill = element("state");
+const stop = element("brake");
 /** The page still shows its static content, which the first drawing replaces. */
 let isShell = true;
 let asking = false;
@@ -50,7 +58,11 @@ function element(id) {
   return found;
 }
 
-const chosen = () => [...PAGES, welcome].find(({ id }) => `#${id}` === location.hash) ?? home;
+/** Returns the page and its part that the address names. @returns {[Page, string]} */
+function chosen() {
+  const [id = "", ...part] = location.hash.slice(1).split("/");
+  return [[...PAGES, welcome].find((one) => one.id === id) ?? home, decodeURIComponent(part.join("/"))];
+}
 
 /** Loads the snapshot. Only one request runs at a time; a change meanwhile triggers another one. */
 async function refresh() {
@@ -66,7 +78,7 @@ async function refresh() {
       state.failure = null;
       // Only when the window opens: never navigate away from a page that the user is looking at.
       if (isFirst && location.hash === "" && state.snapshot.first_run) location.hash = "#welcome";
-      if (chosen().follows) await load();
+      if (chosen()[0].follows) await load();
       redraw();
     } while (again);
   } catch (failure) {
@@ -78,22 +90,26 @@ async function refresh() {
 }
 
 async function load() {
-  await chosen().load?.();
+  await chosen()[0].load?.();
   redraw();
 }
 
 function draw() {
   const { snapshot, failure } = state;
   if (failure === null && snapshot === null) return;
-  if (isShell) links.replaceChildren();
+  if (isShell) [links, pill].forEach((one) => one.replaceChildren());
   isShell = false;
   if (failure !== null || snapshot === null) return unreachable(failure);
-  render(PAGES.map((one) => link(one, snapshot)), links);
-  const words = stateLine(snapshot);
-  if (line.textContent !== words) line.textContent = words;
-  const keepFocus = keptFocus(page);
-  render(html`<div class="page" id="page-${chosen().id}">${chosen().view(snapshot)}</div>`, page);
-  const control = state.focus && page.querySelector(`[data-key="${CSS.escape(state.focus)}"]`);
+  const [current, part] = chosen();
+  document.body.dataset.page = current.id;
+  const keepFocus = keptFocus(document.body);
+  render(PAGES.map((one) => link(one, current, snapshot)), links);
+  const { mood, word } = protectionState(snapshot);
+  render(parts.statePill(mood, word, connectedLine(snapshot)), pill);
+  render(brake(snapshot.status), stop);
+  render(html`<div class="page ${current.wide ? "wide" : ""}" id="page-${current.id}">${current.view(snapshot, part)}</div>`, page);
+  current.drawn?.();
+  const control = state.focus && document.querySelector(`[data-key="${CSS.escape(state.focus)}"]`);
   if (control instanceof HTMLElement) control.focus();
   else keepFocus();
   state.focus = "";
@@ -101,28 +117,33 @@ function draw() {
 
 /**
  * @param {Page} one
+ * @param {Page} current
  * @param {import("./types.js").Snapshot} snapshot
  */
-function link(one, snapshot) {
+function link(one, current, snapshot) {
   const n = one.count?.(snapshot) ?? 0;
-  const current = one === chosen() ? "page" : nothing;
-  return html`<li><a href="#${one.id}" data-key="nav:${one.id}" aria-current=${current}>${one.name}${n > 0 ? html` <span class="count">${n}</span>` : nothing}</a></li>`;
+  const mark = n === "!" ? html`<span class="count alert" role="img" aria-label=${FRAME.alert}>!</span>` : n > 0 ? html`<span class="count">${n}</span>` : nothing;
+  return html`<li><a href="#${one.id}" data-key="nav:${one.id}" aria-current=${one === current ? "page" : nothing}>${parts.icon(one.icon)}${one.name}${mark}</a></li>`;
 }
 
 /** @param {unknown} failure */
 function unreachable(failure) {
-  line.textContent = "\u26a0 Not connected";
+  render(parts.statePill("degraded", FRAME.notConnected, ""), pill);
+  render(nothing, stop);
   render(
     html`
-      <h1>IronCurtain is not responding</h1>
-      <p role="alert">This window cannot show its state until it responds. Quit it from the tray and start it again.</p>
-      <p class="quiet">${backend.sentence(failure)}</p>`,
+      <div class="page">
+        <h1>${FRAME.unreachableTitle}</h1>
+        <p role="alert">${FRAME.unreachableText}</p>
+        <p class="quiet">${backend.sentence(failure)}</p>
+      </div>`,
     page,
   );
 }
 
 drawWith(draw);
 followKeys();
+followMenus();
 addEventListener("hashchange", () => {
   redraw();
   page.scrollTop = 0;

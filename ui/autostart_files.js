@@ -1,36 +1,34 @@
 // Autostart files: files left by a session that the user's programs run later, each with Keep and Quarantine.
 
-import { decideFile } from "./action_button.js";
+import { actButton } from "./action_button.js";
+import * as backend from "./backend.js";
 import { html, nothing, repeat } from "./html.js";
+import { isOpen, openable, toggle } from "./opened.js";
 import * as parts from "./parts.js";
-import { count } from "./words.js";
+import { AGENTS } from "./texts/agents.js";
 
 /** @typedef {import("./types.js").LeftFile} LeftFile */
 
 /**
- * Returns the list of one session, or nothing if it is empty.
+ * Returns the row of a session's files, or nothing if there are none.
  * @param {import("./types.js").SessionRecord | undefined} record
  */
 export function autostartFiles(record) {
   if (!record || (record.files.length === 0 && record.unfinished.length === 0 && !record.looking)) return nothing;
-  const waiting = record.files.filter((file) => file.state === "left").length;
-  return html`
-    <div class="left">
-      <h3>${title(record, waiting)}</h3>
-      ${waiting > 0 ? html`<p class="quiet small">Your own programs would run these files later. Keep the ones you asked for. Quarantine moves a file aside so that nothing runs it; nothing is deleted.</p>` : nothing}
-      ${record.unfinished.map((why) => html`<p class="asks small" role="alert">Not all files could be checked: ${parts.foreign(why)}</p>`)}
-      ${record.files.length > 0 ? parts.group(repeat(record.files, (file) => file.path, (file) => fileRow(record.id, file))) : nothing}
-    </div>`;
-}
-
-/**
- * @param {import("./types.js").SessionRecord} record
- * @param {number} waiting
- */
-function title(record, waiting) {
-  const looking = record.looking ? " Still checking." : "";
-  if (waiting === 0) return `No files of this session are waiting for you.${looking}`;
-  return `This session left ${count(waiting, "file")} that can run code later.${looking}`;
+  const { id, server, files, looking, ended_ms, unfinished } = record;
+  const waiting = files.filter((file) => file.state === "left").length;
+  const key = `files:${id}`;
+  const name = AGENTS.filesOf(waiting || files.length, server);
+  return openable(key, AGENTS.details(name), {
+    before: parts.icon(waiting > 0 ? "file-warning" : "file", waiting > 0 ? "asks" : ""),
+    what: html`
+      ${parts.title(waiting > 0 ? AGENTS.files(waiting) : AGENTS.filesDone, looking ? parts.chip(AGENTS.checking) : nothing)}
+      ${parts.facts(parts.foreign(server), ended_ms === null ? nothing : html`${AGENTS.ended} ${parts.time(ended_ms)}`, waiting > 0 ? AGENTS.filesText : nothing)}
+      ${unfinished.map((why) => html`<p class="asks small" role="alert">${AGENTS.unfinished(why)}</p>`)}`,
+    act: waiting > 0 && !isOpen(key) ? parts.button(`review:${id}`, AGENTS.review, () => toggle(key), { label: AGENTS.reviewLabel(name), kind: "main" }) : nothing,
+  }, () => html`
+    ${waiting > 0 ? html`<p class="quiet small">${AGENTS.filesHelp}</p>` : nothing}
+    ${parts.group(repeat(files, (file) => file.path, (file) => fileRow(id, file)), "some")}`);
 }
 
 /**
@@ -42,23 +40,34 @@ const fileRow = (session, file) =>
     html`
       ${parts.path(file.shown)}
       ${parts.facts(sentence(file), parts.time(file.time_ms))}
-      ${file.diff ? html`<details><summary data-key="diff:${session}:${file.path}">${file.is_new ? "What is in it" : "What changed"}</summary><pre tabindex="0">${file.diff}</pre></details>` : nothing}`,
-    file.state === "left" ? decideFile(session, file) : nothing,
+      ${file.diff ? html`<details><summary data-key="diff:${session}:${file.path}">${file.is_new ? AGENTS.content : AGENTS.changes}</summary><pre tabindex="0">${file.diff}</pre></details>` : nothing}`,
+    file.state === "left" ? html`${decision(session, file, "keep", AGENTS.keep, AGENTS.keepLabel)}${decision(session, file, "quarantine", AGENTS.quarantine, AGENTS.quarantineLabel)}` : nothing,
   );
+
+/**
+ * Returns the button of a decision about a file.
+ * @param {string} session
+ * @param {LeftFile} file
+ * @param {"keep" | "quarantine"} choice
+ * @param {typeof AGENTS.keep} texts
+ * @param {(file: string) => string} label
+ */
+const decision = (session, file, choice, texts, label) =>
+  actButton({ key: `${choice}:${session}:${file.path}`, ...texts, label: label(file.shown), act: () => backend.decideFile(session, file.path, choice) });
 
 /**
  * @param {LeftFile} file
  * @returns {string}
  */
 function sentence(file) {
-  const runs = `${file.is_new ? "New" : "Changed"}. It runs ${file.when}.`;
+  const runs = AGENTS.runs(file.is_new, file.when);
   switch (file.state) {
     case "left": return runs;
-    case "kept": return `${runs} You keep it.`;
-    case "quarantined": return file.moved_to ? `${runs} It was moved to quarantine, as listed below.` : `${runs} It was moved to quarantine, but no longer exists.`;
-    case "returned": return `${runs} You put it back from quarantine.`;
-    case "exchanged": return `${runs} You put it back from quarantine; the file it replaced is listed below.`;
-    case "deleted": return `${file.is_new ? "New" : "Changed"}. You deleted it from quarantine.`;
-    case "put-back": return `Git settings that start programs were changed; IronCurtain put them back: ${file.keys.join(", ")}.`;
+    case "kept": return `${runs} ${AGENTS.kept}`;
+    case "quarantined": return `${runs} ${file.moved_to ? AGENTS.moved : AGENTS.movedAndGone}`;
+    case "returned": return `${runs} ${AGENTS.returned}`;
+    case "exchanged": return `${runs} ${AGENTS.exchanged}`;
+    case "deleted": return AGENTS.deleted(file.is_new);
+    case "put-back": return AGENTS.putBackKeys(file.keys);
   }
 }

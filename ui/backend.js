@@ -134,8 +134,10 @@ export const unlockSecrets = (passphrase) => invoke("unlock_secrets", { passphra
 export const makeSecretsFile = (passphrase) => invoke("make_secrets_file", { passphrase });
 
 // Activity
-/** @type {(wanted: import("./types.js").Wanted, skip: number, most: number) => Promise<import("./types.js").Calls>} */
-export const activity = (wanted, skip, most) => invoke("activity", { wanted, skip, most });
+/** @type {(wanted: import("./types.js").Wanted, before: number | null, most: number) => Promise<import("./types.js").Calls>} */
+export const activity = (wanted, before, most) => invoke("activity", { wanted, before, most });
+/** @type {(seq: number) => Promise<[string, string][]>} Everything on record about a call, each with its name. */
+export const callDetails = (seq) => invoke("call_details", { seq });
 /** @type {(wanted: import("./types.js").Wanted, format: "jsonl" | "csv") => Promise<string | null>} */
 export const exportActivity = (wanted, format) => invoke("export_activity", { wanted, format });
 /** @type {() => Promise<import("./types.js").LogCheck>} */

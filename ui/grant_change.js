@@ -7,6 +7,7 @@ import { html } from "./html.js";
 import * as parts from "./parts.js";
 import { LIFETIMES } from "./sentences.js";
 import { redraw } from "./state.js";
+import { PERMISSIONS } from "./texts/permissions.js";
 
 /** @typedef {import("./types.js").Grant} Grant */
 /** @typedef {import("./types.js").Access} Access */
@@ -24,18 +25,18 @@ export function changePanel(grant, close) {
   const less = wanted.access.length < held.length;
   const terms = () => ({ access: less ? wanted.access : null, lifetime: wanted.lifetime || null, part: false });
   /** @type {[string, string][]} */
-  const times = [["", `as now: ${grant.lifetime}`], ...LIFETIMES.filter(([value]) => value !== "session")];
+  const times = [["", PERMISSIONS.asNow(grant.lifetime)], ...LIFETIMES.filter(([value]) => value !== "session")];
   return html`
-    <div class="panel" role="group" aria-label="Change ${grant.path}">
+    <div class="panel" role="group" aria-label=${PERMISSIONS.changeGroup(grant.path)}>
       <div class="form">
         ${accessTicks(`less:${grant.id}`, wanted.access, held, (access) => set({ access }))}
-        ${parts.field("Lasts from now", parts.select(`time:${grant.id}`, wanted.lifetime, times, (to) => set({ lifetime: /** @type {any} */ (to) })))}
+        ${parts.field(PERMISSIONS.lastsFromNow, parts.select(`time:${grant.id}`, wanted.lifetime, times, (to) => set({ lifetime: /** @type {any} */ (to) })))}
       </div>
-      <p class="small quiet">To allow more, add a permission, or answer when it asks.</p>
+      <p class="small quiet">${PERMISSIONS.allowMore}</p>
       <div class="both start">
-        ${act(grant, "Change it", { ...terms() }, wanted.access.length === 0 || (!less && wanted.lifetime === ""), close)}
-        ${grant.kind === "folder" ? act(grant, "Only a folder within it\u2026", { ...terms(), part: true }, wanted.access.length === 0, close) : ""}
-        ${parts.button(`close:${grant.id}`, "Cancel", close, { leaves: true })}
+        ${act(grant, PERMISSIONS.change.ready, { ...terms() }, wanted.access.length === 0 || (!less && wanted.lifetime === ""), close)}
+        ${grant.kind === "folder" ? act(grant, PERMISSIONS.changePart, { ...terms(), part: true }, wanted.access.length === 0, close) : ""}
+        ${parts.button(`close:${grant.id}`, PERMISSIONS.close, close, { leaves: true })}
       </div>
     </div>`;
 }
@@ -50,10 +51,8 @@ export function changePanel(grant, close) {
 const act = (grant, ready, terms, off, close) =>
   actButton({
     key: `${terms.part ? "part" : "terms"}:${grant.id}`,
+    ...PERMISSIONS.change,
     ready,
-    going: "Changing\u2026",
-    done: "Changed",
-    failed: "Not changed",
     again: true,
     off,
     kind: terms.part ? "" : "main",

@@ -1,12 +1,13 @@
 // Filters, sorts and groups the list of grants. Pure functions.
 
+import { PERMISSIONS } from "./texts/permissions.js";
 import { folderOf } from "./words.js";
 
 /** @typedef {import("./types.js").Grant} Grant */
 /** @typedef {{ text: string, by: "folder" | "client", sort: "name" | "newest" | "used" | "ends" }} View */
 
 /** Headings of grants that are not files or folders. */
-const OTHER = { host: "Hosts", tool: "Tools" };
+const OTHER = PERMISSIONS.other;
 
 /**
  * Returns the grants without the declined projects, which are in the same list.
@@ -20,8 +21,8 @@ export const permissions = ({ grants }) => grants.filter((grant) => grant.kind !
  */
 export function standing({ suspended, server_changed }) {
   if (suspended === null) return { applies: true, words: "", decide: false };
-  if (server_changed) return { applies: false, words: `Suspended: ${suspended}`, decide: true };
-  return { applies: false, words: `Does not apply now: ${suspended}`, decide: false };
+  if (server_changed) return { applies: false, words: PERMISSIONS.suspended(suspended), decide: true };
+  return { applies: false, words: PERMISSIONS.notNow(suspended), decide: false };
 }
 
 /**

@@ -1,11 +1,11 @@
 // Keyboard navigation besides Tab: the arrows move between rows and pages, Home and End go to the first and last, and Escape
 // cancels.
 //
-// - Text fields, select boxes and scrolling texts keep their own keys.
+// - Text fields, select boxes, lists, the strip, handles and scrolling texts keep their own keys.
 
 import { controls, isThere, leaving } from "./focus.js";
 
-const OWN_KEYS = "input:not([type='checkbox']), select, textarea, pre";
+const OWN_KEYS = "input:not([type='checkbox']), select, textarea, pre, [role='listbox'], [role='slider'], .handle";
 
 /** @type {Record<string, (at: number, last: number) => number>} */
 const STEPS = {
@@ -35,9 +35,14 @@ export function followKeys() {
  */
 function stepped(on, key) {
   const step = STEPS[key];
-  const line = on.closest("nav li, main .row");
+  const items = on.closest("[data-menu]");
+  if (step && items) {
+    const all = controls(items).filter(isThere);
+    return all[step(all.indexOf(on), all.length - 1)];
+  }
+  const line = on.closest("#nav li, main .row");
   if (!step || !line) return undefined;
-  const lines = [...document.querySelectorAll(line.matches("li") ? "nav li" : "main .row")].filter((one) => controls(one).some(isThere));
+  const lines = [...document.querySelectorAll(line.matches("li") ? "#nav li" : "main .row")].filter((one) => controls(one).some(isThere));
   const there = lines[step(lines.indexOf(line), lines.length - 1)];
   if (!there || there === line) return undefined;
   const all = controls(there).filter(isThere);

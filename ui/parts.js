@@ -1,8 +1,49 @@
-// Components shared by all pages: path, client, decision, time, row, group, field.
+// Components shared by all pages. `parts.html` shows each in all its states.
+//
+//   icon(name, kind?)                        an icon of the sprite: "folder", "key-round"; kinds: good, asks, bad, quiet, big
+//   agentIcon(name, "" | "small" | "big")    an agent's initials on its colour
+//   path(full) granted(grant) foreign(text) client(name, exe?) pair(who, server) time(ms, "ago" | "left")
+//
+//   page: heading(title, act?)               the page's h1, with the page's main button
+//         tabs(label, [[hash, text, n?]], current)    parts of a page, as links to #page/part; the view's 2nd argument is the part
+//         section(title, act?)               an h2, with a button
+//   list: group(rows, kind?)                 a card of rows
+//         row(what, act?, before?)           one row; `before` is its icon, `act` one visible button and a menu
+//         title(text, ...chips)              first line of a row: the name and chips
+//         facts(...parts)                    second line of a row: quiet facts, separated by dots
+//         opening(key, label, isOpen, toggle, row, body)    a row whose details open in place, with a chevron
+//         card(label, content)               a card with free content
+//         hitBar(n, most, words)             a bar of hits
+//         dragHandle(key, label, at, move)   moves a row with the pointer or the arrow keys
+//         pager(key, at, shown, all, step, go)
+//         emptyState(icon, sentence, button?)     one drawing, one sentence, one button
+//   say:  chip(text, tone?, icon?)           a word on a tint; tones: good, asks, bad, note
+//         accessChip(access)                 `r`, `rw` or `rwd`, spoken in full
+//         dot(tone, text)                    a state: a dot with its own shape, and the word
+//         statePill(mood, word, line)        the state of protection
+//         badge(decision, otherwise?) thenBadge(then) warning(text) problem(text)
+//   do:   button(key, text, press, {label, kind, off, busy, leaves, expanded})   kinds: "", main, stop, plain, bare
+//         iconButton(key, icon, label, press)
+//         filterChip(key, text, isOn, press) a chip that is on or off
+//         switchBox(key, label, isOn, turn)  on or off, saved at once
+//         menu(key, label, () => items, {text?, kind?, up?})    the "…" of a row; items are buttons, also those of actButton
+//         field(name, control, hint?) select(key, chosen, options, choose, label?) tick(key, text, on, turn, label?)
+//         sidePanel(label, title, body, leave)    details beside a list
+//
+// Buttons that run an action, with progress and confirmation: `actButton` and `planPanel` of `action_button.js`.
+// Texts of a page: `texts/<page>.js`, one object with a key for each text.
+// Links that other pages make: `#agents/NAME`, `#servers/installed/NAME` and `#permissions/GRANT` open that one, `#activity/SEQ`
+// shows that entry; names are percent-encoded.
 
-import { html, nothing } from "./html.js";
+import { dragHandle } from "./drag.js";
+import { html, nothing, svg } from "./html.js";
+import { agentIcon, icon } from "./icon.js";
+import { menu } from "./menu.js";
 import { state } from "./state.js";
+import { statusIcon } from "./status_icon.js";
 import * as words from "./words.js";
+
+export { agentIcon, dragHandle, icon, menu };
 
 /** @typedef {unknown} Content */
 
@@ -85,6 +126,172 @@ export const group = (rows, kind = "") => html`<div class="group ${kind}" role="
  */
 export const row = (what, act = nothing, before = nothing) => html`
   <div class="row" role="listitem">${before}<div class="what">${what}</div>${act === nothing ? nothing : html`<div class="do">${act}</div>`}</div>`;
+
+/**
+ * Returns the heading of a page, with its main button.
+ * @param {Content} text
+ * @param {Content} [act]
+ */
+export const heading = (text, act = nothing) => html`<div class="heading"><h1>${text}</h1>${act}</div>`;
+
+/**
+ * Returns the heading of a part of a page.
+ * @param {Content} text
+ * @param {Content} [act]
+ */
+export const section = (text, act = nothing) => html`<div class="heading"><h2>${text}</h2>${act}</div>`;
+
+/**
+ * Returns links to the parts of a page.
+ * @param {string} label Accessible name.
+ * @param {[hash: string, text: string, count?: number][]} all Such as `["servers/add", "Add"]`.
+ * @param {string} current
+ */
+export const tabs = (label, all, current) => html`
+  <nav class="tabs" aria-label=${label}>
+    ${all.map(([hash, text, n = 0]) => html`<a href="#${hash}" data-key="tab:${hash}" aria-current=${hash === current ? "page" : nothing}>${text}${n > 0 ? html` <span class="count">${n}</span>` : nothing}</a>`)}
+  </nav>`;
+
+/**
+ * Returns the first line of a row.
+ * @param {Content} text
+ * @param {...Content} chips
+ */
+export const title = (text, ...chips) => html`<div class="title"><span class="name">${text}</span>${chips}</div>`;
+
+/**
+ * Returns a row whose details open in place.
+ * @param {string} key
+ * @param {string} label Accessible name of the chevron, such as "Details of git".
+ * @param {boolean} isOpen
+ * @param {() => void} toggle
+ * @param {{ what: Content, act?: Content, before?: Content }} shown
+ * @param {() => Content} body Drawn only while it is open.
+ */
+export const opening = (key, label, isOpen, toggle, { what, act = nothing, before = nothing }, body) => html`
+  <div class="row opens ${isOpen ? "open" : ""}" role="listitem">
+    <div class="head">
+      ${before}<div class="what">${what}</div><div class="do">${act}
+      <button type="button" class="bare chevron" data-key=${key} aria-label=${label} aria-expanded=${String(isOpen)} @click=${toggle}>${icon("chevron-down")}</button></div>
+    </div>
+    ${isOpen ? html`<div class="body">${body()}</div>` : nothing}
+  </div>`;
+
+/**
+ * @param {string} label Accessible name.
+ * @param {Content} content
+ */
+export const card = (label, content) => html`<section class="card" aria-label=${label}>${content}</section>`;
+
+/**
+ * Returns a bar whose length is a share of the longest one.
+ * @param {number} n
+ * @param {number} most
+ * @param {string} text Such as "1,204 calls".
+ */
+export const hitBar = (n, most, text) => html`
+  <span class="hits"><svg class="hit-bar" viewBox="0 0 64 6" preserveAspectRatio="none" aria-hidden="true">${svg`
+    <rect class="track" width="64" height="6" rx="3" /><rect class="fill" width=${most > 0 && n > 0 ? Math.max(3, Math.round((64 * n) / most)) : 0} height="6" rx="3" />`}</svg>${text}</span>`;
+
+/**
+ * Returns what an empty list shows: a drawing, a sentence and a button.
+ * @param {string} name Icon in the drawing.
+ * @param {Content} sentence
+ * @param {Content} [act]
+ */
+export const emptyState = (name, sentence, act = nothing) => html`
+  <div class="empty-state">
+    <span class="drawing" aria-hidden="true">${icon(name)}</span>
+    <p>${sentence}</p>
+    ${act}
+  </div>`;
+
+/** @typedef {"good" | "asks" | "bad" | "note"} Tone */
+
+/**
+ * Returns a word on a tint.
+ * @param {Content} text
+ * @param {Tone} [tone]
+ * @param {string} [name] Icon.
+ */
+export const chip = (text, tone = "note", name) => html`<span class="chip ${tone}">${name ? icon(name) : nothing}${text}</span>`;
+
+/**
+ * Returns what is possible without asking: `r`, `rw` or `rwd`.
+ * @param {string[]} access
+ */
+export const accessChip = (access) =>
+  html`<span class="chip note access" role="img" aria-label=${words.list(access)} title=${words.list(access)}>${access.map((one) => one.slice(0, 1)).join("")}</span>`;
+
+/**
+ * Returns a state with a shape of its own, so that its colour is not needed.
+ * @param {Tone} tone
+ * @param {Content} text
+ */
+export const dot = (tone, text) =>
+  html`<span class="dot ${tone}"><svg viewBox="0 0 10 10" aria-hidden="true">${DOTS[tone]}</svg>${text}</span>`;
+
+/** @type {Record<Tone, unknown>} */
+const DOTS = {
+  good: svg`<circle cx="5" cy="5" r="4" />`,
+  asks: svg`<path d="M5 .8 9.6 9H.4Z" />`,
+  bad: svg`<rect x="1" y="1" width="8" height="8" />`,
+  note: svg`<circle class="ring" cx="5" cy="5" r="3.4" />`,
+};
+
+/**
+ * Returns the state of protection: a curtain, a word and a line of facts.
+ * @param {import("./status_icon.js").Mood} mood
+ * @param {string} word
+ * @param {string} line
+ */
+export const statePill = (mood, word, line) => html`
+  <span class="pill ${mood}">${statusIcon(mood)}<span class="pill-words"><b>${word}</b>${line ? html`<span class="small">${line}</span>` : nothing}</span></span>`;
+
+/**
+ * Returns a button that shows an icon only.
+ * @param {string} key
+ * @param {string} name
+ * @param {string} label
+ * @param {() => void} press
+ * @param {{ kind?: string, leaves?: boolean }} [more]
+ */
+export const iconButton = (key, name, label, press, { kind = "bare", leaves = false } = {}) => html`
+  <button type="button" class=${kind} data-key=${key} aria-label=${label} title=${label} ?data-leaves=${leaves} @click=${press}>${icon(name)}</button>`;
+
+/**
+ * Returns a chip that is on or off.
+ * @param {string} key
+ * @param {Content} text
+ * @param {boolean} isOn
+ * @param {() => void} press
+ */
+export const filterChip = (key, text, isOn, press) => html`
+  <button type="button" class="filter-chip" data-key=${key} aria-pressed=${String(isOn)} @click=${press}>${isOn ? icon("check") : nothing}${text}</button>`;
+
+/**
+ * Returns a switch.
+ * @param {string} key
+ * @param {string} label
+ * @param {boolean} isOn
+ * @param {(on: boolean) => void} turn
+ */
+export const switchBox = (key, label, isOn, turn) => html`
+  <input type="checkbox" role="switch" class="switch" data-key=${key} aria-label=${label} .checked=${isOn}
+    @change=${(/** @type {Event} */ event) => turn(/** @type {HTMLInputElement} */ (event.target).checked)}>`;
+
+/**
+ * Returns a panel beside a list. Escape leaves it.
+ * @param {string} label Accessible name.
+ * @param {Content} text
+ * @param {Content} body
+ * @param {() => void} leave
+ */
+export const sidePanel = (label, text, body, leave) => html`
+  <aside class="side" aria-label=${label}><div role="group" aria-label=${label}>
+    <div class="side-head"><h2>${text}</h2>${iconButton("side:close", "x", "Close details", leave, { leaves: true })}</div>
+    ${body}
+  </div></aside>`;
 
 /**
  * Returns an empty group with an explanation.

@@ -3,8 +3,10 @@
 import { actButton } from "./action_button.js";
 import * as backend from "./backend.js";
 import { html, live, nothing, repeat } from "./html.js";
+import { closeMenu } from "./menu.js";
 import * as parts from "./parts.js";
 import { focusOn, redraw } from "./state.js";
+import { SERVERS } from "./texts/servers.js";
 import { list } from "./words.js";
 
 /** @typedef {import("./types.js").Profile} Profile */
@@ -30,11 +32,13 @@ export const knownProfiles = () => profiles;
 
 /** @param {string[]} servers */
 export const profileList = (servers) => html`
-  <h2>Profiles</h2>
-  <p class="lead-in quiet">Sets of servers that a client uses through one entry, such as fewer tools for one agent than for another.</p>
-  ${problem ? parts.problem(`The profiles cannot be read: ${problem}`) : nothing}
-  ${profiles.length === 0 ? nothing : parts.group(repeat(profiles, (one) => one.name, (one) => row(one, servers)))}
-  ${draft.open === "" ? editor(servers) : html`<div class="both start after">${parts.button("profile-new", "Make a profile\u2026", () => begin("", "", []))}</div>`}`;
+  ${profiles.length === 0 ? nothing : html`<p class="quiet some-below">${SERVERS.profilesText}</p>`}
+  ${problem ? parts.problem(SERVERS.profilesUnreadable(problem)) : nothing}
+  ${profiles.length === 0 ? draft.open === "" ? nothing : parts.group(parts.row(parts.emptyState("layers", SERVERS.noProfiles, newButton("main")))) : parts.group(repeat(profiles, (one) => one.name, (one) => row(one, servers)))}
+  ${draft.open === "" ? editor(servers) : profiles.length === 0 ? nothing : html`<div class="both start after">${newButton("")}</div>`}`;
+
+/** @param {string} kind */
+const newButton = (kind) => parts.button("profile-new", SERVERS.newProfile, () => begin("", "", []), { kind });
 
 /**
  * @param {Profile} one
@@ -43,28 +47,26 @@ export const profileList = (servers) => html`
 const row = (one, servers) =>
   parts.row(
     html`
-      <div><b>${parts.foreign(one.name)}</b>: ${list(one.servers)}</div>
-      ${parts.facts(one.clients.length > 0 ? `given to ${list(one.clients)}` : html`given to no client yet; <a href="#clients">give it to one</a>`)}
-      ${one.missing.length > 0 ? parts.warning(`No longer exists: ${list(one.missing)}.`) : nothing}
+      ${parts.title(parts.foreign(one.name))}
+      ${parts.facts(list(one.servers), one.clients.length > 0 ? SERVERS.givenTo(one.clients) : html`${SERVERS.givenToNone}; <a href="#agents">${SERVERS.give}</a>`)}
+      ${one.missing.length > 0 ? parts.warning(SERVERS.noLonger(one.missing)) : nothing}
       ${draft.open === one.name ? editor(servers) : nothing}`,
     draft.open === one.name ? nothing : html`
-      ${parts.button(`profile-change:${one.name}`, "Change\u2026", () => begin(one.name, one.name, one.servers), { label: `Change\u2026 the profile ${one.name}` })}
-      ${actButton({
+      ${parts.button(`profile-change:${one.name}`, SERVERS.changeProfile, () => begin(one.name, one.name, one.servers), { label: SERVERS.changeProfileLabel(one.name) })}
+      ${parts.menu(`profile-more:${one.name}`, SERVERS.more(one.name), () => actButton({
         key: `profile-remove:${one.name}`,
-        ready: "Remove",
-        label: `Remove the profile ${one.name}`,
-        going: "Removing\u2026",
-        done: "Removed",
-        failed: "Not removed",
+        ...SERVERS.removeProfile,
+        label: SERVERS.removeProfileLabel(one.name),
         again: true,
-        says: one.clients.length > 0
-          ? `${list(one.clients)} cannot start its servers until you reconnect it under Clients. The servers stay.`
-          : "No client uses it. The servers stay.",
+        kind: "stop",
+        says: SERVERS.removeProfileSays(one.clients),
         act: async () => {
           await backend.deleteProfile(one.name);
+          closeMenu();
           await loadProfiles();
         },
-      })}`,
+      }))}`,
+    parts.icon("layers"),
   );
 
 /**
@@ -86,18 +88,16 @@ function editor(servers) {
     redraw();
   };
   return html`
-    <div class="panel" role="group" aria-label=${draft.open ? `The profile ${draft.open}` : "A new profile"}>
-      ${draft.open ? nothing : parts.field("Name", html`<input type="text" autocomplete="off" data-key="profile-name" .value=${live(draft.name)} @input=${(/** @type {Event} */ event) => { draft.name = parts.valueOf(event); redraw(); }}>`, "Letters, digits, - and _.")}
-      <fieldset class="field"><legend class="name">Its servers</legend>
+    <div class="panel" role="group" aria-label=${draft.open ? SERVERS.profile(draft.open) : SERVERS.aNewProfile}>
+      ${draft.open ? nothing : parts.field(SERVERS.name, html`<input type="text" autocomplete="off" data-key="profile-name" .value=${live(draft.name)} @input=${(/** @type {Event} */ event) => { draft.name = parts.valueOf(event); redraw(); }}>`, SERVERS.profileName)}
+      <fieldset class="field"><legend class="name">${SERVERS.itsServers}</legend>
         <div class="ticks">${all.map((server) => parts.tick(`profile-server:${server}`, server, draft.servers.includes(server), (on) => turn(server, on)))}</div>
       </fieldset>
       <div class="both start">
         ${actButton({
           key: "profile-save",
-          ready: draft.open ? "Change it" : "Make it",
-          going: "Writing\u2026",
-          done: "Written",
-          failed: "Not written",
+          ...SERVERS.profileSaving,
+          ready: draft.open ? SERVERS.profileChange : SERVERS.profileMake,
           again: true,
           kind: "main",
           off: draft.name.trim() === "" || draft.servers.length === 0,
@@ -107,7 +107,7 @@ function editor(servers) {
             await loadProfiles();
           },
         })}
-        ${parts.button("profile-leave", "Cancel", () => begin(null, "", []), { leaves: true })}
+        ${parts.button("profile-leave", SERVERS.cancel, () => begin(null, "", []), { leaves: true })}
       </div>
     </div>`;
 }

@@ -3,6 +3,7 @@
 import { actButton, forget } from "./action_button.js";
 import * as backend from "./backend.js";
 import { redraw, state } from "./state.js";
+import { PERMISSIONS } from "./texts/permissions.js";
 import { list } from "./words.js";
 
 /** @typedef {import("./types.js").Grant} Grant */
@@ -24,7 +25,7 @@ export async function revokeGrants(ids) {
   ids.forEach((id) => revokeErrors.delete(id));
   for (const { grant: id, at_ms, restarted, note, problem } of await backend.revokeGrants(ids)) {
     const grant = before.get(id);
-    if (problem !== null || at_ms === null) revokeErrors.set(id, problem ?? "this could not be verified");
+    if (problem !== null || at_ms === null) revokeErrors.set(id, problem ?? PERMISSIONS.unverified);
     else if (grant) revoked.set(id, { grant, at_ms, restarted, note });
   }
   redraw();
@@ -33,15 +34,14 @@ export async function revokeGrants(ids) {
 /**
  * @param {string} id
  * @param {string} path
+ * @param {string} [kind]
  */
-export const revokeButton = (id, path) =>
+export const revokeButton = (id, path, kind) =>
   actButton({
     key: `take-back:${id}`,
-    ready: "Revoke",
-    going: "Revoking\u2026",
-    done: "Revoked",
-    failed: "Not revoked",
-    label: `Revoke ${path}`,
+    kind,
+    ...PERMISSIONS.revoke,
+    label: PERMISSIONS.revokeLabel(path),
     act: async () => {
       await revokeGrants([id]);
       const problem = revokeErrors.get(id);
@@ -59,12 +59,8 @@ export const revokeButton = (id, path) =>
 export const undoButton = (grant) =>
   actButton({
     key: `undo:${grant.id}`,
-    ready: "Undo",
-    yes: "Grant it again",
-    going: "Granting\u2026",
-    done: "Granted again",
-    failed: "Not granted",
-    label: `Undo: grant ${grant.path} again`,
+    ...PERMISSIONS.undo,
+    label: PERMISSIONS.undoLabel(grant.path),
     says: `${grant.client} may ${list(grant.access)} ${grant.path}${grant.kind === "folder" ? " and everything in it" : ""} again, ${lifetimeWords(grant)}.`,
     act: async () => {
       await backend.restoreGrant(grant.id);

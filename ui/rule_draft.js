@@ -70,10 +70,10 @@ export function rulesIn(text) {
 export const withoutRule = (text, name) => changed(text, (rules) => rules.filter((rule) => rule?.name !== name));
 
 /**
- * Moves a rule one place earlier (-1) or later (1).
+ * Moves a rule by some places: earlier if negative.
  * @param {string} text
  * @param {string} name
- * @param {-1 | 1} by
+ * @param {number} by
  */
 export const movedRule = (text, name, by) =>
   changed(text, (rules) => {

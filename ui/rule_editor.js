@@ -5,7 +5,7 @@ import * as backend from "./backend.js";
 import { html, live, nothing } from "./html.js";
 import * as parts from "./parts.js";
 import { redraw } from "./state.js";
-import { count } from "./words.js";
+import { RULES } from "./texts/rules.js";
 
 /** The edited text, the saved text, and the text that was tried. */
 let text = "";
@@ -39,30 +39,28 @@ export function edit(changed) {
 }
 
 /**
+ * Returns what to do about unsaved changes, or nothing if there are none.
  * @param {() => void} saved Called after the rules are saved.
+ * @param {() => void} dropped Called after the changes are undone.
  */
-export function editor(saved) {
-  const changed = isChanged();
-  const ready = changed && run !== null && run.problem === null && tried === text;
-  const typed = (/** @type {Event} */ event) => {
-    edit(parts.valueOf(event));
-    redraw();
+export function changeBar(saved, dropped) {
+  if (!isChanged()) return nothing;
+  const ready = run !== null && run.problem === null && tried === text;
+  const drop = () => {
+    edit(inForce);
+    dropped();
   };
   return html`
-    <details class="card" ?open=${changed}>
-      <summary data-key="edit">${changed ? "Your change, as text" : "Edit as text"}</summary>
-      <textarea class="mono code" rows="16" spellcheck="false" data-key="rules-text" aria-label="The rules as text" .value=${live(text)} @input=${typed}></textarea>
+    <section class="card asks-card" aria-label=${RULES.changed}>
+      <p role="status"><b>${RULES.changed}.</b> ${RULES.changedText}</p>
       <div class="both start">
-        ${actButton({ key: "dry-run", ready: "Try it on the record", going: "Judging\u2026", done: "Tried", failed: "Not tried", again: true, kind: "main", off: !changed, act: dryRun })}
+        ${actButton({ key: "dry-run", ...RULES.dryRun, again: true, kind: ready ? "" : "main", act: dryRun })}
         ${actButton({
           key: "save-rules",
-          ready: "Save",
-          yes: "Save the rules",
-          going: "Saving\u2026",
-          done: "Saved",
-          failed: "Not saved",
+          ...RULES.save,
           again: true,
           off: !ready,
+          kind: ready ? "main" : "",
           says: run ? effect(run) : "",
           act: async () => {
             await backend.saveRules(text, inForce);
@@ -71,9 +69,22 @@ export function editor(saved) {
             saved();
           },
         })}
-        ${changed ? parts.button("drop-rules", "Undo all changes", () => { edit(inForce); redraw(); }) : nothing}
+        ${parts.button("drop-rules", RULES.undoAll, drop)}
       </div>
       <div role="status">${run ? outcome(run) : nothing}</div>
+    </section>`;
+}
+
+/** Returns the rules as text that can be edited. */
+export function textEditor() {
+  const typed = (/** @type {Event} */ event) => {
+    edit(parts.valueOf(event));
+    redraw();
+  };
+  return html`
+    <details class="card">
+      <summary data-key="edit">${RULES.editText}</summary>
+      <textarea class="mono code" rows="16" spellcheck="false" data-key="rules-text" aria-label=${RULES.asText} .value=${live(text)} @input=${typed}></textarea>
     </details>`;
 }
 
@@ -89,19 +100,20 @@ async function dryRun() {
  */
 function effect({ looser, stricter, calls }) {
   const sum = (/** @type {import("./types.js").Changed[]} */ all) => all.reduce((n, one) => n + one.count, 0);
-  return `From now on every call is judged by these rules. Of ${count(calls, "call")} of the last week, ${sum(looser).toLocaleString("en")} would have been looser and ${sum(stricter).toLocaleString("en")} stricter.`;
+  return RULES.effect(calls, sum(looser), sum(stricter));
 }
 
 /** @param {import("./types.js").DryRun} done */
 function outcome(done) {
-  if (done.problem !== null) return parts.problem(`These rules would be refused: ${done.problem}`);
-  const lists = [["New", done.added], ["Gone", done.removed], ["Changed", done.changed]];
+  if (done.problem !== null) return parts.problem(RULES.refused(done.problem));
+  /** @type {[string, string[]][]} */
+  const lists = [[RULES.added, done.added], [RULES.gone, done.removed], [RULES.different, done.changed]];
   return html`
     <p class="says">${effect(done)}</p>
-    ${lists.map(([word, rules]) => rules && rules.length > 0 ? html`<p class="small">${word}: ${/** @type {string[]} */ (rules).map((rule) => html`<code>${rule}</code> `)}</p>` : nothing)}
+    ${lists.map(([word, rules]) => (rules.length > 0 ? html`<p class="small">${word}: ${rules.map((rule) => html`<code>${rule}</code> `)}</p>` : nothing))}
     ${done.findings.map((one) => parts.warning(one))}
-    ${changes("Looser", "bad", done.looser)}${changes("Stricter", "good", done.stricter)}
-    ${done.not_judged > 0 ? html`<p class="small quiet">${count(done.not_judged, "call")} could not be judged again.</p>` : nothing}`;
+    ${changes(RULES.looser, "bad", done.looser)}${changes(RULES.stricter, "good", done.stricter)}
+    ${done.not_judged > 0 ? html`<p class="small quiet">${RULES.notJudged(done.not_judged)}</p>` : nothing}`;
 }
 
 /**
@@ -111,7 +123,7 @@ function outcome(done) {
  */
 const changes = (word, kind, all) =>
   all.length === 0 ? nothing : html`
-    <h3 class=${kind}>${word}</h3>
+    <h3 class="some ${kind}">${word}</h3>
     ${parts.group(all.map((one) => parts.row(html`
-      <div><code>${one.tool}</code> of ${parts.foreign(one.server)}, ${count(one.count, "call")}: from ${one.then} to <b>${one.now}</b></div>
+      <div><code>${one.tool}</code> ${RULES.of} ${parts.foreign(one.server)}, ${RULES.calls(one.count)}: ${RULES.was} ${one.then} ${RULES.now} <b>${one.now}</b></div>
       ${parts.facts(parts.foreign(one.example), one.reason)}`)))}`;

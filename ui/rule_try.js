@@ -4,15 +4,13 @@ import * as backend from "./backend.js";
 import { html, live, nothing } from "./html.js";
 import * as parts from "./parts.js";
 import { redraw } from "./state.js";
-import { count } from "./words.js";
+import { RULES } from "./texts/rules.js";
 
 /** @type {import("./types.js").TriedCall} */
 const call = { server: "", tool: "", arguments: '{ "path": "~/Documents/notes.txt" }', client: null };
 /** @type {import("./types.js").Explained | null} */
 let told = null;
 let problem = "";
-
-const VERDICT = { allow: "It would be allowed", escalate: "You would be asked", deny: "It would be denied" };
 
 /**
  * @param {import("./types.js").Rules} rules
@@ -24,16 +22,16 @@ export function tryForm({ tools }, { clients }) {
   const whole = { ...call, server: server?.server ?? "", tool };
   return html`
     <details class="card">
-      <summary data-key="try">Try a call</summary>
+      <summary data-key="try">${RULES.tryCall}</summary>
       <div class="form">
-        ${parts.field("Server", parts.select("try-server", whole.server, tools.map((one) => [one.server, one.server]), (to) => set({ server: to })))}
-        ${parts.field("Tool", parts.select("try-tool", tool, server?.tools.map((one) => [one, one]) ?? [], (to) => set({ tool: to })))}
-        ${parts.field("With the grants of", parts.select("try-client", call.client ?? "", [["", "nobody"], .../** @type {[string, string][]} */ (clients.map((one) => [one.key, one.name]))], (to) => set({ client: to || null })))}
+        ${parts.field(RULES.server, parts.select("try-server", whole.server, tools.map((one) => [one.server, one.server]), (to) => set({ server: to })))}
+        ${parts.field(RULES.tool, parts.select("try-tool", tool, server?.tools.map((one) => [one, one]) ?? [], (to) => set({ tool: to })))}
+        ${parts.field(RULES.tryWith, parts.select("try-client", call.client ?? "", [["", RULES.noAgent], .../** @type {[string, string][]} */ (clients.map((one) => [one.key, one.name]))], (to) => set({ client: to || null })))}
       </div>
-      ${parts.field("Arguments", html`<textarea class="mono" rows="3" spellcheck="false" data-key="try-arguments" .value=${live(call.arguments)} @input=${(/** @type {Event} */ event) => set({ arguments: parts.valueOf(event) })}></textarea>`)}
-      <div class="both start">${parts.button("try-it", "Judge it", () => void judge(whole), { kind: "main", off: tool === "" })}</div>
+      ${parts.field(RULES.arguments, html`<textarea class="mono" rows="3" spellcheck="false" data-key="try-arguments" .value=${live(call.arguments)} @input=${(/** @type {Event} */ event) => set({ arguments: parts.valueOf(event) })}></textarea>`)}
+      <div class="both start">${parts.button("try-it", RULES.judge, () => void judge(whole), { kind: "main", off: tool === "" })}</div>
       <div role="status">${told ? verdict(told) : nothing}</div>
-      ${problem ? parts.problem(`Not judged: ${problem}`) : nothing}
+      ${problem ? parts.problem(RULES.notJudgedBecause(problem)) : nothing}
     </details>`;
 }
 
@@ -59,11 +57,11 @@ async function judge(whole) {
 
 /** @param {import("./types.js").Explained} explained */
 const verdict = ({ decision, by, reason, paths, steps }) => html`
-  <p class="says">${parts.badge(decision)} <b>${VERDICT[decision]}</b> by <code>${by}</code>: ${reason}</p>
+  <p class="says">${parts.badge(decision)} <b>${RULES.verdicts[decision]}</b> ${RULES.by} <code>${by}</code>: ${reason}</p>
   ${paths.length > 0 ? html`<ul class="small quiet">${paths.map((one) => html`<li>${one}</li>`)}</ul>` : nothing}
   <ol class="steps">${steps.map((step) => html`
     <li>
       <div>${step.about}</div>
       ${parts.facts(parts.badge(step.decision), step.by)}
-      ${step.passed.length > 0 ? html`<details><summary>Not covered by ${count(step.passed.length, "rule")}</summary><ul class="small">${step.passed.map(({ rule, why }) => html`<li><code>${rule}</code>: ${why}</li>`)}</ul></details>` : nothing}
+      ${step.passed.length > 0 ? html`<details><summary>${RULES.passed(step.passed.length)}</summary><ul class="small">${step.passed.map(({ rule, why }) => html`<li><code>${rule}</code>: ${why}</li>`)}</ul></details>` : nothing}
     </li>`)}</ol>`;

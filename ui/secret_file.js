@@ -5,7 +5,7 @@ import * as backend from "./backend.js";
 import { html, live, nothing } from "./html.js";
 import * as parts from "./parts.js";
 import { redraw } from "./state.js";
-import { list } from "./words.js";
+import { SERVERS } from "./texts/servers.js";
 
 let typed = "";
 let again = "";
@@ -18,23 +18,20 @@ let again = "";
 export function passphraseForm(found, needed, done) {
   const isNew = found.place === "nowhere";
   return html`
-    <div class="panel" role="group" aria-label="Passphrase of your secrets">
+    <div class="panel" role="group" aria-label=${SERVERS.passphraseOf}>
       ${isNew
-        ? html`<h3>There is no keyring here</h3>
-            <p class="small">Your desktop has no password store, such as GNOME Keyring or KWallet. Start one, or keep secrets in a file encrypted with a passphrase, which you type here after each start of IronCurtain. If you forget it, nobody can recover it.</p>`
-        : html`<h3>Your secrets are locked</h3>
-            ${needed.length > 0 ? parts.warning(`Servers that need ${list(needed)} do not start until you unlock them.`) : nothing}`}
+        ? html`<h3>${SERVERS.noKeyring}</h3>
+            <p class="small">${SERVERS.noKeyringText}</p>`
+        : html`<h3>${SERVERS.locked}</h3>
+            ${needed.length > 0 ? parts.warning(SERVERS.lockedText(needed)) : nothing}`}
       <div class="form">
-        ${field("secrets-passphrase", isNew ? "New passphrase" : "Passphrase", typed, (text) => { typed = text; }, isNew ? "At least four words." : nothing)}
-        ${isNew ? field("secrets-passphrase-again", "The same again", again, (text) => { again = text; }) : nothing}
+        ${field("secrets-passphrase", isNew ? SERVERS.newPassphrase : SERVERS.passphrase, typed, (text) => { typed = text; }, isNew ? SERVERS.fourWords : nothing)}
+        ${isNew ? field("secrets-passphrase-again", SERVERS.sameAgain, again, (text) => { again = text; }) : nothing}
       </div>
       <div class="both start">
         ${actButton({
           key: isNew ? "make-secrets-file" : "unlock-secrets",
-          ready: isNew ? "Make the encrypted file" : "Unlock",
-          going: isNew ? "Making\u2026" : "Unlocking\u2026",
-          done: isNew ? "Made" : "Unlocked",
-          failed: isNew ? "Not made" : "Not unlocked",
+          ...(isNew ? SERVERS.makeFile : SERVERS.unlock),
           again: true,
           kind: "main",
           off: typed === "" || (isNew && typed !== again),
@@ -46,8 +43,8 @@ export function passphraseForm(found, needed, done) {
           },
         })}
       </div>
-      ${isNew && again !== "" && typed !== again ? parts.warning("The two passphrases differ.") : nothing}
-      <p class="small quiet">${isNew ? "It would be" : "It is"} ${parts.path(found.file)}.</p>
+      ${isNew && again !== "" && typed !== again ? parts.warning(SERVERS.differ) : nothing}
+      <p class="small quiet">${isNew ? SERVERS.wouldBe : SERVERS.is} ${parts.path(found.file)}.</p>
     </div>`;
 }
 

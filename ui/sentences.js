@@ -42,7 +42,7 @@ export const putBackWords = (file) =>
 export function removalWords(plan, sessions) {
   const words = ["Its entry is removed. \u201cPut back\u201d restores it."];
   if (sessions > 0) words.push(`It stops now for ${count(sessions, "session")}; calls in flight fail.`);
-  if (plan.clients.length > 0) words.push(`Still set to start it: ${list(plan.clients)}. They will get an error; disconnect it under Clients.`);
+  if (plan.clients.length > 0) words.push(`Still set to start it: ${list(plan.clients)}. They will get an error; disconnect it under Agents.`);
   if (plan.profiles.length > 0) words.push(`Still named by the profile ${list(plan.profiles)}.`);
   if (plan.data !== null) words.push(`Its data stays in ${plan.data}.`);
   return words;

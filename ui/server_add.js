@@ -8,6 +8,7 @@ import * as parts from "./parts.js";
 import { isKept } from "./secret_list.js";
 import { bundleForm, bundleIsOpen, chooseButton, forgetBundle, keepSecrets } from "./server_bundle.js";
 import { focusOn, redraw } from "./state.js";
+import { SERVERS } from "./texts/servers.js";
 
 let what = "";
 let name = "";
@@ -17,18 +18,18 @@ let told = "";
 
 /** @param {() => Promise<void>} added Called after a server is added. */
 export const addForm = (added) => html`
-  <details class="card">
-    <summary data-key="add-other">Add another one, or a bundle (.mcpb)</summary>
+  <section class="card" aria-label=${SERVERS.otherTitle}>
+    <h2>${SERVERS.otherTitle}</h2>
     ${bundleIsOpen() ? nothing : namedForm()}
     ${planned ? plan(planned, added) : bundleForm((shown) => { planned = shown; })}
     ${told ? html`<p class="small good" role="status">${told}</p>` : nothing}
-  </details>`;
+  </section>`;
 
 const namedForm = () => html`
-  ${parts.field("What", html`<textarea class="mono" rows="4" spellcheck="false" data-key="add-what" placeholder="npm:NAME, pypi:NAME, https://… or its configuration" .value=${live(what)} @input=${(/** @type {Event} */ event) => set({ what: parts.valueOf(event) })}></textarea>`, "A package, an address, or the { \u2026 } from its documentation.")}
-  <div class="form">${parts.field("Name", html`<input type="text" data-key="add-name" .value=${live(name)} @input=${(/** @type {Event} */ event) => set({ name: parts.valueOf(event) })}>`, "Leave empty for the default.")}</div>
+  ${parts.field(SERVERS.what, html`<textarea class="mono" rows="3" spellcheck="false" data-key="add-what" placeholder=${SERVERS.whatPlaceholder} .value=${live(what)} @input=${(/** @type {Event} */ event) => set({ what: parts.valueOf(event) })}></textarea>`, SERVERS.whatHint)}
+  <div class="form">${parts.field(SERVERS.name, html`<input type="text" data-key="add-name" .value=${live(name)} @input=${(/** @type {Event} */ event) => set({ name: parts.valueOf(event) })}>`, SERVERS.nameHint)}</div>
   <div class="both start">
-    ${actButton({ key: "plan-server", ready: "Show what would be added", going: "Looking\u2026", done: "Looked", failed: "Not possible", again: true, kind: "main", off: what.trim() === "", act: async () => { told = ""; planned = await backend.planServer({ what, name }); } })}
+    ${actButton({ key: "plan-server", ...SERVERS.plan, again: true, kind: "main", off: what.trim() === "", act: async () => { told = ""; planned = await backend.planServer({ what, name }); } })}
     ${chooseButton(() => set({ what: "", name: "" }))}
   </div>`;
 
@@ -47,25 +48,22 @@ function set(change) {
  */
 const plan = (one, added) =>
   planPanel(
-    "What would be added",
+    SERVERS.planned,
     html`
       <h3>${parts.foreign(one.name)}</h3>
-      <p class="small">${one.remote ? "Connects to" : "Starts"} <code>${parts.foreign(one.command)}</code></p>
+      <p class="small">${one.remote ? SERVERS.connectsTo : SERVERS.starts} <code>${parts.foreign(one.command)}</code></p>
       <ul class="small">
         ${one.reaches.map((words) => html`<li>${words}</li>`)}
-        ${Object.values(one.secrets).map((secret) => html`<li>The key that you typed is kept as <code>${secret}</code>${isKept(secret) ? ", in place of the one that has this name" : nothing}</li>`)}
+        ${Object.values(one.secrets).map((secret) => html`<li>${SERVERS.keyKeptAs} <code>${secret}</code>${isKept(secret) ? SERVERS.inPlace : nothing}</li>`)}
       </ul>
-      <pre tabindex="0" aria-label="Its entry">${one.entry}</pre>
-      ${one.plain_values ? parts.warning("A value is stored unprotected. If it is a key, keep it as a secret below, and write keyring:NAME in its place.") : nothing}
-      ${one.kept ? parts.warning(`Kept under this name already: ${one.kept}. Another program does not get it until you decide.`) : nothing}
-      <p class="small quiet">Adding does not start it. ${one.remote ? "It is remote, so it cannot be sandboxed." : "You are asked about each of its tools until you have reviewed them."}</p>`,
+      <pre tabindex="0" aria-label=${SERVERS.entry}>${one.entry}</pre>
+      ${one.plain_values ? parts.warning(SERVERS.plainValues) : nothing}
+      ${one.kept ? parts.warning(SERVERS.keptAlready(one.kept)) : nothing}
+      <p class="small quiet">${SERVERS.notStarted} ${one.remote ? SERVERS.addedRemote : SERVERS.addedAsks}</p>`,
     {
       key: "write-server",
-      ready: "Add it",
-      label: `Add it: ${one.name}`,
-      going: "Adding\u2026",
-      done: "Added",
-      failed: "Not added",
+      ...SERVERS.addIt,
+      label: SERVERS.addItLabel(one.name),
       act: async () => {
         await keepSecrets(one);
         const done = await backend.writeServer();
@@ -76,6 +74,6 @@ const plan = (one, added) =>
       },
     },
     bundleIsOpen()
-      ? { key: "drop-server", text: "Change what you entered", press: () => { planned = null; focusOn("bundle-name"); } }
-      : { key: "drop-server", text: "Cancel", press: () => set({}) },
+      ? { key: "drop-server", text: SERVERS.changeEntered, press: () => { planned = null; focusOn("bundle-name"); } }
+      : { key: "drop-server", text: SERVERS.cancel, press: () => set({}) },
   );

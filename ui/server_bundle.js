@@ -8,6 +8,7 @@ import * as backend from "./backend.js";
 import { html, live, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
 import { focusOn, redraw } from "./state.js";
+import { SERVERS } from "./texts/servers.js";
 
 /** @typedef {import("./types.js").BundleSetting} BundleSetting */
 
@@ -25,10 +26,7 @@ export const bundleIsOpen = () => bundle !== null;
 export const chooseButton = (chosen) =>
   actButton({
     key: "choose-bundle",
-    ready: "Choose a bundle (.mcpb)\u2026",
-    going: "Choosing\u2026",
-    done: "Picker closed",
-    failed: "Not possible",
+    ...SERVERS.choose,
     again: true,
     act: async () => {
       const found = await backend.chooseBundle();
@@ -66,27 +64,24 @@ export function bundleForm(shown) {
     await backend.discardBundle();
   };
   return html`
-    <div class="panel" role="group" aria-label="The bundle ${title}">
+    <div class="panel" role="group" aria-label=${SERVERS.bundle(title)}>
       <h3>${parts.foreign(title)}</h3>
       <div class="facts">${parts.path(file)}</div>
-      <p class="small quiet">It claims to be${maker ? html` by ${parts.foreign(maker)}` : nothing}: ${about ? html`\u201c${parts.foreign(about)}\u201d` : "no description."}</p>
+      <p class="small quiet">${SERVERS.claims}${maker ? html` ${SERVERS.by} ${parts.foreign(maker)}` : nothing}: ${about ? html`\u201c${parts.foreign(about)}\u201d` : SERVERS.noDescription}</p>
       <div class="form">
-        ${parts.field("Name", html`<input type="text" autocomplete="off" spellcheck="false" placeholder=${bundle.name} data-key="bundle-name" .value=${live(name)} @input=${(/** @type {Event} */ event) => { name = parts.valueOf(event); redraw(); }}>`, "Leave empty for the default.")}
+        ${parts.field(SERVERS.name, html`<input type="text" autocomplete="off" spellcheck="false" placeholder=${bundle.name} data-key="bundle-name" .value=${live(name)} @input=${(/** @type {Event} */ event) => { name = parts.valueOf(event); redraw(); }}>`, SERVERS.nameHint)}
         ${repeat(settings, (one) => one.key, setting)}
       </div>
       <div class="both start">
         ${actButton({
           key: "plan-bundle",
-          ready: "Show what would be added",
-          going: "Looking\u2026",
-          done: "Looked",
-          failed: "Not possible",
+          ...SERVERS.plan,
           again: true,
           kind: "main",
           off: !settings.every(isFilled),
           act: async () => shown(await backend.planBundle({ name, values: valuesOf(settings), without: withoutSecrets(settings) })),
         })}
-        ${parts.button("leave-bundle", "Cancel", () => void leave(), { leaves: true })}
+        ${parts.button("leave-bundle", SERVERS.cancel, () => void leave(), { leaves: true })}
       </div>
     </div>`;
 }
@@ -125,7 +120,7 @@ function setting(one) {
     typed.set(one.key, text);
     redraw();
   };
-  const hint = html`${parts.foreign(one.about)} ${one.kind === "secret" ? "Stored with your secrets, only for this server. " : nothing}${one.required || one.kind === "toggle" ? nothing : "Can be left empty."}`;
+  const hint = html`${parts.foreign(one.about)} ${one.kind === "secret" ? SERVERS.storedSecret : nothing}${one.required || one.kind === "toggle" ? nothing : SERVERS.optional}`;
   if (one.kind === "toggle") {
     return html`<div class="field">${parts.tick(`bundle:${one.key}`, parts.foreign(one.title), textOf(one) === "true", (on) => type(String(on)))}<span class="hint">${hint}</span></div>`;
   }
@@ -139,7 +134,7 @@ function setting(one) {
 
 /** @param {BundleSetting} one */
 function pathField(one) {
-  const ready = one.kind === "folder" ? (one.several ? "Pick folders\u2026" : "Pick a folder\u2026") : one.several ? "Pick files\u2026" : "Pick a file\u2026";
+  const ready = one.kind === "folder" ? (one.several ? SERVERS.pickFolders : SERVERS.pickFolder) : one.several ? SERVERS.pickFiles : SERVERS.pickFile;
   return html`
     <div class="field wide"><span class="name">${parts.foreign(one.title)}</span>
       ${(picked.get(one.key) ?? []).map((path) => html`<div>${parts.path(path)}</div>`)}
@@ -147,15 +142,13 @@ function pathField(one) {
         key: `bundle-pick:${one.key}`,
         ready,
         label: `${ready} ${one.title}`,
-        going: "Picking\u2026",
-        done: "Picker closed",
-        failed: "Not picked",
+        ...SERVERS.pick,
         again: true,
         act: async () => {
           const paths = await backend.pickForBundle(one.key);
           if (paths) picked.set(one.key, paths);
         },
       })}</div>
-      <span class="hint">${parts.foreign(one.about)} ${one.proposed.length > 0 ? html`Its maker suggests ${parts.foreign(one.proposed.join(", "))}; pick it to use it. ` : nothing}${one.required ? nothing : "Can be left out. "}It stays closed until you allow it for the agent that uses it.</span>
+      <span class="hint">${parts.foreign(one.about)} ${one.proposed.length > 0 ? html`${SERVERS.suggests} ${parts.foreign(one.proposed.join(", "))}${SERVERS.suggestsEnd}` : nothing}${one.required ? nothing : SERVERS.leftOut}${SERVERS.staysClosed}</span>
     </div>`;
 }

@@ -5,6 +5,7 @@ import * as backend from "./backend.js";
 import { html, live, nothing } from "./html.js";
 import * as parts from "./parts.js";
 import { redraw } from "./state.js";
+import { SERVERS } from "./texts/servers.js";
 import { number } from "./words.js";
 
 /** @typedef {import("./types.js").Server} Server */
@@ -17,13 +18,6 @@ const typed = new Map();
 /** @type {Map<string, string>} */
 const told = new Map();
 
-/** @type {Record<string, string>} */
-const HINTS = {
-  processor: "200 is two whole processors. Not supported on every system.",
-  "file-size": "Per file.",
-  "tmp-size": "Uses memory.",
-};
-
 /**
  * @param {Server} server
  * @param {() => Promise<void>} reload
@@ -31,21 +25,11 @@ const HINTS = {
 export function limits(server, reload) {
   if (server.limits.length === 0) return nothing;
   const note = told.get(server.name);
-  return parts.row(html`
-    <h3>Its limits</h3>
-    ${parts.facts(...server.limits.map(inForce))}
+  return html`
+    <h3 class="some">${SERVERS.limits}</h3>
     ${note ? html`<p class="small good" role="status">${note}</p>` : nothing}
-    ${planned?.server === server.name ? panel(server, planned.planned, reload) : form(server)}`);
+    ${planned?.server === server.name ? panel(server, planned.planned, reload) : form(server)}`;
 }
-
-/** @param {ServerLimit} one */
-const inForce = (one) => html`${one.name}: ${one.own === null ? amount(one, one.default) : html`<b>${amount(one, one.own)}</b>`}`;
-
-/**
- * @param {ServerLimit} one
- * @param {number | null} value
- */
-const amount = (one, value) => (value === null ? "no limit" : `${number(value)} ${one.unit}`.trim());
 
 /**
  * Returns the text of a field, which is empty for the default.
@@ -69,27 +53,22 @@ function form(server) {
   const wanted = server.limits.map((one) => /** @type {const} */ ([one.limit, valueOf(textOf(server, one))]));
   const isOff = wanted.some(([, value]) => value === undefined) || server.limits.every((one) => valueOf(textOf(server, one)) === one.own);
   return html`
-    <details>
-      <summary data-key="limits:${server.name}">Change its limits</summary>
-      <p class="small quiet">Limits keep it from slowing down your other programs. An empty field means the default.</p>
-      <div class="form">${server.limits.map((one) => field(server, one))}</div>
-      <div class="both start">
-        ${actButton({
-          key: `limits-plan:${server.name}`,
-          ready: "See what changes\u2026",
-          label: `See what changes\u2026 in the limits of ${server.name}`,
-          going: "Looking\u2026",
-          done: "Looked",
-          failed: "Not possible",
-          again: true,
-          off: isOff,
-          act: async () => {
-            told.delete(server.name);
-            planned = { server: server.name, planned: await backend.planLimits(server.name, Object.fromEntries(wanted)) };
-          },
-        })}
-      </div>
-    </details>`;
+    <p class="small quiet">${SERVERS.limitsText}</p>
+    <div class="form limits">${server.limits.map((one) => field(server, one))}</div>
+    <div class="both start">
+      ${actButton({
+        key: `limits-plan:${server.name}`,
+        ...SERVERS.planning,
+        ready: SERVERS.planLimits,
+        label: SERVERS.planLimitsLabel(server.name),
+        again: true,
+        off: isOff,
+        act: async () => {
+          told.delete(server.name);
+          planned = { server: server.name, planned: await backend.planLimits(server.name, Object.fromEntries(wanted)) };
+        },
+      })}
+    </div>`;
 }
 
 /**
@@ -104,8 +83,8 @@ function field(server, one) {
   };
   return parts.field(
     one.name,
-    html`<span class="amount"><input type="text" class="amount" inputmode="numeric" autocomplete="off" placeholder=${one.default === null ? "no limit" : number(one.default)} data-key="limit:${server.name}:${one.limit}" .value=${live(text)} @input=${type}> ${one.unit}</span>`,
-    valueOf(text) === undefined ? html`<span class="bad">Enter a whole number.</span>` : (HINTS[one.limit] ?? nothing),
+    html`<span class="amount"><input type="text" class="amount" inputmode="numeric" autocomplete="off" placeholder=${one.default === null ? SERVERS.noLimit : number(one.default)} data-key="limit:${server.name}:${one.limit}" .value=${live(text)} @input=${type}> ${one.unit}</span>`,
+    valueOf(text) === undefined ? html`<span class="bad">${SERVERS.wholeNumber}</span>` : (SERVERS.limitHints[one.limit] ?? nothing),
   );
 }
 
@@ -116,18 +95,15 @@ function field(server, one) {
  */
 const panel = (server, change, reload) =>
   planPanel(
-    `Other limits of ${server.name}`,
+    SERVERS.limitsOf(server.name),
     html`
       <ul>${change.differences.map((one) => html`<li class=${one.looser ? "asks" : ""}>${one.words}</li>`)}</ul>
-      <pre tabindex="0" aria-label="The change of the file">${change.diff}</pre>
-      <p class="small quiet">Changes apply to new sessions.</p>`,
+      <pre tabindex="0" aria-label=${SERVERS.fileChange}>${change.diff}</pre>
+      <p class="small quiet">${SERVERS.newSessions}</p>`,
     {
       key: `limits-write:${server.name}`,
-      ready: "Save",
-      label: `Save: the limits of ${server.name}`,
-      going: "Writing\u2026",
-      done: "Written",
-      failed: "Not written",
+      ...SERVERS.save,
+      label: SERVERS.saveLimitsLabel(server.name),
       act: async () => {
         told.set(server.name, await backend.writeLimits());
         planned = null;
@@ -135,5 +111,5 @@ const panel = (server, change, reload) =>
         await reload();
       },
     },
-    { key: `limits-leave:${server.name}`, text: "Cancel", press: () => { planned = null; redraw(); } },
+    { key: `limits-leave:${server.name}`, text: SERVERS.cancel, press: () => { planned = null; redraw(); } },
   );

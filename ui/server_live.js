@@ -5,51 +5,53 @@ import * as backend from "./backend.js";
 import { html, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
 import { redraw } from "./state.js";
-import { count } from "./words.js";
+import { SERVERS } from "./texts/servers.js";
 
 /** @typedef {import("./types.js").LiveServer} LiveServer */
 
-/** Last lines of expanded logs, by session.
- * @type {Map<string, string[]>} */
+/** Last lines of open logs, by session. @type {Map<string, string[]>} */
 const logs = new Map();
 
 /**
- * Returns the rows of a server's processes.
+ * Returns the processes of a server.
  * @param {string} server
  * @param {LiveServer[]} live
  * @param {() => Promise<void>} reload
  */
-export const liveRows = (server, live, reload) => repeat(live, (one) => one.session, (one) => liveRow(server, one, reload));
+export const processes = (server, live, reload) =>
+  live.length === 0 ? nothing : html`
+    <h3 class="some">${SERVERS.processes}</h3>
+    ${parts.group(repeat(live, (one) => one.session, (one) => processRow(server, one, reload)), "some")}`;
 
 /**
  * @param {string} server
  * @param {LiveServer} one
  * @param {() => Promise<void>} reload
  */
-function liveRow(server, one, reload) {
+function processRow(server, one, reload) {
   const lines = logs.get(one.session);
   return parts.row(
     html`
-      <div>${one.trouble ? html`<span class="badge deny">stopped</span>` : html`<span class="badge allow">running</span>`} for ${parts.client(one.client)}</div>
-      ${one.trouble ? html`<p class="small bad">${parts.foreign(one.trouble)}</p>` : nothing}
-      ${parts.facts(html`since ${parts.time(one.started_ms)}`, one.restarts > 0 ? html`<span class="asks">started again ${one.restarts === 1 ? "once" : count(one.restarts, "time")}</span>` : "no restarts")}
-      ${lines ? html`<pre tabindex="0" aria-label="The last lines that ${server} wrote for ${one.client}">${lines.length === 0 ? "It has written nothing." : lines.join("\n")}</pre>` : nothing}`,
+      ${parts.title(parts.client(one.client), one.trouble ? parts.dot("bad", SERVERS.stopped(1)) : parts.dot("good", SERVERS.running))}
+      ${one.trouble ? html`<p class="small bad">${parts.foreign(SERVERS.lastMessage(one.trouble))}</p>` : nothing}
+      ${parts.facts(html`${SERVERS.upFor} ${parts.time(one.started_ms)}`, one.restarts > 0 ? html`<span class="asks">${SERVERS.restartsOf(one.restarts)}</span>` : SERVERS.noRestarts)}
+      ${lines ? html`<pre tabindex="0" aria-label=${SERVERS.logOf(server, one.client)}>${lines.length === 0 ? SERVERS.emptyLog : lines.join("\n")}</pre>` : nothing}`,
     html`
+      ${lines ? parts.button(`log:${one.session}`, SERVERS.hideLog, () => { logs.delete(one.session); redraw(); }, { expanded: true })
+        : actButton({ key: `log:${one.session}`, ...SERVERS.log, label: SERVERS.logLabel(server, one.client), again: true, act: async () => { logs.set(one.session, await backend.serverLog(one.session)); } })}
       ${actButton({
         key: `server-restart:${one.session}`,
-        ready: "Restart",
-        label: `Restart ${server} for ${one.client}`,
-        going: "Restarting\u2026",
-        done: "Restarted",
-        failed: "Not restarted",
+        ...SERVERS.restart,
+        ready: parts.icon("refresh-cw"),
+        yes: SERVERS.restart.ready,
+        label: SERVERS.restartLabel(server, one.client),
         again: true,
-        says: `The process of ${server} is restarted. Calls in flight fail; the session and your permissions stay.`,
+        says: SERVERS.restartSays(server),
         act: async () => {
           await backend.restartServer(one.session);
           await reload();
         },
-      })}
-      ${lines ? parts.button(`log:${one.session}`, "Hide its last lines", () => { logs.delete(one.session); redraw(); }, { expanded: true })
-        : actButton({ key: `log:${one.session}`, ready: "Its last lines", label: `Its last lines: ${server} for ${one.client}`, going: "Reading\u2026", done: "Read", failed: "Not read", again: true, act: async () => { logs.set(one.session, await backend.serverLog(one.session)); } })}`,
+      })}`,
+    parts.agentIcon(one.client, "small"),
   );
 }

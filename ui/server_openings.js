@@ -5,7 +5,7 @@ import * as backend from "./backend.js";
 import { html, live, nothing, repeat } from "./html.js";
 import * as parts from "./parts.js";
 import { redraw } from "./state.js";
-import { count } from "./words.js";
+import { SERVERS } from "./texts/servers.js";
 
 /** @typedef {import("./types.js").Server} Server */
 
@@ -23,12 +23,12 @@ const told = new Map();
 export function openings(server, reload) {
   if (!server.sandboxed || server.remote) return nothing;
   const note = told.get(server.name);
-  return parts.row(html`
-    <h3>Always allowed</h3>
-    ${server.openings.length === 0 ? html`<p class="small quiet">Nothing extra.</p>` : html`
+  return html`
+    <h3 class="some">${SERVERS.always}</h3>
+    ${server.openings.length === 0 ? html`<p class="small quiet">${SERVERS.nothingExtra}</p>` : html`
       <ul class="opened">${repeat(server.openings, (one) => `${one.opening.kind} ${one.opening.what}`, (one) => opened(server, one, reload))}</ul>`}
     ${note ? html`<p class="small good" role="status">${note}</p>` : nothing}
-    ${planned?.server === server.name ? panel(server, planned, reload) : form(server)}`);
+    ${planned?.server === server.name ? panel(server, planned, reload) : form(server)}`;
 }
 
 /**
@@ -40,13 +40,10 @@ const opened = (server, one, reload) => html`
   <li><span class="small">${parts.foreign(plain(one.words))}.</span>
     ${actButton({
       key: `close:${server.name}:${one.opening.kind}:${one.opening.what}`,
-      ready: "Close",
-      label: `Close ${one.opening.what} to ${server.name}`,
-      going: "Closing\u2026",
-      done: "Closed",
-      failed: "Not closed",
+      ...SERVERS.close,
+      label: SERVERS.closeLabel(one.opening.what, server.name),
       again: true,
-      says: `${server.name} no longer always has access to ${one.opening.what}.${server.live.length > 0 ? ` It ends for ${count(server.live.length, "session")}, so that this holds at once.` : ""}`,
+      says: SERVERS.closeSays(server.name, one.opening.what, server.live.length),
       act: async () => {
         told.set(server.name, await backend.closeOpening(server.name, one.opening));
         await reload();
@@ -68,16 +65,15 @@ function form(server) {
     redraw();
   };
   return html`
-    <details>
-      <summary data-key="open-more:${server.name}">Allow a folder or host permanently\u2026</summary>
-      <p class="small quiet">For what ${parts.foreign(server.name)} itself needs at all times, whichever agent uses it. A folder that an agent is to work in is better <a href="#granted">granted</a>: that is for one agent, and can end by itself.</p>
-      ${parts.field("Host", html`<input type="text" class="mono" autocomplete="off" spellcheck="false" placeholder="api.example.com" data-key="open-host:${server.name}" .value=${live(host)} @input=${type}>`, "A name; *.example.com for every host below it.")}
+    <div class="panel" role="group" aria-label=${SERVERS.allowMore}>
+      <p class="small quiet">${SERVERS.allowMoreText} <a href="#permissions">${SERVERS.permissions}</a></p>
+      ${parts.field(SERVERS.host, html`<input type="text" class="mono" autocomplete="off" spellcheck="false" placeholder="api.example.com" data-key="open-host:${server.name}" .value=${live(host)} @input=${type}>`, SERVERS.hostHint)}
       <div class="both start">
-        ${plan(server, "host", "Open this host\u2026", { kind: "host", host }, host.trim() === "")}
-        ${plan(server, "read", "Pick a folder to read\u2026", { kind: "read" })}
-        ${plan(server, "write", "Pick a folder to change\u2026", { kind: "write" })}
+        ${plan(server, "host", SERVERS.openHost, { kind: "host", host }, host.trim() === "")}
+        ${plan(server, "read", SERVERS.pickRead, { kind: "read" })}
+        ${plan(server, "write", SERVERS.pickWrite, { kind: "write" })}
       </div>
-    </details>`;
+    </div>`;
 }
 
 /**
@@ -92,9 +88,7 @@ const plan = (server, kind, ready, wanted, off = false) =>
     key: `open-${kind}:${server.name}:plan`,
     ready,
     label: `${ready} ${server.name}`,
-    going: "Looking\u2026",
-    done: "Looked",
-    failed: "Not possible",
+    ...SERVERS.planning,
     again: true,
     off,
     act: async () => {
@@ -111,15 +105,12 @@ const plan = (server, kind, ready, wanted, off = false) =>
  */
 const panel = (server, one, reload) =>
   planPanel(
-    `Opening ${one.what} to ${server.name}`,
-    html`<p class="says">${parts.foreign(plain(one.words))}.</p><p class="small quiet">It stays allowed until you close it here.</p>`,
+    SERVERS.opening(one.what, server.name),
+    html`<p class="says">${parts.foreign(plain(one.words))}.</p><p class="small quiet">${SERVERS.staysOpen}</p>`,
     {
       key: `open-now:${server.name}`,
-      ready: "Allow it permanently",
-      label: `Allow it permanently: ${one.what} to ${server.name}`,
-      going: "Opening\u2026",
-      done: "Opened",
-      failed: "Not opened",
+      ...SERVERS.open,
+      label: SERVERS.openLabel(one.what, server.name),
       act: async () => {
         told.set(server.name, await backend.writeOpening());
         planned = null;
@@ -127,5 +118,5 @@ const panel = (server, one, reload) =>
         await reload();
       },
     },
-    { key: `open-leave:${server.name}`, text: "Cancel", press: () => { planned = null; redraw(); } },
+    { key: `open-leave:${server.name}`, text: SERVERS.cancel, press: () => { planned = null; redraw(); } },
   );

@@ -4,11 +4,13 @@ import { actButton, planPanel } from "./action_button.js";
 import * as backend from "./backend.js";
 import { permissions } from "./grant_list.js";
 import { html, nothing, repeat } from "./html.js";
+import { closeMenu } from "./menu.js";
+import { show } from "./opened.js";
 import * as parts from "./parts.js";
 import { removalWords } from "./sentences.js";
-import { redraw, state } from "./state.js";
+import { focusOn, redraw, state } from "./state.js";
 import { revokeErrors, revokeGrants } from "./revoke.js";
-import { count } from "./words.js";
+import { SERVERS } from "./texts/servers.js";
 
 /** @typedef {import("./types.js").Server} Server */
 /** @typedef {import("./types.js").Grant} Grant */
@@ -19,25 +21,29 @@ let withGrants = true;
 let told = "";
 let problem = "";
 
-/** @param {Server} server */
-export const removeButton = (server) =>
+/**
+ * @param {Server} server
+ * @param {string} key Key of its row.
+ */
+export const removeButton = (server, key) =>
   planned?.name === server.name ? nothing : actButton({
     key: `remove:${server.name}`,
-    ready: "Remove\u2026",
-    label: `Remove\u2026 ${server.name}`,
-    going: "Looking\u2026",
-    done: "Looked",
-    failed: "Not possible",
+    ...SERVERS.remove,
+    label: SERVERS.removeLabel(server.name),
+    kind: "stop",
     again: true,
     act: async () => {
       told = problem = "";
       withGrants = true;
       planned = await backend.planRemoval(server.name);
+      closeMenu();
+      show(key);
+      focusOn(`remove-leave:${server.name}`);
     },
   });
 
 /**
- * Returns the panel in a server's card.
+ * Returns the panel in a server's details.
  * @param {Server} server
  * @param {() => Promise<void>} reload
  */
@@ -45,24 +51,21 @@ export function removalPanel(server, reload) {
   if (planned?.name !== server.name) return nothing;
   const grants = grantsFor(server.name);
   return planPanel(
-    `Taking out ${server.name}`,
+    SERVERS.removing(server.name),
     html`
-      <h3>Taking out ${parts.foreign(server.name)}</h3>
+      <h3>${parts.foreign(SERVERS.removing(server.name))}</h3>
       <ul class="small">${removalWords(planned, server.live.length).map((words) => html`<li>${words}</li>`)}</ul>
       ${grants.length === 0 ? nothing : html`
-        ${parts.tick(`remove-grants:${server.name}`, `Revoke its ${count(grants.length, "permission")} too`, withGrants, (on) => { withGrants = on; redraw(); })}
-        ${withGrants ? nothing : parts.warning("A later server with the same name would get them.")}`}
-      <details><summary data-key="remove-entry:${server.name}">Its entry</summary><pre tabindex="0" aria-label="Its entry">${planned.entry}</pre></details>`,
+        ${parts.tick(`remove-grants:${server.name}`, SERVERS.revokeToo(grants.length), withGrants, (on) => { withGrants = on; redraw(); })}
+        ${withGrants ? nothing : parts.warning(SERVERS.laterServer)}`}
+      <details><summary data-key="remove-entry:${server.name}">${SERVERS.entry}</summary><pre tabindex="0" aria-label=${SERVERS.entry}>${planned.entry}</pre></details>`,
     {
       key: `remove-now:${server.name}`,
-      ready: "Take it out",
-      label: `Take it out: ${server.name}`,
-      going: "Taking it out\u2026",
-      done: "Taken out",
-      failed: "Not taken out",
+      ...SERVERS.removeNow,
+      label: SERVERS.removeNowLabel(server.name),
       act: () => takeOut(grants, reload),
     },
-    { key: `remove-leave:${server.name}`, text: "Cancel", press: () => { planned = null; redraw(); } },
+    { key: `remove-leave:${server.name}`, text: SERVERS.cancel, press: () => { planned = null; redraw(); } },
   );
 }
 
@@ -76,8 +79,8 @@ async function takeOut(grants, reload) {
   if (withGrants && grants.length > 0) {
     await revokeGrants(grants.map(({ id }) => id));
     const left = grants.filter(({ id }) => revokeErrors.has(id)).length;
-    problem = left > 0 ? `${count(left, "permission")} could not be revoked; see What you granted.` : "";
-    if (left < grants.length) told += ` ${count(grants.length - left, "permission")} revoked.`;
+    problem = left > 0 ? SERVERS.notAllRevoked(left) : "";
+    if (left < grants.length) told += SERVERS.revokedCount(grants.length - left);
   }
   await reload();
 }
@@ -94,7 +97,7 @@ export const removedList = (removed, reload) => html`
   ${told ? html`<p class="good" role="status">${told}</p>` : nothing}
   ${problem ? parts.problem(problem) : nothing}
   ${removed.length === 0 ? nothing : html`
-    <h2>Taken out</h2>
+    ${parts.section(SERVERS.removed)}
     ${parts.group(repeat(removed, (one) => one.name, (one) => removedRow(one, reload)))}`}`;
 
 /**
@@ -103,36 +106,33 @@ export const removedList = (removed, reload) => html`
  */
 const removedRow = (one, reload) =>
   parts.row(
-    html`<div><b>${parts.foreign(one.name)}</b></div>
-      <details><summary data-key="removed:${one.name}">Its entry, as it was</summary><pre tabindex="0" aria-label="The entry of ${one.name}">${one.entry}</pre></details>`,
+    html`${parts.title(parts.foreign(one.name))}
+      <details><summary data-key="removed:${one.name}">${SERVERS.removedEntry}</summary><pre tabindex="0" aria-label=${SERVERS.removedEntryOf(one.name)}>${one.entry}</pre></details>`,
     html`
       ${actButton({
         key: `restore:${one.name}`,
-        ready: "Put back",
-        label: `Put back ${one.name}`,
-        going: "Putting back\u2026",
-        done: "Put back",
-        failed: "Not put back",
+        ...SERVERS.putBack,
+        label: SERVERS.putBackLabel(one.name),
         again: true,
         act: async () => {
           await backend.restoreServer(one.name);
-          told = `${one.name} is back as it was. Sessions that begin from now on can have it.`;
+          told = SERVERS.isBack(one.name);
           await reload();
         },
       })}
-      ${actButton({
+      ${parts.menu(`removed-more:${one.name}`, SERVERS.more(one.name), () => actButton({
         key: `forget:${one.name}`,
-        ready: "Forget it",
-        label: `Forget it: ${one.name}`,
-        going: "Forgetting\u2026",
-        done: "Forgotten",
-        failed: "Not forgotten",
+        ...SERVERS.forget,
+        label: SERVERS.forgetLabel(one.name),
         again: true,
-        says: `The entry of ${one.name} is deleted permanently and cannot be put back.`,
+        kind: "stop",
+        says: SERVERS.forgetSays(one.name),
         act: async () => {
           await backend.forgetServer(one.name);
           told = "";
+          closeMenu();
           await reload();
         },
-      })}`,
+      }))}`,
+    parts.icon("archive"),
   );

@@ -11,7 +11,9 @@ const DRAWN_LEFT = "M3 5.5H7.500C7.500 11 6.500 16 5.500 20.500 4.500 20.800 3.7
 const DRAWN_RIGHT = "M21 5.5H16.500C16.500 11 17.500 16 18.500 20.500 19.500 20.800 20.300 20.500 21 20Z";
 const RAIL = "M3.1 2.6H20.9a1.5 1.5 0 0 1 0 3H3.1a1.5 1.5 0 0 1 0-3Z";
 
-/** @param {"protecting" | "part" | "asking" | "lockdown" | "open" | "degraded"} mood */
+/** @typedef {"protecting" | "part" | "asking" | "lockdown" | "open" | "degraded"} Mood */
+
+/** @param {Mood} mood */
 export const statusIcon = (mood) =>
   html`<svg class="curtain ${mood}" viewBox="0 0 24 24" aria-hidden="true">${svg`<path class="rail" d=${RAIL} />`}${shape(mood)}</svg>`;
 

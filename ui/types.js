@@ -3,10 +3,12 @@
 /**
  * @typedef {{ pid: number, exe: string | null, name: string }} Process
  * @typedef {{ name: string, exe: string | null, chain: Process[], cwd: string | null, says_it_is: string | null, label: string | null }} Client
- * @typedef {{ path: string, source: string, grant: string | null }} Root
+ * @typedef {{ path: string, source: string, grant: string | null, access: Access[] }} Root
+ *   `access` is everything that is possible there without asking.
  * @typedef {{ id: string, client: Client, server: string, connection: string | null, trouble: string | null, sandboxed: boolean,
  *   remote: boolean, started_ms: number, sandbox_dir: string, allowed: number, denied: number, asked: number, roots: Root[],
- *   left: number, paused: boolean }} Session
+ *   left: number, paused: boolean, hosts: string[] }} Session
+ *   `hosts` may be reached now without asking, through rules, permissions or the server's settings.
  * @typedef {{ path: string, shown: string, when: string, is_new: boolean, diff: string | null,
  *   state: "left" | "kept" | "quarantined" | "returned" | "exchanged" | "deleted" | "put-back", moved_to: string | null,
  *   occupied: boolean, keys: string[], time_ms: number }} LeftFile
@@ -24,7 +26,12 @@
  * @typedef {{ protection: "protecting" | "asking" | "lockdown" | "degraded", pid: number, version: string, started_ms: number,
  *   sessions: number, questions: number, lockdown: boolean, troubles: string[], servers: string[], policy: string,
  *   other_home: string | null }} Status
- * @typedef {{ sentence: string, line: string | null }} Waiting
+ * @typedef {{ id: string, sentence: string, line: string | null, session: string, client: string,
+ *   expires_ms: number }} Waiting
+ *   A question that is open now. It is denied at `expires_ms`.
+ * @typedef {{ from_ms: number, quarters: [allowed: number, asked: number, denied: number][] }} Day
+ *   Decisions of the last 24 hours: 96 quarter-hours from `from_ms`, which is a full quarter-hour. The last one is now.
+ *   A call that was asked about counts as asked only.
  * @typedef {{ id: string, session: string, client: string, server: string, tool: string | null, lines: string[], rule: string,
  *   reason: string, since_ms: number | null, kept_seconds: number | null,
  *   state: "waiting" | "missed" | "shown-again" | "allowed-late" }} MissedQuestion
@@ -32,7 +39,7 @@
  *   time_ms: number }} Denial
  * @typedef {{ missed: MissedQuestion[], denied: Denial[] }} Questions
  * @typedef {{ status: Status, sessions: Session[], records: SessionRecord[], quarantine: SessionRecord[], grants: Grant[], changed_servers: string[], waiting: Waiting[],
- *   questions: Questions, clients: KnownClient[], recent: Call[], home: string, shim: string,
+ *   questions: Questions, clients: KnownClient[], recent: Call[], day: Day, home: string, shim: string,
  *   appearance: "system" | "light" | "dark", first_run: boolean }} Snapshot
  * @typedef {{ folder: string, there: number, seen: number, said: string }} PrivateFolderAttempt
  *
@@ -55,8 +62,10 @@
  *
  * @typedef {{ name: string, description: string | null, command: string, sandboxed: boolean, remote: boolean, reaches: string[],
  *   tools: { name: string, means: string }[], version: string | null, problem: string | null, can_install: boolean,
- *   live: LiveServer[], openings: ServerOpening[], limits: ServerLimit[], secrets: string[],
+ *   live: LiveServer[], openings: ServerOpening[], limits: ServerLimit[], secrets: string[], network: Network | null,
  *   suspended?: Suspended | null }} Server
+ * @typedef {{ hosts: string[], asks: boolean }} Network
+ *   Hosts that a sandboxed server may reach, and if it asks about others. Null if it has no network, or no sandbox.
  * @typedef {{ before: string | null, now: string, change: string, grants: string[], data: string | null, annotated: number,
  *   secrets: string[], found: string }} Suspended
  *   The grants in words, the worst first, and what else the program from before left under the name.
@@ -92,12 +101,17 @@
  * @typedef {{ kind: "connect" } | { kind: "disconnect" } | { kind: "profile", profile: string }
  *   | { kind: "move", only: string[] | null, secrets: boolean }} ClientWish
  *
- * @typedef {{ text: string, decision: "" | "allow" | "escalate" | "deny", server: string, path: string, days: number }} Wanted
+ * @typedef {{ text: string, decision: "" | "allow" | "escalate" | "deny", server: string, client: string, path: string,
+ *   from_ms: number, to_ms: number }} Wanted
+ *   Empty texts and a time of 0 do not filter. Entries at `from_ms` match, entries at `to_ms` do not.
  * @typedef {{ seq: number, time_ms: number, event: string, client: string | null, server: string | null, tool: string | null,
  *   decision: string | null, outcome: string | null, summary: string, paths: string[], session: string | null,
- *   details: [string, string][] }} Call
- *   One call with its decision and outcome, or another entry of the log.
- * @typedef {{ calls: Call[], more: boolean }} Calls
+ *   verb: string, reason: string }} Call
+ *   One call with its decision and outcome, or another entry of the log. `verb` is what it does to its paths, such as
+ *   "read", "list", "write", "delete", "move", "run", "connect", "send" or, if that is unknown, "call"; empty for other
+ *   entries. `reason` has a few words, such as "you allowed it", "a permission", "rule `work`" or "protected folder".
+ * @typedef {{ calls: Call[], next: number | null }} Calls
+ *   Newest first. `next` is passed as `before` to get the calls after the last one; null if there are none.
  * @typedef {{ intact: boolean, entries: number, problem: string | null }} LogCheck
  *
  * @typedef {{ deadline_seconds: number, questions_per_minute: number, denial_holds_seconds: number,

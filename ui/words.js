@@ -4,6 +4,8 @@
 const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const DAY_OF = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const WEEKDAY = new Intl.DateTimeFormat(undefined, { weekday: "short", hour: "2-digit", minute: "2-digit" });
+const DATE = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
 const NUMBER = new Intl.NumberFormat("en");
 
 const MINUTE = 60_000;
@@ -48,6 +50,17 @@ export const exact = (then) => EXACT.format(then);
  * @param {number} then
  */
 export const clock = (then) => CLOCK.format(then);
+
+/**
+ * Formats a past time briefly: "12:03" today, the weekday with it in the last week, and the date before.
+ * @param {number} then
+ * @param {number} [now]
+ */
+export function clockOf(then, now = Date.now()) {
+  const midnight = new Date(now).setHours(0, 0, 0, 0);
+  if (then >= midnight) return CLOCK.format(then);
+  return then >= midnight - 6 * DAY ? WEEKDAY.format(then) : DATE.format(then);
+}
 
 /**
  * Formats a number, such as "4,096".

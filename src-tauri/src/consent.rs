@@ -36,7 +36,9 @@ pub(crate) use notice_detail::NoticeDetail;
 
 use ironcurtain_consent::{Answer, Consent, Question, Slot, Withdrawn};
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::{mpsc, watch};
+use view::ConsentView;
 
 /// The receiver of the answer to one question. Dropping it unanswered denies.
 pub trait AnswerSink: Send {
@@ -65,6 +67,34 @@ pub struct PendingQuestion {
     pub sentence: String,
     /// The worst consequence in full, such as "write ~/notes/plan.md".
     pub line: Option<String>,
+    /// Session that asks.
+    pub session: String,
+    /// Name of the client that asks.
+    pub client: String,
+    /// Time at which it is denied, in milliseconds since the Unix epoch.
+    pub expires_ms: u64,
+}
+
+impl PendingQuestion {
+    fn new(question: &Question, view: &ConsentView, left: Duration) -> Self {
+        Self {
+            id: view.id.clone(),
+            sentence: view.sentence(),
+            line: Some(view.worst()),
+            session: question.session.clone(),
+            client: text::name(&question.client.name),
+            expires_ms: in_ms(left),
+        }
+    }
+
+    fn prolong(&mut self, left: Duration) {
+        self.expires_ms = in_ms(left);
+    }
+}
+
+fn in_ms(left: Duration) -> u64 {
+    let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + left;
+    u64::try_from(at.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Asks through a dialog on this desktop.

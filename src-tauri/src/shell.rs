@@ -118,7 +118,7 @@ async fn refresh(app: &AppHandle) {
     let status = if let Reply::Status(status) = reply { Some(status) } else { None };
     let reply = state.backend.request(Request::Sessions).await;
     let sessions = if let Reply::Sessions(sessions) = reply { sessions } else { Vec::new() };
-    let questions = state.desktop.waiting().borrow().len();
+    let questions = state.desktop.waiting().borrow().clone();
     let reply = state.backend.request(Request::Questions).await;
     let missed = if let Reply::Questions(all) = reply { all.missed } else { Vec::new() };
     show(app, TrayState { status, sessions, questions, missed });
@@ -145,11 +145,25 @@ fn ask(app: &AppHandle, request: Request) {
     });
 }
 
+/// Pauses or resumes the sessions that the agent of this name has now.
+fn pause(app: &AppHandle, agent: String, on: bool) {
+    let app = app.clone();
+    tauri::async_runtime::spawn(async move {
+        let reply = app.state::<Shell>().backend.request(Request::Sessions).await;
+        let Reply::Sessions(sessions) = reply else { return };
+        for session in sessions.into_iter().filter(|session| session.client.name == agent) {
+            let session = session.id;
+            ask(&app, if on { Request::Pause { session } } else { Request::Resume { session } });
+        }
+    });
+}
+
 fn perform(app: &AppHandle, action: MenuAction) {
     match action {
         MenuAction::Questions => app.state::<Shell>().desktop.raise(),
         MenuAction::Open => app.state::<Shell>().window.open(),
         MenuAction::End { session } => ask(app, Request::EndSession { session }),
+        MenuAction::Pause { agent, on } => pause(app, agent, on),
         MenuAction::Lockdown { on } => ask(app, Request::Lockdown { on, end_servers: false }),
         MenuAction::AskAgain { question } => {
             let app = app.clone();

@@ -9,6 +9,8 @@ use crate::window::{Preferences, WindowProcess, run_window};
 use ironcurtain_config::home::Home;
 use ironcurtain_config::home::HomeError;
 use ironcurtain_daemon::EventLog;
+#[cfg(target_os = "linux")]
+use ironcurtain_visible as visible;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -129,18 +131,14 @@ fn toolkit() -> Result<(), AppError> {
 /// Shows a plain message box. The rest of the app is not running then.
 #[cfg(target_os = "linux")]
 fn message(title: &str, text: &str) {
-    use gtk::prelude::*;
-    if gtk::init().is_err() {
+    // Without a display the dialog would wait forever.
+    if toolkit().is_err() {
         return;
     }
-    let dialog = gtk::MessageDialog::builder()
-        .message_type(gtk::MessageType::Info)
-        .text(title)
-        .secondary_text(text)
-        .title("IronCurtain")
-        .build();
-    dialog.add_button("Close", gtk::ResponseType::Close);
-    dialog.run();
+    let dialog = rfd::AsyncMessageDialog::new().set_level(rfd::MessageLevel::Error);
+    // This thread owns GTK, so it runs the dialog: the blocking variant would wait for another one.
+    let closed = dialog.set_title(title).set_description(visible::lines(text)).show();
+    gtk::glib::MainContext::default().block_on(closed);
 }
 
 #[cfg(not(target_os = "linux"))]

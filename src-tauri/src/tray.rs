@@ -6,6 +6,7 @@
 mod menu;
 #[cfg(target_os = "linux")]
 mod panel;
+mod picture;
 #[cfg(not(target_os = "linux"))]
 mod panel {
     pub(super) fn shows_icons() -> bool {
@@ -15,19 +16,14 @@ mod panel {
 
 pub(crate) use menu::{MenuAction, TrayState};
 
-use ironcurtain_protocol::Protection;
 use menu::{MenuEntry, TrayMenu};
+use picture::picture;
 use std::sync::Mutex;
-use tauri::image::Image;
 use tauri::menu::{Menu, MenuBuilder, MenuItemBuilder, SubmenuBuilder};
 use tauri::tray::{TrayIcon, TrayIconBuilder};
 use tauri::{AppHandle, Wry};
 
 const ID: &str = "ironcurtain";
-const PROTECTING: &[u8] = include_bytes!("../../icons/tray/protecting-44.png");
-const ASKING: &[u8] = include_bytes!("../../icons/tray/asking-44.png");
-const LOCKDOWN: &[u8] = include_bytes!("../../icons/tray/lockdown-44.png");
-const DEGRADED: &[u8] = include_bytes!("../../icons/tray/degraded-44.png");
 
 /// Icon in the panel, if there is a panel.
 pub(crate) struct Tray {
@@ -84,7 +80,8 @@ enum TrayError {
 fn icon(app: &AppHandle, menu: &TrayMenu) -> Result<TrayIcon, TrayError> {
     let build = || -> tauri::Result<TrayIcon> {
         TrayIconBuilder::with_id(ID)
-            .icon(picture(menu.protection)?)
+            .icon(picture(app, menu.protection)?)
+            .icon_as_template(picture::IS_TINTED)
             .tooltip(&menu.tooltip)
             .title(&menu.badge)
             .menu(&native(app, menu)?)
@@ -99,20 +96,11 @@ fn icon(app: &AppHandle, menu: &TrayMenu) -> Result<TrayIcon, TrayError> {
 
 fn apply(app: &AppHandle, icon: &TrayIcon, old: &TrayMenu, new: &TrayMenu) -> tauri::Result<()> {
     if old.protection != new.protection {
-        icon.set_icon(Some(picture(new.protection)?))?;
+        icon.set_icon(Some(picture(app, new.protection)?))?;
     }
     icon.set_tooltip(Some(&new.tooltip))?;
     icon.set_title(Some(&new.badge))?;
     icon.set_menu(Some(native(app, new)?))
-}
-
-fn picture(protection: Protection) -> tauri::Result<Image<'static>> {
-    Image::from_bytes(match protection {
-        Protection::Protecting => PROTECTING,
-        Protection::Asking => ASKING,
-        Protection::Lockdown => LOCKDOWN,
-        Protection::Degraded => DEGRADED,
-    })
 }
 
 fn native(app: &AppHandle, menu: &TrayMenu) -> tauri::Result<Menu<Wry>> {

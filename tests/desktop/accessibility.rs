@@ -7,8 +7,7 @@ use crate::{tray, window};
 
 const WINDOW: &str = "^IronCurtain$";
 
-const PAGES: [&str; 8] =
-    ["Home", "Sessions", "What you granted", "Rules", "Servers", "Clients", "Activity", "Settings"];
+const PAGES: [&str; 7] = ["Home", "Activity", "Agents", "Permissions", "Servers", "Rules", "Settings"];
 
 /// Roles of controls that a user can press, choose or fill in.
 const CONTROLS: [&str; 8] = [
@@ -27,12 +26,12 @@ fn every_window_control_has_role_name_and_keyboard_focus() {
     let screen = tray::with_panel();
     let _app = App::start(&screen, &[]);
     // No client has connected yet, so the setup pages open by themselves and claim no protection.
-    window::says(&screen, "Nothing is protected until a client is connected.");
+    window::says(&screen, "Nothing is protected until an agent is connected.");
     assert_named(&screen, "First steps");
     screen.press(WINDOW, "push button", "Skip setup");
-    window::says(&screen, "Nothing is protected yet");
+    window::says(&screen, "Not protected");
     let _agent = agent(&screen);
-    window::says(&screen, "1 session connected.");
+    window::says(&screen, "1 agent");
     for page in PAGES {
         if page != "Home" {
             window::open(&screen, page);
@@ -43,8 +42,10 @@ fn every_window_control_has_role_name_and_keyboard_focus() {
             "Settings" => drop(screen.control(WINDOW, "combo box", "Notifications")),
             _ => {}
         }
-        let controls = assert_named(&screen, page);
+        assert_named(&screen, page);
         if page == "Servers" {
+            window::open(&screen, "Secrets");
+            let controls = assert_named(&screen, "Secrets");
             let typed = controls.iter().any(|one| one.role == "password text" && one.name == "Secret");
             assert!(typed || !window::text(&screen).contains("Keep the secret"), "{controls:?}");
         }

@@ -23,7 +23,7 @@ fn dialog_answer_reaches_the_agent() {
     tray::menu(&screen, "No agent connected");
 
     let mut agent = agent(&screen);
-    tray::menu(&screen, "Protecting 1 session");
+    tray::menu(&screen, "Protected: 1 agent");
     allow_and_read(&screen, &mut agent, &file);
 
     let call = begin_reading(&mut agent, &file);
@@ -38,30 +38,34 @@ fn dialog_answer_reaches_the_agent() {
         screen.helper("tray.py", &["press", "Open IronCurtain"]);
         (!screen.xdotool(&["search", "--onlyvisible", "--name", "^IronCurtain$"]).is_empty()).then_some(())
     });
-    window::says(&screen, "1 session connected.");
+    window::says(&screen, "1 agent");
     window::says(&screen, "notes/plan.txt");
     drop(agent);
-    window::says(&screen, "No agent is connected.");
+    window::says(&screen, "No agent connected");
 }
 
 #[test]
 fn folder_granted_in_window_is_readable_until_revoked() {
-    let screen = tray::with_panel();
+    let mut screen = tray::with_panel();
+    let asked = portal(&mut screen);
     let folder = screen.home().join("notes");
     std::fs::create_dir_all(&folder).expect("the folder");
     std::fs::write(folder.join("plan.txt"), "ship on Tuesday").expect("the file");
-    let _app = App::start(&screen, &[]);
-    window::says(&screen, "Nothing is protected yet");
+    let app = App::spawn(command(&screen, &[]).env("GTK_USE_PORTAL", "1"));
+    window::says(&screen, "Not protected");
     window::open(&screen, "Home");
     let mut agent = agent(&screen);
-    window::says(&screen, "1 session connected.");
-    window::open(&screen, "What you granted");
-    screen.click(&window::named(&screen, "Add a permission\u{2026}"));
+    window::says(&screen, "1 agent");
+    window::open(&screen, "Permissions");
+    screen.click(&window::named(&screen, "Add a permission"));
     screen.click(&window::named(&screen, "Pick a folder\u{2026}"));
-    screen.activate(&screen.window("^Grant a folder and everything in it$"));
+    let picker = screen.window("^Grant a folder and everything in it$");
+    assert_eq!(screen.xdotool(&["getwindowpid", &picker]), app.id().to_string(), "the picker is ours");
+    screen.activate(&picker);
     screen.xdotool(&["type", "--delay", "20", folder.to_str().expect("a UTF-8 path")]);
     screen.key("Return");
     window::says(&screen, "Granted: ~/notes");
+    assert_eq!(asked(), "twin\n", "only the other program asked the portal");
 
     let call = begin_reading(&mut agent, &folder.join("plan.txt"));
     let read = agent.answer(call);
@@ -73,6 +77,19 @@ fn folder_granted_in_window_is_readable_until_revoked() {
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
     assert_eq!(agent.answer(call)["result"]["isError"], true);
+}
+
+/// Starts a portal whose answer would be a grant, and a program that asks it. Returns the titles of all requests.
+fn portal(screen: &mut Screen) -> impl Fn() -> String + use<> {
+    let (script, log) = (helper_path("portal.py"), screen.home().join("portal"));
+    let (script, file) = (script.to_str().expect("a UTF-8 path"), log.to_str().expect("a UTF-8 path"));
+    assert_eq!(screen.first_line("/usr/bin/python3", &[script, "serve", file]), "ready");
+    let mut twin = screen.command("/usr/bin/python3");
+    let mut twin = twin.args([script, "ask", "twin"]).env("GTK_USE_PORTAL", "1").spawn().expect("python3");
+    until("the request of another program", || log.exists().then_some(()));
+    twin.kill().expect("a running program");
+    twin.wait().expect("its end");
+    move || std::fs::read_to_string(&log).expect("the requests")
 }
 
 #[test]
@@ -104,7 +121,7 @@ fn second_instance_raises_first_window_and_exits() {
         let mut second = App::start(&screen, &["--background"]);
         assert_eq!(second.exit(), Some(0));
         let window = screen.window("^IronCurtain$");
-        window::says(&screen, "Nothing is protected yet");
+        window::says(&screen, "Not protected");
         screen.activate(&window);
         screen.key("alt+F4");
         until("the window to close", || {
@@ -133,7 +150,7 @@ fn session_bus_activates_app_from_packaged_service_file() {
     screen.read("gdbus", &[&bus[..], &["--method", "org.freedesktop.DBus.ReloadConfig"]].concat());
 
     screen.read("gapplication", &["launch", "io.github.ironcurtain-desktop"]);
-    window::says(&screen, "Nothing is protected yet");
+    window::says(&screen, "Not protected");
     // The app is a child of the bus.
     let stop = screen.read(beside("ironcurtain").to_str().expect("a UTF-8 path"), &["stop"]);
     let socket = screen.home().join("ironcurtain/run/socket");
@@ -155,14 +172,35 @@ fn app_exits_with_message_when_terminal_daemon_is_running() {
     }
     let _first = App(terminal.spawn().expect("ironcurtain"));
     listens(&screen);
-    let mut second = App::start(&screen, &["--background"]);
-    until("the message", || {
-        let all = screen.controls("");
-        all.iter().any(|one| one.name == "IronCurtain is already running").then_some(())
-    });
-    screen.activate(&screen.window("^IronCurtain$"));
+    let second = App::start(&screen, &["--background"]);
+    ends_with_message(&screen, second, "IronCurtain is already running", "Run `ironcurtain status`");
+}
+
+#[test]
+fn app_exits_with_message_when_its_state_cannot_be_read() {
+    let screen = Screen::start();
+    let app = App::start(&screen, &["--background"]);
+    listens(&screen);
+    drop(app);
+    let database = screen.home().join("ironcurtain/state/state.db");
+    assert!(database.exists());
+    std::fs::write(&database, "no database").expect("the file");
+    let app = App::start(&screen, &["--background"]);
+    ends_with_message(&screen, app, "IronCurtain could not start", "Agents are denied until it does.");
+    std::fs::remove_file(&database).expect("the file");
+    let _again = App::start(&screen, &["--background"]);
+    listens(&screen);
+}
+
+/// Closes the message of an app that cannot start. It is a window of the app itself.
+fn ends_with_message(screen: &Screen, mut app: App, title: &str, text: &str) {
+    let window = screen.window(&format!("^{title}$"));
+    until("the message", || screen.controls("").iter().any(|one| one.name.contains(text)).then_some(()));
+    assert_eq!(screen.xdotool(&["getwindowpid", &window]), app.id().to_string());
+    screen.picture("fatal");
+    screen.activate(&window);
     screen.key("Escape");
-    assert_eq!(second.exit(), Some(1));
+    assert_eq!(app.exit(), Some(1));
 }
 
 #[test]
@@ -296,7 +334,7 @@ fn app_takes_over_sessions_of_headless_daemon() {
 
     let _app = App::start(&screen, &["--background"]);
     assert_eq!(headless.exit(), Some(0));
-    tray::menu(&screen, "Protecting 1 session");
+    tray::menu(&screen, "Protected: 1 agent");
     allow_and_read(&screen, &mut agent, &file);
 }
 

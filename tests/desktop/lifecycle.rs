@@ -12,7 +12,7 @@ fn questions_are_hidden_while_screen_is_locked_and_shown_after_unlock() {
     let mut screen = tray::with_panel();
     let mut say = login_manager(&mut screen, &["locked"]);
     let mut harness = Harness::start(&screen, &["app", "--background"]);
-    tray::menu(&screen, "Protecting 2 sessions");
+    tray::menu(&screen, "Partly protected: 1 server is not sandboxed");
     harness.order("ask write q1 120000");
     tray::menu(&screen, "1 question is waiting for you");
     assert_eq!(dialogs(&screen), "", "a key at the lock screen is no answer");
@@ -60,7 +60,7 @@ fn question_survives_suspend_and_wake_up_input_is_no_answer() {
     let answer = agent.answer(call);
     assert_eq!(answer["result"]["content"][0]["text"], "ship on Tuesday", "{answer}");
     // Its session and server are unchanged.
-    tray::menu(&screen, "Protecting 1 session");
+    tray::menu(&screen, "Protected: 1 agent");
 }
 
 #[test]
@@ -74,19 +74,19 @@ fn crashed_page_reloads_and_questions_still_work() {
         screen.read("kill", &["-KILL", &page.to_string()]);
     }
     assert!(!pages.is_empty(), "the page has a process");
-    tray::menu(&screen, "Protecting 2 sessions");
+    tray::menu(&screen, "Partly protected: 1 server is not sandboxed");
     harness.order("ask write q1 120000");
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
     assert_eq!(harness.event(), "q1 deny");
-    window::says(&screen, "2 sessions connected.");
+    window::says(&screen, "2 agents");
 }
 
 #[test]
 fn login_autostart_follows_its_setting() {
     let screen = Screen::start();
     let _app = App::start(&screen, &[]);
-    window::says(&screen, "Nothing is protected yet");
+    window::says(&screen, "Not protected");
     window::open(&screen, "Settings");
     let entry = screen.home().join(".config/autostart/io.github.ironcurtain-desktop.desktop");
     for on in [true, false] {
@@ -107,7 +107,7 @@ fn login_autostart_follows_its_setting() {
 fn wayland_window_opens_raises_and_answers_a_question() {
     let screen = Screen::sway();
     let mut harness = Harness::start(&screen, &["app"]);
-    window::says(&screen, "2 sessions connected.");
+    window::says(&screen, "2 agents");
     harness.order("ask write q1 120000");
     screen.press(DIALOG, "push button", "Deny");
     assert_eq!(harness.event(), "q1 deny");
@@ -118,7 +118,7 @@ fn wayland_window_opens_raises_and_answers_a_question() {
     let activate = ["--method", "org.freedesktop.Application.Activate", "{}"];
     screen.read("gdbus", &[&["call", "--session"], &app[..], &activate[..]].concat());
     screen.wait_for_sway_focus("^IronCurtain");
-    window::says(&screen, "2 sessions connected.");
+    window::says(&screen, "2 agents");
 }
 
 /// Starts a login manager and returns a function that sends it events.

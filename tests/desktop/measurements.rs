@@ -88,12 +88,12 @@ fn measure_one_process(look: Duration, questions: usize) -> Vec<Figure> {
     let before = memory(pid);
     screen.helper("tray.py", &["press", "Open IronCurtain"]);
     let window = screen.window(WINDOW);
-    crate::window::says(&screen, "Nothing is protected yet");
+    crate::window::says(&screen, "Not protected");
     quiet(pid);
     let idle = wakeups(&family(pid), look * 3);
     let mut agent = agent(&screen);
     crate::window::open(&screen, "Home");
-    crate::window::says(&screen, "1 session connected.");
+    crate::window::says(&screen, "1 agent");
     let work = measure_busy_page(pid, &mut agent, look);
     let drawn = family(pid).split_off(1);
     screen.activate(&window);

@@ -39,7 +39,7 @@ fn clicks_hit_their_row_at_twenty_calls_per_second_and_undo_asks_again() {
     let _app = App::start(&screen, &[]);
     listens(&screen);
     let calls = Calls::begin(&screen, busy);
-    window::open(&screen, "What you granted");
+    window::open(&screen, "Permissions");
     for (n, row) in rows.iter().enumerate() {
         let button = screen.control(WINDOW, "push button", &format!("Revoke {}", row.display()));
         let before = (granted(&home), calls.done());
@@ -73,8 +73,9 @@ fn revoke_buttons_hit_their_own_row_while_rows_move_and_undo_asks_again() {
     let (_app, page) = Page::open(&mut screen);
     let calls = Calls::begin(&screen, twins.clone());
     let mut other = agent(&screen);
-    page.click("//a[@href='#granted']");
-    page.click("//select[@aria-label='Sorted']/option[@value='used']");
+    page.click("//a[@href='#permissions']");
+    page.click("//button[@aria-label='Order']");
+    page.click("//label[span='Sort']//option[@value='used']");
     let mut seen = order(&page);
     for (n, row) in rows.iter().enumerate() {
         until("rows to be reordered", || (order(&page) != seen).then_some(()));
@@ -136,7 +137,7 @@ fn of(file: &Path) -> String {
 
 /// Returns the listed files from top to bottom.
 fn order(page: &Page) -> Value {
-    page.run("return [...document.querySelectorAll('#page-granted .path')].map((path) => path.title)")
+    page.run("return [...document.querySelectorAll('#page-permissions .path')].map((path) => path.title)")
 }
 
 const WINDOW: &str = "^IronCurtain$";

@@ -9,8 +9,7 @@ use crate::window::{named, open, says};
 
 const WINDOW: &str = "^IronCurtain$";
 
-const PAGES: [&str; 7] =
-    ["Sessions", "What you granted", "Rules", "Servers", "Clients", "Activity", "Settings"];
+const PAGES: [&str; 6] = ["Activity", "Agents", "Permissions", "Servers", "Rules", "Settings"];
 
 /// Wheel notches between two queries of a page, which are slow through a screen reader.
 const NOTCHES: usize = 6;
@@ -21,10 +20,10 @@ fn mouse_wheel_scrolls_every_page_to_its_end_and_back() {
     let _app = App::start(&screen, &[]);
     scroll_to_end_and_back(&screen, "First steps");
     screen.click(&named(&screen, "Skip setup"));
-    says(&screen, "Nothing is protected yet");
+    says(&screen, "Not protected");
     scroll_to_end_and_back(&screen, "Home");
     let _agent = agent(&screen);
-    says(&screen, "1 session connected.");
+    says(&screen, "1 agent");
     let mut longer = 0;
     for page in PAGES {
         open(&screen, page);
@@ -32,7 +31,7 @@ fn mouse_wheel_scrolls_every_page_to_its_end_and_back() {
         // Controls at the end of a page are clicked there.
         match page {
             "Rules" => {
-                screen.click(&reached(&screen, "Add a rule\u{2026}"));
+                screen.click(&reached(&screen, "Add a rule"));
                 until("the form of a rule", || {
                     let all = screen.controls(WINDOW);
                     all.iter()
@@ -51,19 +50,21 @@ fn mouse_wheel_scrolls_every_page_to_its_end_and_back() {
 fn every_task_works_with_mouse_and_wheel_only() {
     let screen = Screen::start();
     let harness = Harness::start(&screen, &["app"]);
-    says(&screen, "148 allowed, 3 denied, 5 asked");
+    says(&screen, "filesystem, in a sandbox");
     let press = |name: &str| screen.click(&reached(&screen, name));
-    press("Forget it: Claude Code, write /home/ada/Documents/tax/2026/summary.md (+3 -1 lines)");
+    press("Dismiss: Claude Code, write /home/ada/Documents/tax/2026/summary.md (+3 -1 lines)");
     assert_eq!(harness.event(), "forgot q8");
     reached(&screen, "All activity");
-    open(&screen, "Sessions");
+    open(&screen, "Agents");
+    press("Review 1 file of filesystem");
     press("Keep /home/ada/src/site/package.json");
     assert_eq!(harness.event(), "Keep /home/ada/src/site/package.json");
     press("Ask me again about delete_file in /home/ada/Pictures");
     assert_eq!(harness.event(), "forgot q5");
+    press("More about git for Cursor");
     press("End session of Cursor with git");
     assert_eq!(harness.event(), "ended s2");
-    open(&screen, "What you granted");
+    open(&screen, "Permissions");
     press("Revoke /home/ada/Pictures/2026");
     assert_eq!(harness.event(), "took-back g2");
     open(&screen, "Home");
@@ -81,7 +82,7 @@ fn wayland_mouse_wheel_scrolls_page_to_its_end() {
     let mut said = std::io::BufRead::lines(said).map_while(Result::ok);
     assert_eq!(said.next().as_deref(), Some("ready"));
     let _harness = Harness::start(&screen, &["app"]);
-    says(&screen, "148 allowed, 3 denied, 5 asked");
+    says(&screen, "filesystem, in a sandbox");
     let (left, top) = screen.sway_position("^IronCurtain");
     // Slightly inside the page, so that the element there moves up when the page scrolls.
     let first = || bounds(&screen).map(|(_, top)| top);

@@ -160,9 +160,15 @@ fn kept_by_the_mouse_the_permissions_apply_to_the_new_program() {
         (&listed["suspended"], &listed["server_changed"]),
         (&json!("the server changed"), &json!(true))
     );
-    open(screen, "What you granted");
+    open(screen, "Permissions");
     says(screen, "Suspended: the server changed.");
-    assert!(text(screen).contains("could read"), "{}", text(screen));
+    let details = format!("Details of {} for ", scene.plan.display());
+    let chevron = until("the details", || {
+        let all = screen.controls(WINDOW);
+        all.into_iter().find(|one| one.role == "push button" && one.name.starts_with(&details))
+    });
+    screen.click(&chevron);
+    says(screen, "Could\n");
     screen.picture("identity-granted");
     screen.click(&named(screen, "Decide about the server filesystem"));
     says(screen, HEADLINE);
@@ -172,14 +178,14 @@ fn kept_by_the_mouse_the_permissions_apply_to_the_new_program() {
     screen.picture("identity-keep");
     scene.click("Keep everything");
     says(screen, "filesystem keeps its permissions.");
-    until("the line at the foot", || text(screen).contains("No agent is connected").then_some(()));
+    until("the state", || text(screen).contains("No agent connected").then_some(()));
     until("the question to go", || (!text(screen).contains(HEADLINE)).then_some(()));
     screen.picture("identity-kept");
     scene.applies();
-    open(screen, "What you granted");
+    open(screen, "Permissions");
     until("the mark to go", || {
         let said = text(screen);
-        (said.contains("may read") && !said.contains("Suspended")).then_some(())
+        (said.contains("May\n") && !said.contains("Suspended")).then_some(())
     });
 }
 

@@ -27,7 +27,8 @@ fn host_and_server_edits_leave_other_settings_unchanged() {
     let first = agent(&screen);
     window::open(&screen, "Servers");
     let hosts = || entry(&file).map(|entry| entry["sandbox"]["network"]["allowedDomains"].clone());
-    open_host(&screen, "http://api.example.com");
+    screen.press(WINDOW, "push button", "Details of filesystem");
+    type_host(&screen, "http://api.example.com");
     window::says(&screen, "`http://api.example.com` is not a host");
     assert_eq!(fs::read_to_string(&file).expect("the servers"), text);
     type_host(&screen, "api.example.com");
@@ -42,16 +43,17 @@ fn host_and_server_edits_leave_other_settings_unchanged() {
     until("the host to be removed", || (hosts() == Some(json!([]))).then_some(()));
     window::says(&screen, "api.example.com is closed. Its session was closed.");
     drop(first);
-    window::open(&screen, "Sessions");
-    window::says(&screen, "No agent is connected.");
+    window::open(&screen, "Agents");
+    window::says(&screen, "No agent connected");
 
     let _second = agent(&screen);
-    window::says(&screen, "Restart its server");
+    window::says(&screen, "Pause");
     window::open(&screen, "Servers");
+    screen.press(WINDOW, "push button", "More about filesystem");
     screen.press(WINDOW, "push button", "Remove\u{2026} filesystem");
     window::says(&screen, "It stops now for 1 session; calls in flight fail.");
     screen.picture("removal");
-    screen.press(WINDOW, "push button", "Take it out: filesystem");
+    screen.press(WINDOW, "push button", "Remove it: filesystem");
     window::says(&screen, "filesystem was removed. Its session was closed.");
     assert_eq!(entry(&file), None);
     assert!(fs::read_to_string(&file).expect("the servers").contains("\"_comment\": \"mine\""));
@@ -75,18 +77,7 @@ fn bundle_added_in_window_is_written_as_shown() {
     until("the app", || home.socket.exists().then_some(()));
     window::open(&screen, "Servers");
     screen.activate(&screen.window(WINDOW));
-    let form = || {
-        let all = screen.controls(WINDOW);
-        all.into_iter().find(|one| one.name == "Add another one, or a bundle (.mcpb)")
-    };
-    window::says(&screen, "Add another one, or a bundle (.mcpb)");
-    // The form is at the end of the page.
-    let form = until("the form to be in view and stable", || {
-        screen.key("End");
-        let (before, now) = (form()?.place, form()?);
-        (before == now.place && (1..700).contains(&now.place[1])).then_some(now)
-    });
-    screen.click(&form);
+    window::open(&screen, "Add");
     let choose = |file: &Path| {
         screen.press(WINDOW, "push button", "Choose a bundle (.mcpb)\u{2026}");
         picked(&screen, "^Choose a bundle with a server$", file);
@@ -134,10 +125,11 @@ fn restoring_quarantined_file_warns_when_it_runs_and_overwrites_nothing() {
     assert!(!written["result"]["isError"].as_bool().unwrap_or_default(), "{written}");
     drop(first);
     let shown = makefile.display().to_string();
-    window::open(&screen, "Sessions");
+    window::open(&screen, "Agents");
+    screen.press(WINDOW, "push button", "Review 1 file of filesystem");
     screen.press(WINDOW, "push button", &format!("Quarantine {shown}"));
     until("the file to be quarantined", || (!makefile.exists()).then_some(()));
-    window::says(&screen, "In quarantine");
+    screen.press(WINDOW, "push button", "Details of In quarantine");
     fs::write(&makefile, "mine\n").expect("the user's file");
 
     // A second agent makes the page refresh.
@@ -152,16 +144,6 @@ fn restoring_quarantined_file_warns_when_it_runs_and_overwrites_nothing() {
         (fs::read_to_string(&makefile).ok()? == "all:\n\techo planted\n").then_some(())
     });
     window::says(&screen, "This file was replaced when you put the other one back.");
-}
-
-/// Opens the form, enters a host and requests the preview.
-fn open_host(screen: &Screen, host: &str) {
-    let form = until("the form", || {
-        let all = screen.controls(WINDOW);
-        all.into_iter().find(|one| one.name == "Allow a folder or host permanently\u{2026}")
-    });
-    screen.click(&form);
-    type_host(screen, host);
 }
 
 /// Enters the path of a file or folder in a system picker.
@@ -189,7 +171,7 @@ fn pack(bundle: &Path) {
     writer.finish().expect("the end");
 }
 
-/// Replaces the text in the field.
+/// Replaces the text in the field, and requests the preview.
 fn type_host(screen: &Screen, host: &str) {
     let field = until("the field", || {
         let all = screen.controls(WINDOW);

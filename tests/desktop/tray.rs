@@ -6,44 +6,50 @@ use serde_json::{Value, json};
 
 /// Title of the window.
 const WINDOW: &str = "^IronCurtain$";
+/// First line of the menu at rest and with a question.
+const PART: &str = "Partly protected: 1 server is not sandboxed";
+const ASKING: &str = "1 question is waiting for you";
 
 #[test]
 fn tray_menu_follows_the_state() {
     let screen = with_panel();
     let mut harness = Harness::start(&screen, &["app", "--background"]);
-    let rest = menu(&screen, "Protecting 2 sessions");
+    let rest = menu(&screen, PART);
     assert_eq!(
         rest["menu"],
         json!([
-            [1, "Protecting 2 sessions", false],
+            [1, PART, false],
             [1, "---", true],
-            [1, "No questions", false],
             [1, "Unanswered (1)", true],
             [2, "Claude Code: write /home/ada/Documents/tax/2026/summary.md (+3 -1 lines)", true],
-            [1, "Sessions (2)", true],
-            [2, "End Claude Code \u{2192} filesystem", true],
-            [2, "End Cursor \u{2192} git", true],
-            [1, "Lock down (deny everything that would ask me)", true],
             [1, "---", true],
+            [1, "Claude Code", true],
+            [2, "Pause", true],
+            [2, "End filesystem", true],
+            [1, "Cursor", true],
+            [2, "Pause", true],
+            [2, "End git", true],
+            [1, "---", true],
+            [1, "Lock down (deny everything that would ask me)", true],
             [1, "Open IronCurtain", true],
             [1, "Quit (ends 2 sessions)", true],
         ])
     );
     harness.order("ask write q1 120000");
-    let asking = menu(&screen, "1 question is waiting for you");
+    let asking = menu(&screen, ASKING);
     assert_eq!(asking["label"], "1");
     assert_ne!(asking["icon"], rest["icon"], "each state has its own icon");
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
     assert_eq!(harness.event(), "q1 deny");
-    assert_eq!(menu(&screen, "Protecting 2 sessions")["label"], "");
+    assert_eq!(menu(&screen, PART)["label"], "");
 }
 
 #[test]
-fn tray_menu_items_open_question_end_session_open_window_and_quit() {
+fn tray_menu_items_open_question_pause_agent_end_session_open_window_and_quit() {
     let screen = with_panel();
     let mut harness = Harness::start(&screen, &["app", "--background"]);
-    menu(&screen, "Protecting 2 sessions");
+    menu(&screen, PART);
     assert_eq!(
         screen.xdotool(&["search", "--onlyvisible", "--name", WINDOW]),
         "",
@@ -55,16 +61,28 @@ fn tray_menu_items_open_question_end_session_open_window_and_quit() {
     screen.activate(&window);
 
     harness.order("ask write q1 120000");
-    menu(&screen, "1 question is waiting for you");
+    let asking = menu(&screen, ASKING);
+    let question = asking["menu"][2][1].as_str().expect("a label");
+    assert!(question.starts_with("Claude Code wants to write "), "{asking}");
     let dialog = screen.window(DIALOG);
-    press(&screen, "Questions (1)");
+    press(&screen, question);
     screen.wait_for_focus(&dialog);
     screen.key("Escape");
     assert_eq!(harness.event(), "q1 deny");
 
-    press(&screen, "End Cursor \u{2192} git");
+    press(&screen, "Pause");
+    assert_eq!(harness.event(), "paused s1");
+    let has = |line: &str| {
+        let shown = menu(&screen, PART);
+        shown["menu"].as_array().is_some_and(|lines| lines.iter().any(|one| one[1] == line))
+    };
+    until("the paused agent", || (has("Claude Code (paused)") && has("Resume")).then_some(()));
+    press(&screen, "Resume");
+    assert_eq!(harness.event(), "resumed s1");
+
+    press(&screen, "End git");
     assert_eq!(harness.event(), "ended s2");
-    menu(&screen, "Protecting 1 session");
+    menu(&screen, "Protected: 1 agent");
 
     press(&screen, "Quit (ends 1 session)");
     assert_eq!(harness.event(), "shutdown");

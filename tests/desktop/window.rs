@@ -12,24 +12,26 @@ fn home_shows_live_sessions_decisions_and_pending_questions() {
     let mut harness = Harness::start(&screen, &["app"]);
     says(&screen, "Partly protected");
     says(&screen, "Claude Code");
-    says(&screen, "148 allowed, 3 denied, 5 asked");
+    says(&screen, "filesystem, in a sandbox");
+    says(&screen, "git, not sandboxed");
+    says(&screen, "everything you can reach");
     // Fake text that would become an element if text were treated as markup.
     says(&screen, "<img src=x onerror=alert(1)>");
     screen.picture("home");
     harness.order("ask write q1 120000");
-    says(&screen, "1 question for you");
+    says(&screen, "1 asking");
     says(&screen, "Claude Code wants to write ~/Documents/tax/2026/summary.md (new file, 101 bytes)");
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
     assert_eq!(harness.event(), "q1 deny");
-    says(&screen, "2 sessions connected. 1 server not sandboxed.");
+    says(&screen, "Protected, except 1 server");
 }
 
 #[test]
 fn folder_shows_as_revoked_only_after_the_mount_is_gone() {
     let screen = Screen::start();
     let harness = Harness::start(&screen, &["app"]);
-    open(&screen, "What you granted");
+    open(&screen, "Permissions");
     says(&screen, "Revoke /home/ada/Pictures/2026");
     screen.press(WINDOW, "push button", "Revoke /home/ada/Pictures/2026");
     assert_eq!(harness.event(), "took-back g2");
@@ -44,43 +46,44 @@ fn folder_shows_as_revoked_only_after_the_mount_is_gone() {
 fn session_page_shows_sandbox_proof_and_folders_and_ends_session() {
     let screen = Screen::start();
     let harness = Harness::start(&screen, &["app"]);
-    open(&screen, "Sessions");
+    open(&screen, "Agents");
+    says(&screen, "allowed by rule work");
+    says(&screen, "everything you can reach");
+    screen.press(WINDOW, "push button", "Details of filesystem for Claude Code");
     says(&screen, "zsh in gnome-terminal");
+    screen.press(WINDOW, "push button", "Details of git for Cursor");
     says(&screen, "not sandboxed: it can do anything you can");
-    says(&screen, "from rule work");
+    screen.press(WINDOW, "push button", "More about git for Cursor");
     screen.press(WINDOW, "push button", "End session of Cursor with git");
     assert_eq!(harness.event(), "ended s2");
-    gone(&screen, "End session of Cursor with git");
+    gone(&screen, "More about git for Cursor");
 }
 
 #[test]
 fn window_pauses_agent_locks_down_and_undoes_denials() {
     let screen = Screen::start();
     let harness = Harness::start(&screen, &["app"]);
-    says(
-        &screen,
-        "You didn't answer in time, so these were denied. If the agent tries again, you'll be asked again.",
-    );
+    says(&screen, "Not answered in time: denied. If the agent tries again, you are asked again.");
     let missed = "Claude Code, write /home/ada/Documents/tax/2026/summary.md (+3 -1 lines)";
-    screen.press(WINDOW, "push button", &format!("Ask me now: {missed}"));
+    screen.press(WINDOW, "push button", &format!("Review: {missed}"));
     assert_eq!(harness.event(), "asked-again q8");
-    gone(&screen, &format!("Ask me now: {missed}"));
-    let beside = named(&screen, "Lock down and end all sessions").place;
+    gone(&screen, &format!("Review: {missed}"));
     screen.press(WINDOW, "push button", "Lock down");
     assert_eq!(harness.event(), "lockdown true false", "lockdown starts at the first click");
-    named(&screen, "Undo lockdown");
+    named(&screen, "End lockdown");
+    says(&screen, "Locked down");
     screen.picture("lockdown");
-    let after = named(&screen, "Lock down and end all sessions").place;
-    assert_eq!(after[2..], beside[2..], "the neighbouring button keeps its size");
-    screen.press(WINDOW, "push button", "Undo lockdown");
+    screen.press(WINDOW, "push button", "More ways to lock down");
+    named(&screen, "Lock down and end all sessions");
+    screen.press(WINDOW, "push button", "End lockdown");
     assert_eq!(harness.event(), "lockdown false false");
     named(&screen, "Lock down");
-    open(&screen, "Sessions");
+    open(&screen, "Agents");
     screen.press(WINDOW, "push button", "Pause Cursor with git");
     assert_eq!(harness.event(), "paused s2");
     // Screen readers hear the result.
     says(&screen, "Paused: Pause Cursor with git");
-    says(&screen, "everything this agent asks for here is denied until you resume it");
+    says(&screen, "Everything it asks for is denied until you resume it.");
     screen.press(WINDOW, "push button", "Resume Cursor with git");
     assert_eq!(harness.event(), "resumed s2");
     screen.press(WINDOW, "push button", "Ask me again about delete_file in /home/ada/Pictures");
@@ -92,9 +95,10 @@ fn window_pauses_agent_locks_down_and_undoes_denials() {
 fn autostart_files_are_listed_and_kept_or_quarantined_by_the_user() {
     let screen = Screen::start();
     let harness = Harness::start(&screen, &["app"]);
-    says(&screen, "Sessions left 3 files that can run code later.");
-    open(&screen, "Sessions");
-    says(&screen, "This session left 2 files that can run code later.");
+    says(&screen, "Sessions left 3 files that can run code later");
+    open(&screen, "Agents");
+    says(&screen, "2 files to review");
+    screen.press(WINDOW, "push button", "Review 2 files of filesystem");
     says(&screen, "New. It runs when you open this folder in VS Code.");
     says(
         &screen,
@@ -104,10 +108,11 @@ fn autostart_files_are_listed_and_kept_or_quarantined_by_the_user() {
     screen.press(WINDOW, "push button", "Keep /home/ada/src/app/.vscode/tasks.json");
     assert_eq!(harness.event(), "Keep /home/ada/src/app/.vscode/tasks.json");
     gone(&screen, "Keep /home/ada/src/app/.vscode/tasks.json");
-    says(&screen, "This session left 1 file that can run code later.");
+    gone(&screen, "Details of 2 files of filesystem");
     screen.press(WINDOW, "push button", "Quarantine /home/ada/src/app/Makefile");
     assert_eq!(harness.event(), "refused-to-move /home/ada/src/app/Makefile");
     says(&screen, "Not moved: the disk is full");
+    screen.press(WINDOW, "push button", "Review 1 file of filesystem");
     screen.press(WINDOW, "push button", "Quarantine /home/ada/src/site/package.json");
     assert_eq!(harness.event(), "Quarantine /home/ada/src/site/package.json");
     gone(&screen, "Quarantine /home/ada/src/site/package.json");
@@ -123,7 +128,7 @@ fn closing_window_keeps_app_running() {
     screen.activate(&window);
     screen.key("alt+F4");
     until("the window to close", || screen.xdotool(&["search", "--name", WINDOW]).is_empty().then_some(()));
-    crate::tray::menu(&screen, "Protecting 2 sessions");
+    crate::tray::menu(&screen, "Partly protected: 1 server is not sandboxed");
     harness.order("ask write q1 120000");
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");

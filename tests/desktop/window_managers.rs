@@ -40,7 +40,7 @@ fn use_under(manager: &str) {
         std::fs::write(folder.join(file), "ship on Tuesday").expect("the file");
     }
     let app = App::start(&screen, &[]);
-    window::says(&screen, "Nothing is protected yet");
+    window::says(&screen, "Not protected");
     window::open(&screen, "Home");
     let ours = screen.window(WINDOW);
 
@@ -67,7 +67,7 @@ fn use_under(manager: &str) {
 
     // The keyboard focus stays, and the dialog is fully visible.
     let mut agent = agent(&screen);
-    window::says(&screen, "1 session connected.");
+    window::says(&screen, "1 agent");
     for file in ["plan.txt", "list.txt"] {
         let call = begin_reading(&mut agent, &folder.join(file));
         let dialog = screen.window(DIALOG);
@@ -77,14 +77,18 @@ fn use_under(manager: &str) {
         screen.wait_for_focus(&ours);
         screen.picture(&format!("question-{manager}"));
         // Answering a dialog is the latest input to the app's process, later than that to the window's process.
-        screen.press(WINDOW, "push button", "Show the question");
+        let review = until("the open question", || {
+            let all = screen.controls(WINDOW).into_iter();
+            all.map(|one| one.name).find(|name| name.starts_with("Review: "))
+        });
+        screen.press(WINDOW, "push button", &review);
         screen.wait_for_focus(&dialog);
         screen.key("Escape");
         assert_eq!(agent.answer(call)["result"]["isError"], true);
         screen.activate(&ours);
     }
 
-    window::open(&screen, "What you granted");
+    window::open(&screen, "Permissions");
     let press = |name: &str| screen.click(&window::named(&screen, name));
     press("Add a permission\u{2026}");
     press("Pick a folder\u{2026}");
@@ -110,7 +114,7 @@ fn use_under(manager: &str) {
     until("the picker to close", || (!is_shown(&screen, PICKER)).then_some(()));
     use_other(&screen, &others);
     assert_eq!(App::start(&screen, &["--background"]).exit(), Some(0));
-    window::says(&screen, "1 session connected.");
+    window::says(&screen, "1 agent");
     screen.wait_for_focus(&screen.window(WINDOW));
 }
 

@@ -29,7 +29,7 @@ fn closed_window_leaves_no_process_and_no_memory() {
     for _ in 0..2 {
         screen.helper("tray.py", &["press", "Open IronCurtain"]);
         let shown = screen.window(WINDOW);
-        window::says(&screen, "Nothing is protected yet");
+        window::says(&screen, "Not protected");
         let drawn = family(app.id()).split_off(1);
         assert!(drawn.len() > 1, "the window has a process, and its engine others");
         screen.activate(&shown);
@@ -47,21 +47,21 @@ fn killed_window_process_keeps_sessions_and_reopens() {
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
     let app = App::start(&screen, &[]);
-    window::says(&screen, "Nothing is protected yet");
+    window::says(&screen, "Not protected");
     window::open(&screen, "Home");
     let mut agent = agent(&screen);
-    window::says(&screen, "1 session connected.");
+    window::says(&screen, "1 agent");
     let drawn = family(app.id()).split_off(1);
     let killed = window_of(app.id());
     screen.read("kill", &["-KILL", &killed.to_string()]);
     ended(&drawn);
-    tray::menu(&screen, "Protecting 1 session");
+    tray::menu(&screen, "Protected: 1 agent");
     let call = begin_reading(&mut agent, &file);
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
     assert_eq!(agent.answer(call)["result"]["isError"], true, "the session still asks");
     screen.helper("tray.py", &["press", "Open IronCurtain"]);
-    window::says(&screen, "1 session connected.");
+    window::says(&screen, "1 agent");
     assert_ne!(window_of(app.id()), killed);
 }
 
@@ -69,7 +69,7 @@ fn killed_window_process_keeps_sessions_and_reopens() {
 fn app_exit_closes_its_window_process() {
     let screen = Screen::start();
     let app = App::start(&screen, &[]);
-    window::says(&screen, "Nothing is protected");
+    window::says(&screen, "Not protected");
     let all = family(app.id());
     assert!(all.len() > 2, "{all:?}");
     // Killed, so the app cannot notify the window.
@@ -97,7 +97,7 @@ fn only_the_app_can_start_the_window_process_or_reach_its_socket() {
         assert!(said.contains("start `ironcurtain-desktop` without it to open the window"), "{said}");
     }
     let app = App::start(&screen, &[]);
-    window::says(&screen, "Nothing is protected");
+    window::says(&screen, "Not protected");
     // Another process of the user could open a pipe and write commands to it, but a socket cannot be opened.
     let drawn = window_of(app.id());
     let handed: Vec<PathBuf> = sockets(drawn).collect();

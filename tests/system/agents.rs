@@ -23,7 +23,7 @@ const CONTENT: &str = "the numbers of this year";
 const NOTE: &str = "ask my accountant instead";
 
 /// Reason why the other server does not start.
-const REASON: &str = "the server `broken` is not running: it exited with status 1";
+const REASON: &str = "the server `broken` is not running: exit status 1";
 
 /// Maximum seconds for one prompt. The clients are large programs and several run at once.
 const PATIENCE: &str = "90";

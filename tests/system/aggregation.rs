@@ -138,16 +138,14 @@ fn broken_and_hanging_servers_do_not_delay_others() {
     assert_eq!((question.server.as_str(), question.tool.as_deref()), ("filesystem", Some("read_text_file")));
     // The reason reaches the calling agent, the client's log and the user.
     let why = client.call("broken__anything", json!({}));
-    why.refused(
-        "the server `broken` is missing: the server `broken` is not running: it exited with status 1",
-    );
+    why.refused("the server `broken` is missing: the server `broken` is not running: exit status 1");
     let told =
         client.wait_for(|m| m["method"] == "notifications/message" && m["params"]["logger"] == "ironcurtain");
     assert!(told["params"]["data"].as_str().unwrap().contains("the server `broken` is missing"), "{told}");
     eventually("the user sees the reason", BOUND, || {
         let trouble =
             world.sessions().into_iter().find(|session| session.server == "broken").unwrap().trouble;
-        trouble.is_some_and(|why| why.contains("it exited with status 1"))
+        trouble.is_some_and(|why| why.contains("exit status 1"))
     });
     let sessions = world.sessions();
     assert_eq!(sessions.len(), 5);

@@ -34,7 +34,7 @@ for m in messages():
         client.request("resources/subscribe", json!({ "uri": uri }));
     }
     client.request("resources/unsubscribe", json!({ "uri": "memo://a" }));
-    client.plain("die").refused("the server stopped before it answered: it exited with status 3");
+    client.plain("die").refused("the server stopped before it answered: exit status 3");
     let heard: Vec<String> = serde_json::from_str(client.plain("heard").ok()).unwrap();
     let told = heard.iter().filter(|said| !said.starts_with("notifications/roots")).collect::<Vec<_>>();
     assert_eq!(
@@ -70,7 +70,7 @@ for m in messages():
     let heard = client.plain("heard");
     assert_eq!(heard.ok(), "3 initialize notifications/initialized tools/call");
     let record = world.log();
-    assert_eq!(record.matches("is initialized again: it exited with status 4").count(), 1, "{record}");
+    assert_eq!(record.matches("is initialized again: exit status 4").count(), 1, "{record}");
 }
 
 #[test]
@@ -87,7 +87,7 @@ for m in messages():
     for _ in 0..2 {
         let answer = client.request("initialize", params.clone());
         let message = answer["error"]["message"].as_str().unwrap();
-        let expected = "the server `hostile` is not running: it exited with status 5; its last output on standard error: `no database`";
+        let expected = "the server `hostile` is not running: exit status 5; its last message: `no database`";
         assert_eq!(message, expected);
     }
 }

@@ -6,10 +6,13 @@ import { createServer } from "node:http";
 import { createServer as createSocket } from "node:net";
 import { extname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
+import { withSprite } from "./shell.js";
 
 const HERE = fileURLToPath(new URL(".", import.meta.url));
 const UI = join(HERE, "../../ui");
-const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css" };
+const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".woff2": "font/woff2" };
+/** Files of the tests that are served beside those of the window. */
+const OWN = ["/made.js", "/parts.html", "/sheet.css", "/sheet.js"];
 const BOUND_MS = 30_000;
 
 /** The page's content security policy as in the app, without the app's IPC source. */
@@ -24,9 +27,10 @@ async function serve() {
   const server = createServer(async (request, response) => {
     const { pathname } = new URL(request.url, "http://localhost");
     const path = pathname === "/" ? "/index.html" : normalize(pathname);
-    const from = path === "/made.js" ? join(HERE, "made.js") : join(UI, path);
+    const from = OWN.includes(path) ? join(HERE, path) : join(UI, path);
     try {
       let body = await readFile(from);
+      if (path === "/parts.html") body = withSprite(String(body));
       if (path.endsWith(".html")) body = String(body).replace('<script type="module"', '<script src="made.js"></script>\n    <script type="module"');
       response.writeHead(200, { "content-type": TYPES[extname(from)] ?? "text/plain", "content-security-policy": csp, "cache-control": "no-store" });
       response.end(body);
@@ -92,8 +96,16 @@ export class Browser {
     await this.#ask("POST", "/url", { url: "about:blank" });
     await this.#ask("POST", "/url", { url: `http://127.0.0.1:${this.#server.address().port}/?theme=${theme}#${page}` });
     await this.run(`document.documentElement.dataset.theme = ${JSON.stringify(theme)}`);
-    await this.until(`document.querySelector("#page-${page} h1") !== null`);
+    await this.until(`document.querySelector("#page-${page.split("/")[0]} h1") !== null`);
     // The page sends further commands and draws the results.
+    await this.settled();
+  }
+
+  /** Opens the sheet of components. */
+  async sheet({ theme = "light" } = {}) {
+    await this.#ask("POST", "/url", { url: `http://127.0.0.1:${this.#server.address().port}/parts.html` });
+    await this.run(`document.documentElement.dataset.theme = ${JSON.stringify(theme)}`);
+    await this.until(`document.querySelector("h1") !== null`);
     await this.settled();
   }
 
@@ -164,6 +176,15 @@ export class Browser {
     await pointer([{ type: "pointerDown", button: 0 }]);
     await between();
     await pointer([{ type: "pointerUp", button: 0 }]);
+  }
+
+  /** Drags one control to another, in steps. */
+  async drag(from, to) {
+    const centre = (selector) => this.run(`const box = document.querySelector(${JSON.stringify(selector)}).getBoundingClientRect(); return [Math.round(box.x + box.width / 2), Math.round(box.y + box.height / 2)];`);
+    const [[x, y], [toX, toY]] = [await centre(from), await centre(to)];
+    const move = (part) => ({ type: "pointerMove", duration: 0, x: Math.round(x + (toX - x) * part), y: Math.round(y + (toY - y) * part) });
+    const actions = [move(0), { type: "pointerDown", button: 0 }, move(0.3), move(0.7), move(1), { type: "pointerUp", button: 0 }];
+    await this.#ask("POST", "/actions", { actions: [{ type: "pointer", id: "mouse", parameters: { pointerType: "mouse" }, actions }] });
   }
 
   /** Returns a picture of the window as PNG. */

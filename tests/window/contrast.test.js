@@ -20,7 +20,11 @@ function colours(start) {
   return Object.fromEntries([...block.matchAll(/--([a-z-]+): (#[0-9a-f]{6})/g)].map(([, name, value]) => [name, value]));
 }
 
-const THEMES = { light: colours(":root {"), dark: colours(':root[data-theme="dark"]') };
+const LIGHT = colours(":root {");
+const DARK = colours(':root[data-theme="dark"]');
+// The colours of agents are the same in both.
+const THEMES = { light: LIGHT, dark: { ...LIGHT, ...DARK } };
+const AGENTS = Object.keys(LIGHT).filter((name) => name.startsWith("agent-"));
 
 const luminance = (colour) => {
   const [r, g, b] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16) / 255).map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
@@ -43,14 +47,20 @@ for (const [theme, colour] of Object.entries(THEMES)) {
       WORDS.forEach((name) => meets(name, ground, 4.5));
       ["edge", "focus"].forEach((name) => meets(name, ground, 3));
     }
+    // Cards stand out from the ground.
+    meets("surface", "ground", 1.25);
+    ["good", "asks", "bad"].forEach((name) => meets(name, `${name}-tint`, 7));
+    ["good-fill", "asks-fill", "bad-fill"].forEach((name) => meets(name, "surface", 3));
     // Error messages are sentences too.
     ["bad", "asks", "good"].forEach((name) => ["ground", "surface"].forEach((ground) => meets(name, ground, 7)));
     meets("on-accent", "accent", 7);
+    for (const name of AGENTS) meets("on-agent", name, 4.5);
   });
 }
 
 test("system dark theme equals the selected dark theme", () => {
-  assert.deepEqual(colours(':root:not([data-theme="light"])'), THEMES.dark);
+  assert.deepEqual(colours(':root:not([data-theme="light"])'), DARK);
+  assert.deepEqual(Object.keys(LIGHT).filter((name) => !(name in DARK) && name !== "on-agent" && !AGENTS.includes(name)), []);
 });
 
 test("colours are defined only in the theme and do not depend on window activity", () => {

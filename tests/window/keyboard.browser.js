@@ -62,15 +62,22 @@ async function choose(key, ...keys) {
 }
 
 /** Opens a page by its link. */
-async function open(page) {
+async function open(page, tab = "") {
   await press(`nav:${page}`);
   await browser.until(`location.hash === "#${page}" && document.querySelector("#page-${page} h1") !== null`);
   assert.equal(await at(), "page", "the page has the focus, so that Tab goes on in it");
+  if (tab) await turn(page, tab);
+}
+
+/** Opens a part of a page by its link. */
+async function turn(page, tab) {
+  await press(`tab:${page}/${tab}`);
+  await browser.until(`document.querySelector('[data-key="tab:${page}/${tab}"]')?.ariaCurrent === "page"`);
 }
 
 test("home: pending and missed questions, asking again, dismissing, and lockdown work by keyboard", async () => {
   await browser.go("home");
-  await browser.run(`made.waiting = [{ id: "q1", sentence: "Claude Code wants to read a.md", line: "read ~/a.md" }]; made.change(); return true`);
+  await browser.run(`made.waiting = [{ id: "q1", sentence: "Claude Code wants to read a.md", line: "read ~/a.md", session: "s1", client: "Claude Code", expires_ms: Date.now() + 90_000 }]; made.change(); return true`);
   await press("show");
   await press("again:q8");
   await browser.until(`made.calls.some(([name]) => name === "ask_again")`);
@@ -78,26 +85,29 @@ test("home: pending and missed questions, asking again, dismissing, and lockdown
   await browser.until(`document.querySelector('[data-key="forget:q9"]') === null`);
   assert.notEqual(await at(), "BODY", "its row is gone");
   await press("lockdown");
-  await says("Locked down");
   await browser.until(`document.activeElement?.dataset.key === "lockdown-off"`);
   await press("lockdown-off");
   await browser.until(`made.calls.filter(([name]) => name === "lock_down").length === 2`);
   assert.equal((await called("show_question")).length, 1);
 });
 
-test("sessions: pause, resume, denials, leftover files, folders, restart and end work by keyboard", async () => {
+test("agents: pause, resume, denials, leftover files, folders, restart and end work by keyboard", async () => {
   await browser.go("home");
-  await open("sessions");
+  await open("agents");
   assert.equal(await press("pause:s1", SPACE), "resume:s1", "the button that takes its place");
   await press("resume:s1");
   await press("take-back:g1");
   await press("undeny:q5");
+  await press("review:s1");
   await press("keep:s1:/home/ada/src/app/.vscode/tasks.json");
   await press("quarantine:s1:/home/ada/src/app/Makefile");
-  await press("restart:s2");
+  await press("more:s2");
+  assert.equal(await press("restart:s2"), "restart:s2:no", "a second press restarts nothing");
   await press("restart:s2:yes");
+  await browser.until(`document.activeElement.dataset.key === "more:s2"`);
+  await press("more:s1");
   await press("end:s1");
-  await browser.until(`document.querySelector('[data-key="end:s1"]') === null`);
+  await browser.until(`document.querySelector('[data-key="more:s1"]') === null`);
   assert.notEqual(await at(), "BODY", "its card is gone");
   const acts = ["pause_session", "revoke_grants", "forget_question", "decide_file", "restart_server", "end_session"];
   assert.deepEqual(await Promise.all(acts.map(async (act) => (await called(act)).length)), [2, 1, 1, 2, 1, 1]);
@@ -105,24 +115,33 @@ test("sessions: pause, resume, denials, leftover files, folders, restart and end
 
 test("permissions: search, revoke, restore, change and add work by keyboard", async () => {
   await browser.go("home");
-  await open("granted");
+  await open("permissions");
   await press("take-back:g2");
   await says("Revoked, verified");
   assert.notEqual(await at(), "BODY");
   await press("undo:g2");
   await press("undo:g2:yes");
   await browser.until(`made.calls.some(([name]) => name === "restore_grant")`);
+  await press("select");
   await press("select:g1", SPACE);
   await press("select:g3", SPACE);
   await press("take-back-selected");
   await press("take-back-selected:yes");
   await browser.until(`made.calls.filter(([name]) => name === "revoke_grants").length === 2`);
   assert.deepEqual((await called("revoke_grants"))[1].grants.toSorted(), ["g1", "g3"]);
-  await press("change:g4");
+  await press("more-grants");
+  await press("take-back-everything");
+  for (const then of ["take-back-everything", "more-grants"]) {
+    await browser.keys(ESCAPE);
+    await browser.settled();
+    assert.equal(await at(), then, "Escape leaves the confirmation, then the menu");
+  }
+  await press("grant:g4");
   await reach("less:g4:read");
   await browser.keys(ESCAPE);
   await browser.until(`document.querySelector('[data-key="close:g4"]') === null`);
   await press("gift");
+  await browser.until(`document.activeElement.dataset.key === "gift-client"`);
   await press("gift:write", SPACE);
   await press("pick-folder");
   await says("Granted: ~/Documents/recipes");
@@ -138,9 +157,25 @@ test("rules: try, move, remove, add and save work by keyboard", async () => {
   await open("rules");
   await press("try");
   await press("try-it");
-  assert.equal(await press("later:deny-secrets"), "later:deny-secrets", "it moves with its rule");
+  await reach("move:deny-secrets");
+  await browser.keys(DOWN);
+  await browser.settled();
+  assert.equal(await at(), "move:deny-secrets", "the handle moves with its rule");
+  const order = () => browser.run(`[...document.querySelectorAll("#page .rules .name")].map((one) => one.innerText)`);
+  assert.deepEqual(await order(), ["work", "deny-secrets", "ask-before-writing"]);
+  assert.equal(await browser.run(`document.querySelector("#said").textContent`), "deny-secrets is now rule 2 of 3");
+  await press("more:work");
+  assert.equal(await press("later:work"), "later:work", "it moves with its rule");
+  await browser.keys(ESCAPE);
+  await browser.settled();
+  assert.equal(await at(), "more:work");
+  await press("then:work");
+  await press("then:work:deny");
+  assert.equal(await at(), "then:work");
+  await press("more:ask-before-writing");
   await press("remove:ask-before-writing");
-  assert.equal(await press("add-rule"), "draft-server");
+  await press("add-rule");
+  await browser.until(`document.activeElement.dataset.key === "draft-server"`);
   await type("draft-path", "~/Documents");
   await press("dry-run");
   await browser.until(`!document.querySelector('[data-key="save-rules"]').disabled`);
@@ -149,18 +184,32 @@ test("rules: try, move, remove, add and save work by keyboard", async () => {
   await browser.until(`made.calls.some(([name]) => name === "save_rules")`);
 });
 
-test("servers: log, restart, tools, adding by list and URL, and secrets work by keyboard", async () => {
+test("servers: log, restart, tools and updates work by keyboard", async () => {
   await browser.go("home");
   await open("servers");
+  await press("server:git");
   await press("log:s2");
   await press("server-restart:s2");
   await press("server-restart:s2:yes");
   await press("look:git");
   await press("look:git:yes");
+  await browser.until(`document.activeElement.dataset.key === "drop:git"`);
   await press("keep:git");
   await press("keep:git:yes");
+  await press("more:fetch");
+  await press("update:fetch");
+  await browser.until(`document.activeElement.dataset.key === "leave-update:fetch"`);
+  await press("take:fetch");
+  await press("take:fetch:yes");
+  const acts = ["restart_server", "save_tools", "apply_update"];
+  await browser.until(`${JSON.stringify(acts)}.every((act) => made.calls.some(([name]) => name === act))`);
+  assert.notEqual(await at(), "BODY");
+});
+
+test("servers: adding by list, URL and bundle, and secrets work by keyboard", async () => {
+  await browser.go("home");
+  await open("servers", "add");
   await press("add:time");
-  await press("add-other");
   await type("add-what", "npm:far");
   await press("plan-server");
   await press("write-server");
@@ -181,64 +230,71 @@ test("servers: log, restart, tools, adding by list and URL, and secrets work by 
   await press("plan-bundle");
   await press("write-server");
   await browser.until(`made.calls.filter(([name]) => name === "write_server").length === 2`);
+  await turn("servers", "secrets");
   await type("secret-name", "git-token");
   await type("secret-value", "s3cret");
   await press("set-secret");
   await browser.until(`made.calls.some(([name]) => name === "set_secret")`);
   await press("remove-secret:brave-key");
   await press("remove-secret:brave-key:yes");
-  const acts = ["restart_server", "save_tools", "add_server", "write_server", "set_secret", "remove_secret"];
+  await press("move-secrets");
+  await press("move-secrets:yes");
+  const acts = ["add_server", "write_server", "set_secret", "remove_secret", "write_secret_move"];
   await browser.until(`${JSON.stringify(acts)}.every((act) => made.calls.some(([name]) => name === act))`);
   assert.notEqual(await at(), "BODY");
 });
 
-test("servers: remove, restore, hosts, limits, profiles and plain-text keys work by keyboard", async () => {
+test("servers: remove, restore, hosts, limits and profiles work by keyboard", async () => {
   await browser.go("home");
   await open("servers");
-  assert.equal(await press("remove:git"), "remove-leave:git", "a second press takes nothing out");
+  await press("more:git");
+  await press("remove:git");
+  await browser.until(`document.activeElement.dataset.key === "remove-leave:git"`);
   await press("remove-now:git");
   await press("restore:git");
   await browser.until(`made.calls.some(([name]) => name === "restore_server")`);
+  await press("removed-more:slack");
   await press("forget:slack");
   await press("forget:slack:yes");
-  await press("open-more:fetch");
+  await press("server:fetch");
   await type("open-host:fetch", "a.example");
   assert.equal(await press("open-host:fetch:plan"), "open-leave:fetch", "a second press opens nothing");
   await browser.keys(ESCAPE);
   await browser.until(`document.querySelector('[data-key="open-leave:fetch"]') === null`);
-  await press("open-more:fetch");
   await press("open-write:fetch:plan");
   await press("open-now:fetch");
   await press("close:fetch:host:docs.example.org");
   await press("close:fetch:host:docs.example.org:yes");
-  await press("limits:fetch");
   await type("limit:fetch:memory", "512");
   assert.equal(await press("limits-plan:fetch"), "limits-leave:fetch", "a second press writes nothing");
   await press("limits-write:fetch");
-  assert.equal(await press("profile-new"), "profile-name");
+  await turn("servers", "profiles");
+  await press("profile-new");
+  await browser.until(`document.activeElement.dataset.key === "profile-name"`);
   await type("profile-name", "play");
   await press("profile-server:fetch", SPACE);
   await press("profile-save");
+  await press("profile-more:play");
   await press("profile-remove:play");
   await press("profile-remove:play:yes");
-  await press("move-secrets");
-  await press("move-secrets:yes");
-  const acts = ["remove_server", "restore_server", "forget_server", "write_opening", "close_opening", "write_limits", "change_profile", "delete_profile", "write_secret_move"];
+  const acts = ["remove_server", "restore_server", "forget_server", "write_opening", "close_opening", "write_limits", "change_profile", "delete_profile"];
   await browser.until(`${JSON.stringify(acts)}.every((act) => made.calls.some(([name]) => name === act))`);
   assert.deepEqual(await Promise.all(acts.map(async (act) => (await called(act)).length)), acts.map(() => 1));
 });
 
 test("quarantine and granting tools and hosts work by keyboard", async () => {
   await browser.go("home");
-  await open("sessions");
+  await open("agents");
+  await press("quarantine");
   await press("put-back:s0:/home/ada/src/site/.envrc");
   await press("put-back:s0:/home/ada/src/site/.envrc:yes");
   await press("delete-kept:s0:/home/ada/src/site/Makefile");
   await press("delete-kept:s0:/home/ada/src/site/Makefile:yes");
   await browser.until(`made.calls.filter(([name]) => name === "decide_file").length === 2`);
   assert.deepEqual((await called("decide_file")).map(({ choice }) => choice), ["put-back", "delete"]);
-  await open("granted");
+  await open("permissions");
   await press("gift");
+  await browser.until(`document.activeElement.dataset.key === "gift-client"`);
   await choose("gift-server", DOWN);
   await choose("gift-kind", DOWN);
   await press("gift-give");
@@ -252,14 +308,19 @@ test("quarantine and granting tools and hosts work by keyboard", async () => {
 
 test("clients: assigning a profile and protecting a server without its keys work by keyboard", async () => {
   await browser.go("home");
-  await open("clients");
-  assert.equal(await press("move:claude-code:jira"), "leave:claude-code", "a second press writes nothing");
+  await open("agents");
+  await press("bypass:claude-code");
+  await press("move:claude-code:jira");
+  await browser.until(`document.activeElement.dataset.key === "leave:claude-code"`);
   await press("keys:claude-code", SPACE);
   await browser.until(`made.calls.filter(([name]) => name === "plan_client").length === 2`);
   await press("write:claude-code");
+  await press("client:cursor");
   await press("profile:cursor:work");
+  await browser.until(`document.activeElement.dataset.key === "leave:cursor"`);
   await browser.keys(ESCAPE);
   await browser.until(`document.querySelector('[data-key="leave:cursor"]') === null`);
+  await press("client:cursor");
   await press("profile:cursor:work");
   await press("write:cursor");
   await browser.until(`made.calls.filter(([name]) => name === "write_client").length === 2`);
@@ -270,12 +331,12 @@ test("arrow keys move between pages and rows and keep their meaning in fields", 
   await browser.go("home");
   await reach("nav:home");
   await browser.keys(DOWN, DOWN);
-  assert.equal(await at(), "nav:granted");
+  assert.equal(await at(), "nav:agents");
   await browser.keys(UP, END);
   assert.equal(await at(), "nav:settings");
   await browser.keys(HOME, UP);
   assert.equal(await at(), "nav:home", "there is none before it");
-  await open("granted");
+  await open("permissions");
   const rows = await browser.run(`[...document.querySelectorAll("main .row [data-key^='take-back:']")].map((one) => one.dataset.key)`);
   await reach(rows[0]);
   const seen = [await at()];
@@ -288,6 +349,7 @@ test("arrow keys move between pages and rows and keep their meaning in fields", 
   assert.equal(await at(), rows.at(-2));
   await browser.keys(HOME);
   assert.equal(await at(), rows[0]);
+  await press("select");
   await reach("select:g1");
   await browser.keys(DOWN);
   assert.match(await at(), /^select:/);
@@ -300,20 +362,22 @@ test("arrow keys move between pages and rows and keep their meaning in fields", 
 
 test("clients, audit log, settings and setup work by keyboard", async () => {
   await browser.go("home");
-  await open("clients");
+  await open("agents");
   await press("connect:cursor");
   await press("write:cursor");
   await browser.until(`made.calls.some(([name]) => name === "write_client")`);
   await open("activity");
   await type("find", "a.md");
-  await browser.until(`document.querySelectorAll(".log .row").length === 1`);
+  await browser.until(`document.querySelectorAll(".vlist .line").length === 1`);
+  await press("record");
   await press("export:csv");
-  assert.equal(await press("call:1479"), "call:1479");
+  assert.equal(await press("log"), "log");
   await press("rule:1479");
   await browser.until(`location.hash === "#rules" && document.activeElement?.dataset.key === "draft-then"`);
   await open("settings");
   await reach("notifications");
   await press("autostart", SPACE);
+  await press("unsandboxed", SPACE);
   await browser.until(`made.calls.some(([name]) => name === "change_settings")`);
   await browser.go("welcome");
   await browser.run(`document.querySelector("#page").focus(); return true`);

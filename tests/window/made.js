@@ -7,7 +7,9 @@
   const home = "/home/ada";
   const client = { name: "Claude Code", exe: "/opt/claude/claude", chain: [{ pid: 1, exe: null, name: "claude" }, { pid: 2, exe: null, name: "zsh" }, { pid: 3, exe: null, name: "gnome-terminal" }], cwd: `${home}/src/app`, says_it_is: "claude-code 2.1", label: null };
   const grant = (id, path, access, lifetime, more = {}) => ({ id, client: "Claude Code", server: "filesystem", session: null, path, kind: "folder", access, lifetime, expires_ms: null, created_ms: now - 20 * 60_000, last_used_ms: now - 90_000, uses: 31, provenance: "you answered question 12", suspended: null, server_changed: false, ending: null, unused_days: null, ...more });
-  const call = (seq, ago, decision, outcome, tool, summary, path, more = {}) => ({ seq, time_ms: now - ago * 1000, event: "decision", session: "s1", client: "Claude Code", server: "filesystem", tool, decision, outcome, summary, paths: path ? [path] : [], details: [["Rule", "ask-before-reading"], ["Arguments", JSON.stringify({ path }, null, 2)], ["Took", "12 ms"]], ...more });
+  const call = (seq, ago, decision, verb, tool, reason, path, more = {}) => ({ seq, time_ms: now - ago * 1000, event: "decision", session: "s1", client: "Claude Code", server: "filesystem", tool, decision, outcome: decision === "allow" ? "Done" : null, verb, reason, summary: `${{ allow: "Allowed", deny: "Denied", escalate: "Asked" }[decision]}: ${reason}`, paths: path ? [path] : [], ...more });
+  const quarter = 15 * 60_000;
+  const day = { from_ms: Math.floor(now / quarter) * quarter - 95 * quarter, quarters: Array.from({ length: 96 }, (_, n) => (n % 32 > 20 || n > 90 ? [(n * 7) % 13, n % 9 === 0 ? 1 : 0, n % 23 === 0 ? 2 : 0] : [0, 0, 0])) };
   const file = (path, when, state, diff, more = {}) => ({ path, shown: path, when, is_new: !diff?.includes("\n-"), diff, state, moved_to: null, occupied: false, keys: [], time_ms: now - 50_000, ...more });
   const LIMITS = [["memory", "Memory", "MiB", 4096], ["processor", "Processor time", "% of one processor", null], ["processes", "Processes and threads", "", 1024], ["open-files", "Open files of each process", "", 4096], ["file-size", "Largest file", "MiB", null], ["tmp-size", "Its own /tmp", "MiB", 1024]];
   const limits = (own = {}) => LIMITS.map(([limit, name, unit, usual]) => ({ limit, name, unit, own: own[limit] ?? null, default: usual }));
@@ -19,8 +21,8 @@
     listeners: [],
     status: { protection: "protecting", pid: 4711, version: "0.1.0", started_ms: now - 3_600_000, sessions: 2, questions: 0, lockdown: false, troubles: [], other_home: null, servers: ["filesystem", "git", "fetch"], policy: "0".repeat(64) },
     sessions: [
-      { id: "s1", client, server: "filesystem", connection: "c1", trouble: null, paused: false, remote: false, sandboxed: true, started_ms: now - 26 * 60_000, sandbox_dir: "", allowed: 148, denied: 3, asked: 5, left: 2, roots: [{ path: `${home}/.local/state/ironcurtain/sessions/s1/sandbox`, source: "session sandbox", grant: null }, { path: `${home}/src/app`, source: "rule `work`", grant: null }, { path: `${home}/Documents/tax`, source: "grant `g1`", grant: "g1" }] },
-      { id: "s2", client: { ...client, name: "Cursor", exe: "/opt/cursor/cursor", says_it_is: null }, server: "git", connection: null, trouble: "it exited with status 1; its last output on standard error: `no module <b>git</b>`", paused: true, remote: false, sandboxed: false, started_ms: now - 4 * 60_000, sandbox_dir: "", allowed: 12, denied: 0, asked: 0, left: 0, roots: [] },
+      { id: "s1", client, server: "filesystem", connection: "c1", trouble: null, paused: false, remote: false, sandboxed: true, started_ms: now - 26 * 60_000, sandbox_dir: "", allowed: 148, denied: 3, asked: 5, left: 2, roots: [{ path: `${home}/.local/state/ironcurtain/sessions/s1/sandbox`, source: "the session's own folder", grant: null, access: ["read", "write", "delete"] }, { path: `${home}/src/app`, source: "rule `work`", grant: null, access: ["read"] }, { path: `${home}/Documents/tax`, source: "grant `g1`", grant: "g1", access: ["read", "write"] }], hosts: ["docs.example.org"] },
+      { id: "s2", client: { ...client, name: "Cursor", exe: "/opt/cursor/cursor", says_it_is: null }, server: "git", connection: null, trouble: "exit status 1; its last message: `no module <b>git</b>`", paused: true, remote: false, sandboxed: false, started_ms: now - 4 * 60_000, sandbox_dir: "", allowed: 12, denied: 0, asked: 0, left: 0, roots: [], hosts: [] },
     ],
     records: [
       { id: "s1", client: "Claude Code", server: "filesystem", started_ms: now - 26 * 60_000, ended_ms: null, looking: false, unfinished: [], files: [
@@ -52,6 +54,7 @@
       grant("g7", `${home}/src/secret-plans`, [], "until you undo the no", { kind: "declined", uses: 0, last_used_ms: null, provenance: "proposed workspace" }),
     ],
     waiting: [],
+    day,
     questions: {
       missed: [
         { id: "q8", session: "s1", client: "Claude Code", server: "filesystem", tool: "write_file", lines: [`write ${home}/Documents/tax/2026/summary.md (+3 -1 lines)`], rule: "ask-before-writing", reason: "It is outside the folders you granted for writing.", since_ms: null, kept_seconds: 700, state: "missed" },
@@ -61,13 +64,15 @@
     },
     clients: [{ key: "/opt/claude/claude", name: "Claude Code", servers: ["filesystem", "fetch"], live: ["filesystem"], tools: { filesystem: [], fetch: ["list_pages"] } }, { key: "/opt/cursor/cursor", name: "Cursor", servers: ["git"], live: ["git"], tools: {} }],
     log: [
-      call(1480, 95, "allow", "Done", "read_text_file", "Allowed by what you granted", `${home}/Documents/tax/2026/summary.md`),
-      call(1479, 1_290, "allow", "Done", "write_file", "Allowed by your answer", `${home}/Documents/tax/a.md`),
-      call(1477, 3_100, "deny", null, "read_text_file", "Denied: it is a protected place", `${home}/.ssh/id_ed25519`),
-      call(1476, 4_000, "allow", "The server answered with an error", "list_directory", "Allowed: work is free", `${home}/src/app`),
-      call(1475, 9_000, "deny", null, "write_file", "Denied: <img src=x onerror=alert(1)> is not a path", `${home}/<b>x</b>`),
-      call(1471, 9_400, null, null, null, "The server filesystem started", null, { event: "server", tool: null }),
+      call(1480, 95, "allow", "read", "read_text_file", "a permission", `${home}/Documents/tax/2026/summary.md`),
+      call(1479, 1_290, "allow", "write", "write_file", "you allowed it", `${home}/Documents/tax/a.md`),
+      call(1477, 3_100, "deny", "read", "read_text_file", "protected folder", `${home}/.ssh/id_ed25519`),
+      call(1476, 4_000, "allow", "list", "list_directory", "rule `work`", `${home}/src/app`, { outcome: "The server answered with an error" }),
+      call(1475, 9_000, "deny", "write", "write_file", "<img src=x onerror=alert(1)> is not a path", `${home}/<b>x</b>`),
+      ...Array.from({ length: 4 }, (_, n) => call(1474 - n, 9_010 + n, "allow", "read", "read_text_file", "rule `work`", `${home}/src/app/f${n}.rs`)),
+      call(1470, 9_400, null, "", null, "", null, { event: "server", tool: null, outcome: null, summary: "The server filesystem started" }),
     ],
+    details: [["Rule", "ask-before-reading"], ["Arguments", JSON.stringify({ path: `${home}/Documents/tax/a.md` }, null, 2)], ["Took", "12 ms"]],
     rules: {
       text: JSON.stringify({ schemaVersion: 1, rules: [{ name: "deny-secrets", description: "Denies what lies beside keys.", if: {}, then: "deny" }, { name: "work", description: "Allows reading in the folder of this project.", if: { roles: ["read-path"] }, then: "allow" }, { name: "ask-before-writing", description: "Asks before anything outside the session sandbox is created or changed.", if: {}, then: "escalate" }] }, null, 2),
       file: `${home}/.config/ironcurtain/policy/compiled-policy.json`, own: true, findings: ["`set_reminder` of `notes`: no rule speaks about it"], counted_since_ms: now - 7 * 86_400_000,
@@ -81,9 +86,9 @@
     servers: {
       file: `${home}/.config/ironcurtain/mcp-servers.json`,
       servers: [
-        { name: "filesystem", description: "Reads and writes your files.", command: "ironcurtain-filesystem", sandboxed: true, reaches: ["Files: what you granted, and the session's own folder", "Network: none"], tools: [{ name: "read_text_file", means: "reads a path" }, { name: "write_file", means: "writes a path" }], version: null, problem: null, can_install: false, openings: [], limits: limits(), secrets: [], live: [{ session: "s1", client: "Claude Code", started_ms: now - 26 * 60_000, restarts: 0, trouble: null }] },
-        { name: "git", description: null, command: "/home/ada/.local/bin/uvx mcp-server-git", sandboxed: false, reaches: ["Everything that you can"], tools: [], version: null, problem: null, can_install: true, openings: [], limits: [], secrets: ["git-token"], live: [{ session: "s2", client: "Cursor", started_ms: now - 4 * 60_000, restarts: 2, trouble: "it exited with status 1; its last output on standard error: `no module <b>git</b>`" }] },
-        { name: "fetch", description: null, command: "uvx mcp-server-fetch==2026.6", sandboxed: true, reaches: ["Files: system programs and its own, read-only", "Network: docs.example.org; you are asked about any other host"], tools: [{ name: "fetch", means: "fetches an address" }], version: "2026.6.4", problem: null, can_install: true, secrets: [], live: [], limits: limits({ processes: 64 }), openings: [{ opening: { kind: "write", what: "/home/ada/.cache/fetch" }, words: "fetch may read, change and delete everything in `/home/ada/.cache/fetch`, at any time and without asking, whichever agent uses it" }, { opening: { kind: "host", what: "docs.example.org" }, words: "fetch may send whatever it knows to `docs.example.org`, at any time and without asking, whichever agent uses it" }] },
+        { name: "filesystem", description: "Reads and writes your files.", command: "ironcurtain-filesystem", sandboxed: true, reaches: ["Files: what you granted, and the session's own folder", "Network: none"], network: null, tools: [{ name: "read_text_file", means: "reads a path" }, { name: "write_file", means: "writes a path" }], version: null, problem: null, can_install: false, openings: [], limits: limits(), secrets: [], live: [{ session: "s1", client: "Claude Code", started_ms: now - 26 * 60_000, restarts: 0, trouble: null }] },
+        { name: "git", description: null, command: "/home/ada/.local/bin/uvx mcp-server-git", sandboxed: false, reaches: ["Everything that you can"], network: null, tools: [], version: null, problem: null, can_install: true, openings: [], limits: [], secrets: ["git-token"], live: [{ session: "s2", client: "Cursor", started_ms: now - 4 * 60_000, restarts: 2, trouble: "exit status 1; its last message: `no module <b>git</b>`" }] },
+        { name: "fetch", description: null, command: "uvx mcp-server-fetch==2026.6", sandboxed: true, reaches: ["Files: system programs and its own, read-only", "Network: docs.example.org; you are asked about any other host"], network: { hosts: ["docs.example.org"], asks: true }, tools: [{ name: "fetch", means: "fetches an address" }], version: "2026.6.4", problem: null, can_install: true, secrets: [], live: [], limits: limits({ processes: 64 }), openings: [{ opening: { kind: "write", what: "/home/ada/.cache/fetch" }, words: "fetch may read, change and delete everything in `/home/ada/.cache/fetch`, at any time and without asking, whichever agent uses it" }, { opening: { kind: "host", what: "docs.example.org" }, words: "fetch may send whatever it knows to `docs.example.org`, at any time and without asking, whichever agent uses it" }] },
       ],
       catalog: [
         { id: "time", title: "Time", about: "Tells the time and converts between zones.", why: "It needs nothing of yours, so it sees nothing and reaches no network.", from: "PyPI package mcp-server-time", needs: null, settings: {}, package: true },
@@ -126,7 +131,7 @@
   };
 
   const commands = {
-    snapshot: () => ({ status: made.status, sessions: made.sessions, records: made.records, quarantine: made.quarantine, grants: made.grants, changed_servers: made.servers.servers.filter((one) => one.suspended).map((one) => one.name), waiting: made.waiting, questions: made.questions, clients: made.clients, recent: made.log.slice(0, 6), first_run: made.first_run, home, shim: "/usr/bin/ironcurtain-shim", appearance: made.settings.appearance }),
+    snapshot: () => ({ status: made.status, sessions: made.sessions, records: made.records, quarantine: made.quarantine, grants: made.grants, changed_servers: made.servers.servers.filter((one) => one.suspended).map((one) => one.name), waiting: made.waiting, questions: made.questions, clients: made.clients, recent: made.log.filter((one) => one.decision).slice(0, 6), day: made.day, first_run: made.first_run, home, shim: "/usr/bin/ironcurtain-shim", appearance: made.settings.appearance }),
     show_question: () => null,
     end_session: ({ session }) => { made.sessions = made.sessions.filter((one) => one.id !== session); made.change(); },
     restart_server: () => null,
@@ -181,7 +186,7 @@
     delete_profile: ({ name }) => { made.profiles = made.profiles.filter((one) => one.name !== name); },
     plan_secret_move: () => made.plain,
     write_secret_move: () => { made.plain = []; return "Moved. The servers now refer to them by name."; },
-    add_server: ({ server }) => { made.servers.servers.push({ name: server.name, description: null, command: `uvx ${server.name}`, sandboxed: true, reaches: ["Network: none"], tools: [], version: null, problem: null, can_install: true, openings: [], limits: limits(), secrets: [], live: [] }); return [`Added to ${made.servers.file}.`]; },
+    add_server: ({ server }) => { made.servers.servers.push({ name: server.name, description: null, command: `uvx ${server.name}`, sandboxed: true, reaches: ["Network: none"], network: null, tools: [], version: null, problem: null, can_install: true, openings: [], limits: limits(), secrets: [], live: [] }); return [`Added to ${made.servers.file}.`]; },
     choose_bundle: () => made.bundle,
     pick_for_bundle: ({ setting }) => setting === "folder" ? [`${home}/Documents/notes`] : null,
     plan_bundle: ({ wanted }) => {
@@ -205,11 +210,12 @@
     apply_update: () => "New sessions use version 2026.7.1.",
     review_tools: () => ({ changes: true, gone: [], tools: [{ name: "git_status", left_out: null, change: "changed", differs: ["its server describes its arguments in other words now", "repo_path: read-path before, write-path now"], arguments: [{ name: "repo_path", roles: "read-path", sure: "known", reason: "its name ends in _path" }] }, { name: "git_run", left_out: "nothing tells what `command` is", change: "left out", differs: [], arguments: [] }] }),
     save_tools: () => "Written.",
-    activity: ({ wanted, skip, most }) => {
+    activity: ({ wanted, before, most }) => {
       const words = wanted.text.toLowerCase().split(/\s+/).filter(Boolean);
-      const all = made.log.filter((one) => words.every((word) => JSON.stringify(one).toLowerCase().includes(word)) && (!wanted.decision || one.decision === wanted.decision) && (!wanted.server || one.server === wanted.server));
-      return { calls: all.slice(skip, skip + most), more: all.length > skip + most };
+      const all = made.log.filter((one) => words.every((word) => JSON.stringify(one).toLowerCase().includes(word)) && (!wanted.decision || one.decision === wanted.decision) && (!wanted.server || one.server === wanted.server) && (!wanted.client || one.client === wanted.client) && (!wanted.from_ms || one.time_ms >= wanted.from_ms) && (!wanted.to_ms || one.time_ms < wanted.to_ms) && (before === null || one.seq < before));
+      return { calls: all.slice(0, most), next: all.length > most ? all[most - 1].seq : null };
     },
+    call_details: () => made.details,
     export_activity: ({ format }) => `${home}/record.${format}`,
     check_log: () => ({ intact: true, entries: 1_482, problem: null }),
     ask_practice_question: () => "denied",

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { Browser } from "./browser.js";
 
-const PAGES = ["home", "sessions", "granted", "rules", "servers", "clients", "activity", "settings", "welcome"];
+const PAGES = ["home", "activity", "agents", "permissions", "servers", "servers/add", "servers/secrets", "servers/profiles", "rules", "settings", "welcome"];
 const AXE = readFileSync(new URL("../../target/npm/node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 const TAB = "\ue004";
 const ENTER = "\ue007";
@@ -23,25 +23,32 @@ const says = (text) => browser.until(`document.querySelector("#page").innerText.
 /** Installs a fake app and draws the page. */
 const made = (script) => browser.run(`${script}; made.change(); return true`);
 
+/** Opens everything that can be opened. */
+async function openAll(within = browser) {
+  await within.run(`document.querySelectorAll(".chevron[aria-expanded='false']").forEach((one) => one.click()); return true`);
+  await within.settled();
+  await within.run(`document.querySelectorAll("details").forEach((one) => { one.open = true; }); return true`);
+}
+
 /** Opens everything that can be opened, and runs axe on the page. */
 async function looksAccessible() {
-  await browser.run(`document.querySelectorAll("details").forEach((one) => { one.open = true; }); return true`);
+  await openAll();
   // Axe's frame measurement needs something that the page's policy forbids.
   await browser.run(`${AXE}; return true`);
   const found = await browser.wait(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => done(violations.map(({ id, impact, nodes }) => [impact, id, nodes.map((one) => one.html).slice(0, 3)])), (problem) => done([["serious", String(problem), []]]))`);
-  assert.deepEqual(found.filter(([impact]) => impact === "serious" || impact === "critical"), []);
+  assert.deepEqual(found, []);
 }
 
 for (const theme of ["light", "dark"]) {
   for (const page of PAGES) {
-    test(`axe finds no serious issue on ${page}, ${theme}, with everything open`, async () => {
+    test(`axe finds nothing on ${page}, ${theme}, with everything open`, async () => {
       await browser.go(page, { theme });
       await looksAccessible();
     });
   }
 
-  test(`axe finds no serious issue in bundle settings and preview, ${theme}`, async () => {
-    await browser.go("servers", { theme });
+  test(`axe finds nothing in bundle settings and preview, ${theme}`, async () => {
+    await browser.go("servers/add", { theme });
     await openBundle();
     await looksAccessible();
     await fillBundle();
@@ -53,7 +60,6 @@ for (const theme of ["light", "dark"]) {
 
 /** Selects the fake bundle. */
 async function openBundle() {
-  await browser.run(`document.querySelector('${key("add-other")}').click(); return true`);
   await press("choose-bundle");
   await says("Where notes are");
 }
@@ -65,19 +71,23 @@ async function fillBundle() {
   await type("bundle:key", "s3cret");
 }
 
+/** Chooses an option. */
+const choose = (name, to) => browser.run(`const control = document.querySelector('${key(name)}'); control.value = "${to}"; control.dispatchEvent(new Event("change")); return true`);
+
 /** Types into a field. */
 const type = (field, text) => browser.run(`const field = document.querySelector('[data-key="${field}"]'); field.value = "${text}"; field.dispatchEvent(new Event("input")); return true`);
 
 for (const theme of ["light", "dark"]) {
   test(`a changed server is asked about first, its grants are marked and lead there, ${theme}`, async () => {
-    await browser.go("granted", { theme });
+    await browser.go("permissions", { theme });
     await made(`made.servers.servers[2].suspended = { before: "/home/ada/bin/fetch-1", now: "/home/ada/bin/fetch-2", change: "its program was another", grants: ["send data to docs.example.org:443"], data: null, annotated: 1, secrets: [], found: "f2" }; made.grants.find((one) => one.id === "g5").suspended = "the server changed"; made.grants.find((one) => one.id === "g5").server_changed = true`);
     await says("Suspended: the server changed.");
-    await says("Claude Code could reach through fetch");
+    await press("grant:g5");
+    await says("reach through fetch");
     await looksAccessible();
     await browser.press(key("decide:g5"));
     await says("fetch is no longer the program you allowed");
-    assert.equal(await browser.run(`document.querySelector("#page-servers h2").innerText`), "fetch", "it stands first");
+    assert.equal(await browser.run(`document.querySelector("#page-servers .row .name").innerText`), "fetch", "it stands first");
     await looksAccessible();
     await press("identity-keep:fetch");
     await says("/home/ada/bin/fetch-2 gets everything listed above.");
@@ -89,18 +99,12 @@ for (const theme of ["light", "dark"]) {
 
 test("unticked checkbox has a visible border in both themes", async () => {
   for (const theme of ["light", "dark"]) {
-    await browser.go("granted", { theme });
+    await browser.go("permissions", { theme });
+    await press("select");
+    await browser.until(`document.querySelector('${key("select:g1")}') !== null`);
     const [drawn, edge] = await browser.run(`const box = document.querySelector('${key("select:g1")}'), probe = document.createElement("i"); probe.style.color = "var(--edge)"; box.after(probe); return [getComputedStyle(box), getComputedStyle(probe)].map((style, at) => at === 0 ? [style.appearance, style.borderTopColor, style.borderTopWidth] : style.color)`);
     assert.deepEqual(drawn, ["none", edge, "1px"], theme);
   }
-});
-
-test("pages render before the app has answered", async () => {
-  await browser.go("home");
-  const shell = readFileSync(new URL("../../ui/index.html", import.meta.url), "utf8");
-  const painted = [...shell.matchAll(/<li><a href="#([a-z]+)">([^<]+)<\/a><\/li>/g)].map(([, id, name]) => [id, name]);
-  const drawn = await browser.run(`[...document.querySelectorAll("#nav a")].map((one) => [one.hash.slice(1), one.innerText.split("\\n")[0].trim()])`);
-  assert.deepEqual(drawn, painted);
 });
 
 test("text from agents and servers never becomes an element", async () => {
@@ -108,7 +112,7 @@ test("text from agents and servers never becomes an element", async () => {
     await browser.go(page);
     assert.equal(await browser.run(`document.querySelectorAll("#page img, #page b > b, #page script").length`), 0, page);
   }
-  await browser.go("granted");
+  await browser.go("permissions");
   await says("<img src=x onerror=alert(1)>");
 });
 
@@ -117,7 +121,7 @@ test("double text size clips nothing and causes no horizontal scrolling", async 
   try {
     for (const page of PAGES) {
       await narrow.go(page);
-      await narrow.run(`document.querySelectorAll("details").forEach((one) => { one.open = true; }); return true`);
+      await openAll(narrow);
       const wide = await narrow.run(`const wide = [...document.querySelectorAll("#page *")].filter((one) => one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 120)); return [document.documentElement.scrollWidth - innerWidth, wide.slice(0, 3)];`);
       assert.deepEqual(wide, [Math.min(wide[0], 0), []], page);
     }
@@ -127,7 +131,7 @@ test("double text size clips nothing and causes no horizontal scrolling", async 
 });
 
 test("click during updates affects the row it began on", async () => {
-  await browser.go("granted");
+  await browser.go("permissions");
   await made(`made.grants = Array.from({ length: 60 }, (_, n) => ({ ...made.grants[0], id: "row" + n, path: "/home/ada/f" + String(n).padStart(2, "0") }))`);
   await says("f59");
   // 20 changes per second, each with different figures in every row.
@@ -150,7 +154,7 @@ test("click during updates affects the row it began on", async () => {
 });
 
 test("revoking shows the proof and undo asks again", async () => {
-  await browser.go("granted");
+  await browser.go("permissions");
   await press("take-back:g2");
   await says("Revoked, verified");
   await press("undo:g2");
@@ -163,9 +167,37 @@ test("revoking shows the proof and undo asks again", async () => {
   await says("Not revoked: the server could not be restarted");
 });
 
+test("an agent's card shows its proof, its reach with access, and what is verified", async () => {
+  await browser.go("agents/Claude%20Code");
+  await says("Verified: /opt/claude/claude");
+  const reach = await browser.run(`[...document.querySelectorAll("#page .reach")].map((one) => [...one.querySelectorAll("li")].map((line) => line.innerText.replace(/\\s+/g, " ").trim()))`);
+  assert.deepEqual(reach, [["~/src/app r allowed by rule work", "~/Documents/tax rw you allowed it Revoke", "docs.example.org"], ["everything you can reach"]]);
+  await says("~/.claude.json");
+  await press("session:s1");
+  await says("zsh in gnome-terminal");
+  await says("148 allowed, 3 denied, 5 asked");
+  await press("session:s2");
+  await says("not sandboxed: it can do anything you can");
+});
+
+test("without agents, permissions or servers each page says what to do first", async () => {
+  await browser.go("agents");
+  await made(`made.sessions = []; made.clients = []; made.records = []; made.quarantine = []; made.grants = []; made.servers.servers = []; made.removed = []; made.found.forEach((one) => { one.state = "not-connected"; one.entries = []; })`);
+  await browser.run(`location.hash = "#servers"; return true`);
+  await says("No server is set up yet.");
+  await looksAccessible();
+  await browser.run(`location.hash = "#permissions"; return true`);
+  await says("Connect an agent first.");
+  await press("connect");
+  await says("No agent has connected yet.");
+  await press("first");
+  await browser.until(`document.activeElement.dataset.key === "connect:claude-code"`);
+  await looksAccessible();
+});
+
 test("agent can be paused and resumed, and a stopped server is reported", async () => {
-  await browser.go("sessions");
-  await says("Its server stopped: it exited with status 1; its last output on standard error: `no module <b>git</b>`");
+  await browser.go("agents");
+  await says("The server stopped (exit status 1; its last message: `no module <b>git</b>`)");
   await press("pause:s1");
   await press("resume:s1");
   await press("pause:s1");
@@ -173,44 +205,20 @@ test("agent can be paused and resumed, and a stopped server is reported", async 
   assert.deepEqual(await called("pause_session"), [true, false, true].map((on) => ({ session: "s1", on })));
 });
 
-test("lockdown needs one click and can be undone, and only ending sessions asks for confirmation", async () => {
-  await browser.go("home");
-  const width = () => browser.run(`return document.querySelector('${key("lockdown-end")}').getBoundingClientRect().width`);
-  const before = await width();
-  await press("lockdown");
-  await says("Locked down");
-  assert.equal(await width(), before, "the button beside it keeps its width");
-  await press("lockdown-off");
-  await browser.until(`document.querySelector('${key("lockdown")}') !== null`);
-  await press("lockdown-end");
-  assert.equal((await called("lock_down")).length, 2);
-  await press("lockdown-end:yes");
-  await says("Locked down");
-  assert.deepEqual(await called("lock_down"), [{ on: true, end_sessions: false }, { on: false, end_sessions: false }, { on: true, end_sessions: true }]);
-});
-
-test("missed question is reopened only by the app, and denials are listed and undone", async () => {
-  await browser.go("home");
-  await says("You didn't answer in time, so these were denied. If the agent tries again, you'll be asked again.");
-  await says("push main to evil.example <img src=x onerror=alert(1)>");
-  // The window cannot approve; the app opens the dialog.
-  await press("again:q8");
-  await browser.until(`document.querySelector('${key("again:q8")}') === null`);
-  assert.deepEqual(await called("ask_again"), [{ question: "q8" }]);
-  await press("forget:q9");
-  await browser.until(`document.querySelector('${key("forget:q9")}') === null`);
-  await browser.run(`location.hash = "#sessions"; return true`);
+test("denials are listed and undone", async () => {
+  await browser.go("agents");
   await press("undeny:q5");
   await browser.until(`document.querySelector('${key("undeny:q5")}') === null`);
-  assert.deepEqual(await called("forget_question"), [{ question: "q9" }, { question: "q5" }]);
-  await browser.run(`location.hash = "#granted"; return true`);
-  await says("Projects that you said no to");
+  assert.deepEqual(await called("forget_question"), [{ question: "q5" }]);
+  await browser.run(`location.hash = "#permissions"; return true`);
+  await says("You said no");
   await press("undecline:g7");
   await browser.until(`made.calls.some(([name, { grants }]) => name === "revoke_grants" && grants[0] === "g7")`);
 });
 
 test("revoking several, an agent's or all permissions asks for one confirmation", async () => {
-  await browser.go("granted");
+  await browser.go("permissions");
+  await press("select");
   await press("select:g1");
   await press("select:g3");
   await press("take-back-selected");
@@ -219,18 +227,36 @@ test("revoking several, an agent's or all permissions asks for one confirmation"
   await press("take-back-selected:yes");
   await browser.until(`made.calls.some(([name]) => name === "revoke_grants")`);
   assert.deepEqual((await called("revoke_grants"))[0].grants.toSorted(), ["g1", "g3"]);
-  await browser.run(`const by = document.querySelector('${key("by")}'); by.value = "client"; by.dispatchEvent(new Event("change")); return true`);
-  await browser.until(`document.querySelector('${key("take-back-of:Claude Code")}') !== null`);
   await press("take-back-of:Claude Code");
   await press("take-back-of:Claude Code:yes");
   await browser.until(`made.calls.filter(([name]) => name === "revoke_grants").length === 2`);
   assert.deepEqual((await called("revoke_grants"))[1].grants.toSorted(), ["g2", "g5", "g6"]);
+  await press("more-grants");
+  await press("take-back-everything");
+  await says("1 permission of Cursor is revoked now.");
+  await press("take-back-everything:yes");
+  await says("Not all were revoked: 1 permission; each says why below");
+  assert.deepEqual((await called("revoke_grants"))[2], { grants: ["g4"] });
+});
+
+test("permissions are grouped by folder and sorted", async () => {
+  await browser.go("permissions");
+  const names = () => browser.run(`[...document.querySelectorAll("#page .row .path")].map((one) => one.textContent)`);
+  await press("order");
+  await browser.until(`document.querySelector('${key("by")}') !== null`);
+  await choose("by", "folder");
+  await browser.until(`document.querySelector("#page h2")?.innerText === "Hosts"`);
+  await choose("by", "client");
+  await choose("sort", "ends");
+  await browser.until(`document.querySelector("#page .row .path").textContent === "~/Pictures/2026"`);
+  assert.equal((await names())[1].startsWith("send_message"), true);
 });
 
 test("folder is granted by keyboard after a summary", async () => {
-  await browser.go("granted");
+  await browser.go("permissions");
   await browser.run(`document.querySelector('${key("gift")}').focus(); return true`);
   await browser.keys(ENTER);
+  await browser.until(`document.activeElement.dataset.key === "gift-client"`);
   await says("What you pick, Claude Code may read through filesystem, for 1 hour.");
   for (let n = 0; n < 12 && (await browser.run("document.activeElement.dataset.key")) !== "pick-folder"; n += 1) await browser.keys(TAB);
   await browser.keys(ENTER);
@@ -239,9 +265,9 @@ test("folder is granted by keyboard after a summary", async () => {
 });
 
 test("tool and host are granted after a summary and listed with other permissions", async () => {
-  await browser.go("granted");
-  await browser.run(`document.querySelector('${key("gift")}').click(); return true`);
-  const choose = (name, to) => browser.run(`const control = document.querySelector('${key(name)}'); control.value = "${to}"; control.dispatchEvent(new Event("change")); return true`);
+  await browser.go("permissions");
+  await press("gift");
+  await browser.until(`document.querySelector('${key("gift-kind")}') !== null`);
   await choose("gift-server", "filesystem");
   await choose("gift-kind", "tool");
   await says("The effect of every tool of filesystem depends on its arguments");
@@ -261,6 +287,7 @@ test("tool and host are granted after a summary and listed with other permission
 
 test("removing a server lists its effects, removes its permissions, and can be undone", async () => {
   await browser.go("servers");
+  await press("more:git");
   await press("remove:git");
   await says("Its entry is removed.");
   await says("Still set to start it: Cursor (its entry git).");
@@ -273,14 +300,15 @@ test("removing a server lists its effects, removes its permissions, and can be u
   assert.deepEqual(await called("revoke_grants"), [{ grants: ["g4"] }]);
   await press("restore:git");
   await says("git is back as it was.");
+  await press("removed-more:slack");
   await press("forget:slack");
   await says("The entry of slack is deleted permanently");
   assert.deepEqual(await called("forget_server"), []);
 });
 
 test("host is allowed permanently after a summary, invalid names are refused, and it can be removed", async () => {
-  await browser.go("servers");
-  await browser.run(`document.querySelector('${key("open-more:fetch")}').click(); return true`);
+  await browser.go("servers/installed/fetch");
+  await press("server:git");
   const type = (text) => browser.run(`const host = document.querySelector('${key("open-host:fetch")}'); host.value = "${text}"; host.dispatchEvent(new Event("input")); return true`);
   await type("https://a.example/x");
   await press("open-host:fetch:plan");
@@ -298,13 +326,16 @@ test("host is allowed permanently after a summary, invalid names are refused, an
   await says("/home/ada/.cache/fetch is closed.");
   assert.deepEqual(await called("close_opening"), [{ server: "fetch", opening: { kind: "write", what: "/home/ada/.cache/fetch" } }]);
   // An unsandboxed server has no list, because it reaches everything.
-  assert.equal(await browser.run(`document.querySelector('${key("open-more:git")}')`), null);
+  assert.equal(await browser.run(`document.querySelector('${key("open-host:git")}')`), null);
+  assert.notEqual(await browser.run(`document.querySelector('${key("open-host:fetch")}')`), null);
 });
 
 test("server limits change after a summary, and invalid numbers are not treated as defaults", async () => {
-  await browser.go("servers");
-  await says("Memory: 4,096 MiB \u00b7 Processor time: no limit \u00b7 Processes and threads: 64");
-  await browser.run(`document.querySelector('${key("limits:fetch")}').click(); return true`);
+  await browser.go("servers/installed/fetch");
+  await press("server:git");
+  const shown = () => browser.run(`[...document.querySelectorAll("[data-key^='limit:fetch:']")].slice(0, 3).map((one) => [one.value, one.placeholder])`);
+  await browser.until(`document.querySelector('${key("limit:fetch:memory")}') !== null`);
+  assert.deepEqual(await shown(), [["", "4,096"], ["", "no limit"], ["64", "1,024"]]);
   const type = (limit, text) => browser.run(`const field = document.querySelector('[data-key="limit:fetch:${limit}"]'); field.value = "${text}"; field.dispatchEvent(new Event("input")); return true`);
   const off = () => browser.run(`document.querySelector('${key("limits-plan:fetch")}').disabled`);
   assert.equal(await off(), true, "nothing would change");
@@ -324,13 +355,14 @@ test("server limits change after a summary, and invalid numbers are not treated 
   assert.deepEqual(await called("write_limits"), []);
   await press("limits-write:fetch");
   await says("Changes apply to new sessions.");
-  await says("Memory: 2,048 MiB \u00b7 Processor time: no limit \u00b7 Processes and threads: 1,024");
+  await browser.until(`document.querySelector('${key("limit:fetch:memory")}')?.value === "2048"`);
+  assert.deepEqual(await shown(), [["2048", "4,096"], ["", "no limit"], ["", "1,024"]]);
   // An unsandboxed server has no limits.
-  assert.equal(await browser.run(`document.querySelector('${key("limits:git")}')`), null);
+  assert.equal(await browser.run(`document.querySelector('${key("limits-plan:git")}')`), null);
 });
 
 test("profile is created, changed, removed and assigned to a client after a preview", async () => {
-  await browser.go("servers");
+  await browser.go("servers/profiles");
   await says("given to Claude Code");
   await says("No longer exists: old.");
   await press("profile-new");
@@ -340,20 +372,22 @@ test("profile is created, changed, removed and assigned to a client after a prev
   await press("profile-save");
   await says("given to no client yet");
   assert.deepEqual(await called("change_profile"), [{ name: "play", servers: ["fetch"] }]);
+  await press("profile-more:work");
   await press("profile-remove:work");
   await says("Claude Code cannot start its servers");
   await press("profile-remove:work:yes");
-  await browser.until(`document.querySelector('${key("profile-remove:work")}') === null`);
-  await browser.run(`location.hash = "#clients"; return true`);
+  await browser.until(`document.querySelector('${key("profile-change:work")}') === null`);
+  await browser.run(`location.hash = "#agents"; return true`);
+  await press("client:cursor");
   await press("profile:cursor:play");
   await says('"profile play": "<b>not markup</b>"');
 });
 
 test("quarantined file is restored after a warning and deleted after confirmation", async () => {
-  await browser.go("sessions");
-  await says("In quarantine");
-  assert.equal(await browser.run(`document.querySelector('${key("put-back:s1:/home/ada/src/app/.git/hooks/pre-commit")}').disabled`), true);
+  await browser.go("agents");
+  await press("quarantine");
   await says("This session is still active");
+  assert.equal(await browser.run(`document.querySelector('${key("put-back:s1:/home/ada/src/app/.git/hooks/pre-commit")}').disabled`), true);
   await press("put-back:s0:/home/ada/src/site/.envrc");
   await says("/home/ada/src/site/.envrc is put back where it was, and runs when you enter this folder in a shell, with all your rights.");
   assert.deepEqual(await called("decide_file"), []);
@@ -369,7 +403,9 @@ test("quarantined file is restored after a warning and deleted after confirmatio
 });
 
 test("client servers are protected one by one, and their keys move to the keyring unless the user declines", async () => {
-  await browser.go("clients");
+  await browser.go("agents");
+  await says("2 servers bypass IronCurtain");
+  await press("bypass:claude-code");
   await says("not protected: started directly (npx jira-mcp) with all your rights");
   await press("move:claude-code:jira");
   await says('"move jira": "<b>not markup</b>"');
@@ -381,7 +417,7 @@ test("client servers are protected one by one, and their keys move to the keyrin
   const wishes = (await called("plan_client")).map(({ wish }) => [wish.only, wish.secrets]);
   assert.deepEqual(wishes, [[["jira"], true], [["jira"], false], [["jira"], true]]);
   assert.deepEqual(await called("write_client"), []);
-  await browser.run(`location.hash = "#servers"; return true`);
+  await browser.run(`location.hash = "#servers/secrets"; return true`);
   await says("env.GIT_TOKEN of git");
   await press("move-secrets");
   await says("the settings name keyring:git-GIT_TOKEN from then on");
@@ -392,7 +428,7 @@ test("client servers are protected one by one, and their keys move to the keyrin
 test("every control of every page has a name and is reachable by keyboard", async () => {
   for (const page of PAGES) {
     await browser.go(page);
-    await browser.run(`document.querySelectorAll("details").forEach((one) => { one.open = true; }); return true`);
+    await openAll();
     const wanted = await browser.run(`[...document.querySelectorAll("#page button:not(:disabled), #page select, #page input, #page textarea, #page summary, #page a")].filter((one) => one.checkVisibility()).length`);
     await browser.run(`document.querySelector("#page").focus(); window.reached = new Set(); document.addEventListener("focusin", ({ target }) => { if (target.closest("#page") && target.matches("button, select, input, textarea, summary, a")) reached.add(target); }); return true`);
     // Scrollable text boxes are one tab stop each.
@@ -404,7 +440,7 @@ test("every control of every page has a name and is reachable by keyboard", asyn
 });
 
 test("client is connected after a preview and a second click", async () => {
-  await browser.go("clients");
+  await browser.go("agents");
   await press("connect:cursor");
   await says("<b>not markup</b>");
   assert.deepEqual(await called("write_client"), []);
@@ -417,7 +453,8 @@ test("client is connected after a preview and a second click", async () => {
 
 test("server processes show their state, and a restart asks for confirmation", async () => {
   await browser.go("servers");
-  await says("started again 2 times");
+  await press("server:git");
+  await says("restarted 2 times");
   await press("log:s2");
   await says("ModuleNotFoundError: <b>no module git</b>");
   await press("server-restart:s2");
@@ -439,8 +476,7 @@ test("changed tools show a diff and take effect only after approval", async () =
 });
 
 test("server is added as previewed, and an entered secret is never shown again", async () => {
-  await browser.go("servers");
-  await browser.run(`document.querySelector('${key("add-other")}').click(); return true`);
+  await browser.go("servers/add");
   await browser.run(`const what = document.querySelector('${key("add-what")}'); what.value = "npm:far"; what.dispatchEvent(new Event("input")); return true`);
   await press("plan-server");
   await says("<b>not markup</b>");
@@ -448,6 +484,7 @@ test("server is added as previewed, and an entered secret is never shown again",
   await press("write-server");
   await says("It has not been started.");
   assert.deepEqual(await called("plan_server"), [{ wanted: { what: "npm:far", name: "" } }]);
+  await press("tab:servers/secrets");
   await says("Missing: git-token. A server needs it.");
   await browser.run(`for (const [field, text] of [["secret-name", "git-token"], ["secret-value", "s3cret"]]) { const input = document.querySelector('[data-key="' + field + '"]'); input.value = text; input.dispatchEvent(new Event("input")); } return true`);
   assert.equal(await browser.run(`document.querySelector('${key("secret-value")}').type`), "password");
@@ -461,7 +498,7 @@ test("server is added as previewed, and an entered secret is never shown again",
 });
 
 test("bundle is added as previewed with the picked folder, and its key is stored only then", async () => {
-  await browser.go("servers");
+  await browser.go("servers/add");
   await openBundle();
   await says("It claims to be by Notes & Sons: \u201cKeeps notes in a folder.");
   await says("Its maker suggests ${HOME}/Notes; pick it to use it.");
@@ -487,7 +524,9 @@ test("bundle is added as previewed with the picked folder, and its key is stored
   assert.deepEqual([await called("write_server"), await called("set_secret")], [[], []]);
   await press("write-server");
   await says("It has not been started.");
-  await browser.until(`document.querySelector('section[aria-label="mine"]') !== null`);
+  await press("tab:servers/installed");
+  await browser.until(`document.querySelector('${key("server:mine")}') !== null`);
+  await press("tab:servers/add");
   assert.deepEqual(await called("set_secret"), [{ name: "mine-key", value: "s3cret" }]);
   const values = { level: ["3"], sync: ["false"] };
   assert.deepEqual((await called("plan_bundle")).at(-1), { wanted: { name: "mine", values, without: [] } }, "the page names no path");
@@ -502,8 +541,8 @@ test("bundle is added as previewed with the picked folder, and its key is stored
 });
 
 test("invalid bundle is refused with a reason, cancelling discards it, and a key that fails to store adds nothing", async () => {
-  await browser.go("servers");
-  await browser.run(`made.fail.choose_bundle = "\`../../evil\` in the bundle would lie outside of it, or is a link; nothing was added"; document.querySelector('${key("add-other")}').click(); return true`);
+  await browser.go("servers/add");
+  await browser.run(`made.fail.choose_bundle = "\`../../evil\` in the bundle would lie outside of it, or is a link; nothing was added"; return true`);
   await press("choose-bundle");
   await says("Not possible: `../../evil` in the bundle would lie outside of it");
   assert.equal(await browser.run(`document.querySelector('${key("plan-bundle")}')`), null);
@@ -524,10 +563,10 @@ test("invalid bundle is refused with a reason, cancelling discards it, and a key
 test("without a keyring a secrets file is created with a passphrase entered twice, and unlocked with it", async () => {
   const type = (field, text) => browser.run(`const input = document.querySelector('[data-key="${field}"]'); input.value = ${JSON.stringify(text)}; input.dispatchEvent(new Event("input")); return true`);
   const off = (which) => browser.run(`return document.querySelector('${key(which)}').disabled`);
-  const turn = async (to) => { await browser.run(`location.hash = "${to}"; return true`); await browser.until(`document.querySelector("#page-${to} h1") !== null`); };
+  const turn = async (to) => { await browser.run(`location.hash = "${to}"; return true`); await browser.until(`document.querySelector("#page-${to.split("/")[0]} h1") !== null`); };
   await browser.go("home");
   await browser.run(`made.secrets = { ...made.secrets, place: "nowhere", names: [] }; return true`);
-  await turn("servers");
+  await turn("servers/secrets");
   await says("There is no keyring here");
   assert.equal(await browser.run(`return document.querySelector('${key("set-secret")}')`), null, "no secret can be stored before there is a place for it");
   await type("secrets-passphrase", "four words and more");
@@ -541,7 +580,7 @@ test("without a keyring a secrets file is created with a passphrase entered twic
   assert.deepEqual(await called("make_secrets_file"), [{ passphrase: "four words and more" }]);
   await turn("home");
   await browser.run(`made.secrets.place = "locked"; return true`);
-  await turn("servers");
+  await turn("servers/secrets");
   await says("do not start until you unlock them");
   await type("secrets-passphrase", "wrong words");
   await press("unlock-secrets");
@@ -552,40 +591,17 @@ test("without a keyring a secrets file is created with a passphrase entered twic
   await says("Keep the secret");
 });
 
-test("setup claims no protection, can be skipped at each step, and shows what was refused and allowed", async () => {
-  await browser.go("welcome");
-  await says("Nothing is protected until a client is connected.");
-  await press("step:next");
-  await press("connect:cursor");
-  await says("<b>not markup</b>");
-  assert.deepEqual(await called("write_client"), []);
-  await press("step:next");
-  await says("These servers are started directly by a client");
-  await says("jira");
-  assert.equal(await browser.run(`document.querySelector("#page").innerText.includes("Cursor")`), false);
-  await press("step:next");
-  await press("folder-read");
-  await says("Agents may read in /home/ada/Documents/recipes, without asking.");
-  await press("step:next");
-  await press("practise");
-  await says("Denied. A real request would have been refused.");
-  await press("look");
-  await says("Refused. You have 3 names in ~/.ssh; it saw none.");
-  await made(`made.look = { ...made.look, seen: 3, said: "" }`);
-  await press("look");
-  await says("Not refused: it saw 3 names of 3");
-  await press("step:leave");
-  await browser.until(`location.hash === "#home" && made.calls.some(([name]) => name === "finish_first_steps")`);
-});
-
 test("rules are moved, changed, removed and added, and saved only after a trial", async () => {
   await browser.go("rules");
+  await press("more:deny-secrets");
   await press("later:deny-secrets");
   await says("Changed, not saved.");
-  await browser.run(`const then = document.querySelector('${key("then:work")}'); then.value = "escalate"; then.dispatchEvent(new Event("change")); return true`);
+  await press("then:work");
+  await press("then:work:escalate");
   await says("Asks about what it covers (was: Allows reading in the folder of this project.)");
+  await press("more:ask-before-writing");
   await press("remove:ask-before-writing");
-  await browser.until(`document.querySelector('${key("remove:ask-before-writing")}') === null`);
+  await browser.until(`document.querySelector('${key("more:ask-before-writing")}') === null`);
   await press("add-rule");
   await browser.until(`document.querySelector('${key("draft-path")}') !== null`);
   await browser.run(`const path = document.querySelector('${key("draft-path")}'); path.value = "~/Documents"; path.dispatchEvent(new Event("input")); return true`);
@@ -601,23 +617,44 @@ test("rules are moved, changed, removed and added, and saved only after a trial"
   assert.deepEqual(rules, [["ask-filesystem-read-text-file", "escalate", "~/Documents"], ["work", "escalate", undefined], ["deny-secrets", "deny", undefined]]);
 });
 
+test("a rule is dragged to its place, and its hits, source and findings are shown", async () => {
+  await browser.go("rules");
+  await says("1,204 calls");
+  await says("not used this week");
+  await says("it reaches all of your home");
+  const widths = await browser.run(`[...document.querySelectorAll("#page .hit-bar .fill")].map((one) => Number(one.getAttribute("width")))`);
+  assert.deepEqual(widths, [3, 64, 0]);
+  const names = () => browser.run(`[...document.querySelectorAll("#page .rules .name")].map((one) => one.innerText)`);
+  await browser.drag(key("move:ask-before-writing"), key("move:deny-secrets"));
+  await says("Changed, not saved.");
+  assert.deepEqual(await names(), ["ask-before-writing", "deny-secrets", "work"]);
+  await press("drop-rules");
+  await browser.until(`document.querySelector('${key("drop-rules")}') === null`);
+  assert.deepEqual(await names(), ["deny-secrets", "work", "ask-before-writing"]);
+  await press("more:work");
+  await press("source:work");
+  await says('"roles": [');
+});
+
 test("each setting is saved as it is entered", async () => {
   await browser.go("settings");
-  const choose = (name, to) => browser.run(`const control = document.querySelector('${key(name)}'); control.value = "${to}"; control.dispatchEvent(new Event("change")); return true`);
   await choose("notifications", "off");
   await says("None are shown. The question's own window still opens.");
   await choose("questions_per_minute", "5");
   await choose("denial_holds_seconds", "0");
   await browser.until(`made.calls.filter(([name]) => name === "change_settings").length === 3`);
   assert.deepEqual(await called("change_settings"), [{ notifications: "off" }, { questions_per_minute: 5 }, { denial_holds_seconds: 0 }].map((changes) => ({ changes })));
+  await press("autostart");
+  await press("unsandboxed");
+  await says("Servers start without a sandbox if none can be made: each can do anything you can.");
+  assert.deepEqual((await called("change_settings")).slice(3), [{ autostart: true }, { unsandboxed: "warn" }].map((changes) => ({ changes })));
   await made(`made.fail.change_settings = "the disk is full"`);
   await choose("keep_days", "30");
   await says("Not saved: the disk is full");
 });
 
 test("rules are tried on the audit log before saving, and a call becomes a rule", async () => {
-  await browser.go("activity");
-  await press("call:1479");
+  await browser.go("activity/1479");
   await press("rule:1479");
   await browser.until(`location.hash === "#rules" && document.activeElement?.dataset.key === "draft-then"`);
   assert.equal(await browser.run(`document.querySelector('${key("save-rules")}').disabled`), true);
@@ -632,21 +669,6 @@ test("rules are tried on the audit log before saving, and a call becomes a rule"
   assert.deepEqual(JSON.parse(before).rules.map(({ name }) => name), ["deny-secrets", "work", "ask-before-writing"]);
 });
 
-test("whole audit log is searched, and failures are shown", async () => {
-  await browser.go("activity");
-  await browser.run(`const find = document.querySelector('${key("find")}'); find.value = "id_ed25519"; find.dispatchEvent(new Event("input")); return true`);
-  await browser.until(`document.querySelectorAll(".log .row").length === 1`);
-  await made(`made.fail.activity = "the log cannot be read"`);
-  await says("Searching the record failed: the log cannot be read");
-});
-
-test("an unreachable daemon is reported without claiming that agents are denied", async () => {
-  await browser.go("home");
-  await made(`made.fail.snapshot = "it is gone"`);
-  await says("IronCurtain is not responding");
-  assert.equal(await browser.run(`document.body.innerText.includes("denied")`), false);
-});
-
 /** Returns the minimum of several drawing times in milliseconds, which other load affects least. */
 const drawing = (script) => browser.wait(`
   const times = [], real = window.requestAnimationFrame;
@@ -656,22 +678,28 @@ const drawing = (script) => browser.wait(`
   again();`);
 
 test("drawing ten thousand calls and a thousand grants takes under 50 ms", async () => {
-  await browser.go("granted");
+  await browser.go("permissions");
   await made(`made.grants = Array.from({ length: 1000 }, (_, n) => ({ ...made.grants[0], id: "row" + n, path: "/home/ada/d" + (n % 40) + "/f" + n })); made.log = Array.from({ length: 10000 }, (_, n) => ({ ...made.log[0], seq: 20000 - n, paths: ["/home/ada/f" + n] }))`);
   await says("1 to 100 of 1,000");
   const grants = await drawing(`made.grants = made.grants.map((one) => ({ ...one, uses: one.uses + 1 })); made.change();`);
   await browser.run(`location.hash = "#activity"; return true`);
-  await browser.until(`document.querySelectorAll(".log .row").length === 100`);
+  await browser.until(`document.querySelector(".vlist .line") !== null`);
   const calls = await drawing(`made.log = [{ ...made.log[0], seq: made.log[0].seq + 1 }, ...made.log]; made.change();`);
   console.log(`drawing took ${grants.toFixed(1)} ms with 1,000 grants, ${calls.toFixed(1)} ms with 10,000 calls`);
   assert.ok(grants < 50 && calls < 50, `${grants} ${calls}`);
 });
 
-test("idle window draws nothing", async () => {
-  await browser.go("home");
-  const drawn = await browser.wait(`
-    const real = window.requestAnimationFrame; let n = 0;
-    window.requestAnimationFrame = (then) => { n += 1; return real(then); };
-    setTimeout(() => { window.requestAnimationFrame = real; done(n); }, 3000);`);
-  assert.equal(drawn, 0);
+test("these pages have at most 120 words besides headings and data, and controls of at least 24 by 24 pixels", async () => {
+  for (const page of ["agents", "permissions", "servers", "servers/add", "servers/secrets", "servers/profiles", "rules", "settings"]) {
+    await browser.go(page);
+    const words = await browser.run(`
+      const copy = document.querySelector("#page").cloneNode(true);
+      copy.querySelectorAll("h1, h2, h3, svg, .path, code, pre, dd, time, .unseen, .agent-icon, [class*=count], option:not([selected])").forEach((one) => one.remove());
+      return copy.textContent.split(/\\s+/).filter((word) => /\\p{L}/u.test(word)).length`);
+    console.log(`${page}: ${words} words`);
+    assert.ok(words <= 120, `${page}: ${words}`);
+    await openAll();
+    const small = await browser.run(`[...document.querySelectorAll("#page button, #page a[href], #page input, #page select, #page summary")].filter((one) => one.checkVisibility() && !one.closest("p, .facts, dd") && !one.matches(".tick input")).map((one) => [one.dataset.key ?? one.outerHTML.slice(0, 80), one.getBoundingClientRect()]).filter(([, box]) => box.width > 0 && (box.height < 23.5 || box.width < 23.5)).map(([name, box]) => name + " " + Math.round(box.width) + "x" + Math.round(box.height))`);
+    assert.deepEqual(small, [], page);
+  }
 });

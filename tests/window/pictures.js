@@ -1,11 +1,11 @@
 // Saves pictures of every page: `node tests/window/pictures.js FOLDER`. With `--guide` before the folder, saves those of
-// the documentation.
+// the documentation. The sheet of components is saved with the former only.
 
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Browser } from "./browser.js";
 
-export const PAGES = ["home", "sessions", "granted", "rules", "servers", "clients", "activity", "settings"];
+export const PAGES = ["home", "activity", "agents", "permissions", "servers", "rules", "settings"];
 const forGuide = process.argv[2] === "--guide";
 const folder = process.argv[forGuide ? 3 : 2];
 // Text that imitates markup is only for tests.
@@ -14,20 +14,32 @@ const PLAIN = `
     : one && typeof one === "object" ? Object.fromEntries(Object.entries(one).map(([key, value]) => [key, plain(value)])) : one;
   for (const key of Object.keys(made)) if (key !== "listeners") made[key] = plain(made[key]);
   made.change(); return true;`;
-const LOOKS = [["", { width: 1280, height: 800 }], ["-200", { width: 640, height: 800 }]];
-const looks = forGuide ? [["", { width: 1000, height: 700 }]] : LOOKS;
+/** Names, sizes and scales of the pictures. */
+const LOOKS = forGuide
+  ? [["", { width: 1000, height: 700 }, 1], ["-150", { width: 1500, height: 1050 }, 1.5]]
+  : [["", { width: 1280, height: 800 }, 1], ["-200", { width: 640, height: 800 }, 1]];
 if (folder) {
   await mkdir(folder, { recursive: true });
-  for (const [name, size] of looks) {
+  for (const [name, size, scale] of LOOKS) {
     const browser = await Browser.open(size);
-    for (const theme of forGuide ? ["light"] : ["light", "dark"]) {
+    const save = async (page, theme) => {
+      await browser.run(`document.documentElement.style.zoom = "${scale}"; return true`);
+      await browser.settled();
+      const look = forGuide ? (theme === "dark" ? "-dark" : "") : `-${theme}`;
+      await writeFile(join(folder, `${page}${look}${name}.png`), await browser.picture());
+    };
+    for (const theme of ["light", "dark"]) {
       for (const page of PAGES) {
         await browser.go(page, { theme });
         if (forGuide) {
           await browser.run(PLAIN);
           await browser.until(`!document.body.innerText.includes("<img")`);
         }
-        await writeFile(join(folder, forGuide ? `${page}.png` : `${page}-${theme}${name}.png`), await browser.picture());
+        await save(page, theme);
+      }
+      if (!forGuide) {
+        await browser.sheet({ theme });
+        await save("components", theme);
       }
     }
     await browser.close();

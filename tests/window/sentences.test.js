@@ -24,7 +24,7 @@ test("server removal summary names everything removed, kept or still referring t
   const all = removalWords({ ...plan, clients: ["Zed (its entry git)", "Cursor (its entry g)"], profiles: ["work"], data: "~/d" }, 2);
   assert.deepEqual(all.slice(1), [
     "It stops now for 2 sessions; calls in flight fail.",
-    "Still set to start it: Zed (its entry git) and Cursor (its entry g). They will get an error; disconnect it under Clients.",
+    "Still set to start it: Zed (its entry git) and Cursor (its entry g). They will get an error; disconnect it under Agents.",
     "Still named by the profile work.",
     "Its data stays in ~/d.",
   ]);

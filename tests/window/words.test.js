@@ -2,7 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { grouped, listed, standing } from "../../ui/grant_list.js";
 import { movedRule, names, ruleOf, rulesIn, ruleThat, withoutRule, withRule } from "../../ui/rule_draft.js";
-import { stateLine, protectionState } from "../../ui/protection_state.js";
+import { lines } from "../../ui/activity_runs.js";
+import { hue, initials } from "../../ui/initials.js";
+import { connectedLine, protectionState } from "../../ui/protection_state.js";
+import { fitted, reachModel } from "../../ui/reach_model.js";
 import { ago, count, folderOf, left, list, pathParts } from "../../ui/words.js";
 
 const MINUTE = 60_000;
@@ -31,16 +34,24 @@ test("path emphasizes its last two names and abbreviates home to ~", () => {
 
 const snapshot = (/** @type {object} */ more) => ({ status: { protection: "protecting", troubles: [], other_home: null }, sessions: [], waiting: [], questions: { missed: [], denied: [] }, clients: [], recent: [], changed_servers: [], ...more });
 
-test("protection is not claimed before a client has connected", () => {
-  assert.equal(protectionState(snapshot({})).title, "Nothing is protected yet");
-  assert.equal(stateLine(snapshot({})), "\u25cb Nothing is protected yet");
-  assert.equal(protectionState(snapshot({ clients: [{}] })).title, "No agent is connected");
-  assert.equal(protectionState(snapshot({ sessions: [{ sandboxed: true }] })).title, "Protecting");
-  const part = protectionState(snapshot({ sessions: [{ sandboxed: true }, { sandboxed: false }] }));
-  assert.deepEqual([part.title, part.text], ["Partly protected", "2 sessions connected. 1 server not sandboxed."]);
-  const locked = { status: { protection: "lockdown", lockdown: true, troubles: [], other_home: null } };
-  assert.deepEqual([protectionState(snapshot(locked)).mood, stateLine(snapshot({ ...locked, waiting: [{}] }))], ["lockdown", "\u2715 Locked down"]);
-  assert.equal(protectionState(snapshot({ status: { protection: "degraded", troubles: ["x"] }, sessions: [{}] })).mood, "degraded");
+test("protection is not claimed before an agent is connected", () => {
+  const word = (/** @type {object} */ more) => protectionState(snapshot(more)).word;
+  assert.equal(word({}), "Not protected");
+  assert.equal(word({ clients: [{}] }), "No agent connected");
+  const one = { sandboxed: true, server: "a", client: { name: "A" } };
+  assert.equal(word({ sessions: [one] }), "Protected");
+  const part = snapshot({ sessions: [one, { ...one, sandboxed: false, server: "b" }, { ...one, sandboxed: false, server: "b" }] });
+  assert.deepEqual([protectionState(part).word, protectionState(part).title], ["Partly protected", "Protected, except 1 server"]);
+  assert.equal(word({ sessions: [{ ...one, sandboxed: false, remote: true }] }), "Protected", "a remote server has no sandbox to lack");
+  const locked = { status: { protection: "lockdown", lockdown: true, troubles: [], other_home: null }, sessions: [one], waiting: [{}] };
+  assert.deepEqual([protectionState(snapshot(locked)).mood, word(locked)], ["lockdown", "Locked down"]);
+  assert.equal(word({ status: { protection: "degraded", troubles: ["x"] }, sessions: [one] }), "Something is wrong");
+});
+
+test("the line below the state counts agents, not sessions, and questions", () => {
+  const one = { client: { name: "A" } };
+  assert.equal(connectedLine({ sessions: [], waiting: [] }), "");
+  assert.equal(connectedLine({ sessions: [one, one], waiting: [{}, {}] }), "1 agent \u00b7 2 asking");
 });
 
 test("changed server is named if nothing else is wrong", () => {
@@ -48,6 +59,45 @@ test("changed server is named if nothing else is wrong", () => {
   const changed = protectionState(snapshot({ status: degraded, changed_servers: ["notes"] }));
   assert.deepEqual([changed.mood, changed.title], ["degraded", "1 server changed"]);
   assert.equal(protectionState(snapshot({ status: { ...degraded, troubles: ["x"] }, changed_servers: ["notes"] })).title, "Something is wrong");
+});
+
+test("what a server can reach is its folders with access and hosts, everything without a sandbox, or its scratch folder", () => {
+  const root = (/** @type {string} */ path, /** @type {string[]} */ access, source = "rule `work`") => ({ path, source, grant: null, access });
+  /** @type {object[]} */
+  const grants = [];
+  const session = { client: { name: "A" }, server: "s", sandboxed: true, remote: false, paused: false, trouble: null, hosts: [], roots: [root("/h/scratch", ["read"], "the session's own folder")] };
+  const reach = (/** @type {object[]} */ ...sessions) => reachModel({ sessions: sessions.map((one) => ({ ...session, ...one })), waiting: [], grants, home: "/h" }).flatMap((agent) => agent.servers.map(({ targets }) => targets.map(({ kind, text, access }) => [kind, text, access.join("")])));
+  assert.deepEqual(reach({}), [[["scratch", "", ""]]]);
+  // A granted file is shown, and not its folder, which only the server is told about.
+  grants.push({ id: "g", kind: "file", client: "A", server: "s", session: null, suspended: null, path: "/h/a/x", access: ["read"] }, { id: "h", kind: "file", client: "B", server: "s", session: null, suspended: null, path: "/h/a/y", access: ["read"] });
+  assert.deepEqual(reach({ roots: [root("/h/a", [])] }), [[["folder", "~/a/x", "read"]]]);
+  grants.length = 0;
+  assert.deepEqual(reach({ sandboxed: false }), [[["all", "", ""]]]);
+  assert.deepEqual(reach({ sandboxed: false, remote: true }), [[["sent", "", ""]]]);
+  const two = [{ roots: [root("/h/a", ["read"])] }, { roots: [root("/h/a", ["write"])], hosts: ["x.example"] }];
+  assert.deepEqual(reach(...two), [[["folder", "~/a", "readwrite"], ["host", "x.example", ""]]]);
+  assert.deepEqual(reach({ roots: [1, 2, 3, 4, 5, 6].map((n) => root(`/h/${n}`, ["read"])) })[0].map(([kind, text]) => [kind, text]).slice(2), [["folder", "~/3"], ["more", "3"]]);
+  // One session without a sandbox is a way around it.
+  assert.deepEqual(reach({}, { sandboxed: false }), [[["all", "", ""]]]);
+  assert.deepEqual([fitted("~/a/b", 9), fitted("~/a/very/long/path/x.md", 14), fitted("a-very-long-name", 6)], ["~/a/b", "\u2026/path/x.md", "\u2026-name"]);
+});
+
+test("runs of at least three similar calls are one line, known by their oldest call", () => {
+  const call = (/** @type {number} */ seq, /** @type {object} */ more = {}) => ({ seq, decision: "allow", client: "A", server: "s", verb: "read", reason: "r", outcome: "Done", tool: "t", paths: [`/h/a/${seq}`], ...more });
+  const shown = (/** @type {object[]} */ calls, /** @type {number[]} */ open = []) => lines(calls, new Set(open)).map(({ key, calls }) => [key, calls.length]);
+  assert.deepEqual(shown([call(5), call(4)]), [[5, 1], [4, 1]]);
+  assert.deepEqual(shown([call(5), call(4), call(3), call(2, { paths: ["/h/b/x"] })]), [[-3, 3], [2, 1]]);
+  assert.deepEqual(shown([call(6), call(5), call(4), call(3)]), [[-3, 4]], "a new call extends it");
+  assert.deepEqual(shown([call(5), call(4), call(3)], [3]), [[-3, 3], [5, 1], [4, 1], [3, 1]]);
+  for (const more of [{ decision: "deny" }, { client: "B" }, { verb: "write" }, { reason: "q" }, { outcome: null }]) {
+    assert.equal(shown([call(5), call(4), call(3, more)]).length, 3, JSON.stringify(more));
+  }
+});
+
+test("agents have initials and a colour that depends on the name alone", () => {
+  assert.deepEqual(["Claude Code", "Cursor", "vs-code insiders", "\u{1f916}", ""].map(initials), ["CC", "Cu", "vc", "\u{1f916}", "?"]);
+  assert.equal(hue("Claude Code"), hue("Claude Code"));
+  assert.ok(new Set(["Claude Code", "Cursor", "Codex", "Zed", "Goose", "VS Code"].map(hue)).size > 3);
 });
 
 test("a grant of a changed server does not apply, and leads to the decision", () => {

@@ -1,32 +1,38 @@
-// The whole activity log: search, check and export.
+// The whole log, one line for each entry: search, live view, details, check and export.
 
 import { actButton } from "../action_button.js";
+import { chooseTime, clearFilter, filterBar, isNarrow, wanted } from "../activity_filter.js";
+import { cells, manyCells, subject } from "../activity_line.js";
+import { ActivityLog } from "../activity_log.js";
+import { lines } from "../activity_runs.js";
 import * as backend from "../backend.js";
-import { callRow } from "../activity_row.js";
-import { html, live, nothing, repeat } from "../html.js";
+import { html, nothing } from "../html.js";
 import * as parts from "../parts.js";
 import { draftRule } from "./rules.js";
-import { redraw } from "../state.js";
-import { count } from "../words.js";
+import { focusOn, redraw } from "../state.js";
+import { strip } from "../strip.js";
+import { ACTIVITY } from "../texts/activity.js";
+import { FRAME } from "../texts/frame.js";
+import { VirtualList } from "../virtual_list.js";
+import { exact } from "../words.js";
 
 /** @typedef {import("../types.js").Call} Call */
+/** @typedef {import("../activity_runs.js").Item} Item */
 
-/** Rows per page. */
-const STEP = 100;
-/** Delay of the search after the last key press. */
-const TYPING_MS = 200;
-
-/** @type {import("../types.js").Wanted} */
-const wanted = { text: "", decision: "", server: "", path: "", days: 0 };
-let skip = 0;
-/** @type {import("../types.js").Calls | null} */
-let found = null;
-let problem = "";
-let asked = 0;
+const log = new ActivityLog();
+/** @type {VirtualList<Item>} */
+const list = new VirtualList();
+let isLive = true;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let typing;
-/** @type {Set<number>} */
+/** Runs of similar calls that are shown in full. @type {Set<number>} */
 const open = new Set();
+/** The entry with its details beside the list, by sequence number. */
+let chosen = 0;
+/** @type {{ seq: number, details: [string, string][], problem: string } | null} */
+let detail = null;
+/** The part of the address that was followed. */
+let followed = "";
 /** @type {import("../types.js").LogCheck | null} */
 let check = null;
 let written = "";
@@ -34,100 +40,157 @@ let written = "";
 /** @type {import("../app.js").Page} */
 export const activity = {
   id: "activity",
-  name: "Activity",
+  name: FRAME.pages.activity,
+  icon: "activity",
+  wide: true,
   follows: true,
   async load() {
-    const number = ++asked;
-    try {
-      const answer = await backend.activity({ ...wanted }, skip, STEP);
-      if (number !== asked) return;
-      [found, problem] = [answer, ""];
-    } catch (failure) {
-      if (number === asked) problem = backend.sentence(failure);
-    }
+    if (isLive || log.calls === null) await log.refresh(wanted);
   },
-  view: (snapshot) => html`
-    <h1>Activity</h1>
-    ${filters(snapshot.status.servers)}
-    ${problem ? parts.problem(`Searching the record failed: ${problem}`) : nothing}
-    ${found === null ? html`<p class="quiet" role="status">Reading the record\u2026</p>` : rows(found)}
-    <h2>The record</h2>
-    ${record()}`,
+  view(snapshot, part) {
+    follow(part);
+    const { calls } = log;
+    return html`
+      ${parts.heading(ACTIVITY.title, html`<div class="both">${liveButton()}${tools()}</div>`)}
+      ${strip(snapshot.day, showTime, { from: wanted.from_ms, to: wanted.to_ms })}
+      ${filterBar(snapshot, search)}
+      ${results()}
+      ${log.problem ? parts.problem(ACTIVITY.failed(log.problem)) : nothing}
+      ${calls === null ? html`<p class="quiet" role="status">${ACTIVITY.reading}</p>` : calls.length === 0 ? none() : html`
+        <div class="log-and-details ${chosen ? "both-shown" : ""}">
+          ${list.view("log", ACTIVITY.list)}
+          ${chosen ? details(calls.find((one) => one.seq === chosen)) : nothing}
+        </div>`}`;
+  },
+  drawn() {
+    const scroller = document.querySelector("#page .vlist");
+    list.draw(scroller instanceof HTMLElement ? scroller : null, {
+      items: items(),
+      key: (item) => item.key,
+      cells: ({ calls, isOpen }) => (calls.length > 1 ? manyCells(calls, isOpen) : calls[0] ? cells(calls[0]) : nothing),
+      kind: (item) => (item.isPart ? "part" : ""),
+      isChosen: (item) => item.key === chosen,
+      press,
+      leave,
+      end: () => void log.older(wanted).then((more) => { if (more) redraw(); }),
+    });
+  },
 };
 
-/** @param {import("../types.js").Calls} calls */
-const rows = ({ calls, more }) => html`
-  ${calls.length === 0
-    ? isNarrow()
-      ? parts.empty("Nothing on record matches.", "Try fewer or other words. Whole words match; end a word with * to match its beginning.")
-      : parts.empty("Nothing happened yet.", "Every call of an agent is listed here, allowed or not.")
-    : parts.group(repeat(calls, (call) => call.seq, row), "log")}
-  ${parts.pager("activity", skip, calls.length, more ? null : skip + calls.length, STEP, (to) => { skip = to; search(0); })}`;
-
-/** @param {Call} call */
-const row = (call) =>
-  callRow(call, {
-    open: open.has(call.seq),
-    toggle: () => {
-      if (!open.delete(call.seq)) open.add(call.seq);
-      redraw();
-    },
-    acts: call.server && call.tool ? parts.button(`rule:${call.seq}`, "Make a rule from this\u2026", () => draftRule(call)) : nothing,
-  });
-
-const isNarrow = () => wanted.text !== "" || wanted.decision !== "" || wanted.server !== "" || wanted.path !== "" || wanted.days !== 0;
-
-/** @param {string[]} servers */
-const filters = (servers) => html`
-  <div class="tools">
-    <input type="search" class="grow" data-key="find" aria-label="Find in the whole record" placeholder="Words of a path, tool, agent or reason"
-      .value=${live(wanted.text)} @input=${(/** @type {Event} */ event) => set({ text: parts.valueOf(event) }, TYPING_MS)}>
-    ${parts.select("decision", wanted.decision, [["", "Any decision"], ["allow", "Allowed"], ["deny", "Denied"], ["escalate", "Asked"]], (to) => set({ decision: /** @type {any} */ (to) }), "Decision")}
-    ${parts.select("server", wanted.server, [["", "Any server"], .../** @type {[string, string][]} */ (servers.map((name) => [name, name]))], (to) => set({ server: to }), "Server")}
-    ${parts.select("days", String(wanted.days), [["0", "Any time"], ["1", "Last day"], ["7", "Last week"], ["30", "Last month"]], (to) => set({ days: Number(to) }), "Time")}
-    <input type="search" class="grow" data-key="path" aria-label="In this folder, or this file" placeholder="In this folder: ~/Documents"
-      .value=${live(wanted.path)} @input=${(/** @type {Event} */ event) => set({ path: parts.valueOf(event) }, TYPING_MS)}>
-  </div>`;
-
 /**
- * @param {Partial<typeof wanted>} change
- * @param {number} [after]
+ * Shows the entries of a time.
+ * @param {number} from
+ * @param {number} to
  */
-function set(change, after = 0) {
-  Object.assign(wanted, change);
-  skip = 0;
-  search(after);
+export function showTime(from, to) {
+  chooseTime(from, to);
+  log.reset();
+  if (location.hash.startsWith("#activity")) search(0);
+  else location.hash = "#activity";
+}
+
+/** Lines of the calls that they were grouped from. @type {{ calls: Call[] | null, items: Item[] }} */
+let grouped = { calls: null, items: [] };
+
+/** Returns the lines, grouped again only if the calls or the open runs have changed. */
+function items() {
+  if (grouped.calls !== log.calls) grouped = { calls: log.calls, items: lines(log.calls ?? [], open) };
+  return grouped.items;
+}
+
+/** @param {string} part */
+function follow(part) {
+  if (part === followed) return;
+  followed = part;
+  if (/^\d+$/.test(part)) choose(Number(part));
+}
+
+/** @param {Item} item */
+function press({ key, calls }) {
+  if (calls.length === 1 && calls[0]) return choose(chosen === calls[0].seq ? 0 : calls[0].seq);
+  if (!open.delete(-key)) open.add(-key);
+  grouped.calls = null;
+  redraw();
+}
+
+/** Closes the details. */
+function leave() {
+  chosen = 0;
+  focusOn("log");
+}
+
+/** @param {number} seq */
+function choose(seq) {
+  chosen = seq;
+  list.activate(seq);
+  redraw();
+  if (seq === 0) return;
+  backend.callDetails(seq).then(
+    (found) => (detail = { seq, details: found, problem: "" }),
+    (failure) => (detail = { seq, details: [], problem: backend.sentence(failure) }),
+  ).finally(redraw);
 }
 
 /** @param {number} after */
 function search(after) {
   clearTimeout(typing);
+  redraw();
   typing = setTimeout(async () => {
-    await activity.load?.();
+    log.reset();
+    await log.refresh(wanted);
     redraw();
   }, after);
 }
 
-const record = () =>
-  parts.group(html`
-    ${parts.row(
-      html`<div>Every decision is recorded before it takes effect. If anybody edits the record, "Check the record" shows it.</div><div class="small" role="status">${checkWords()}</div>`,
-      actButton({ key: "check", ready: "Check the record", going: "Checking\u2026", done: "Checked", failed: "Not checked", again: true, act: async () => { check = await backend.checkLog(); } }),
-    )}
-    ${parts.row(
-      html`<div>Export these entries: ${isNarrow() ? "the entries that match" : "the whole record"}.</div>${written ? html`<div class="small good" role="status">Written to ${parts.path(written)}</div>` : nothing}`,
-      html`${exportButton("csv", "As a table\u2026")}${exportButton("jsonl", "As JSON lines\u2026")}`,
-    )}`);
+const liveButton = () =>
+  parts.button("live", isLive ? html`${parts.icon("pause")} ${ACTIVITY.pause}` : html`${parts.icon("play")} ${ACTIVITY.resume}`, () => {
+    isLive = !isLive;
+    if (isLive) void activity.load?.().then(redraw);
+    redraw();
+  }, { label: isLive ? `${ACTIVITY.live}: ${ACTIVITY.pause}` : `${ACTIVITY.paused}: ${ACTIVITY.resume}` });
+
+const none = () =>
+  isNarrow()
+    ? parts.emptyState("search", html`${ACTIVITY.noMatch} ${wanted.text ? ACTIVITY.noMatchHint : ""}`, parts.button("clear-all", ACTIVITY.clearAll, () => { clearFilter(); search(0); }))
+    : parts.emptyState("activity", ACTIVITY.none);
+
+/** @param {Call | undefined} call */
+function details(call) {
+  const found = detail?.seq === chosen ? detail : null;
+  const fact = (/** @type {string} */ name, /** @type {unknown} */ value) => html`<dt>${name}</dt><dd>${value}</dd>`;
+  return parts.sidePanel(ACTIVITY.details, call ? subject(call) : ACTIVITY.details, html`
+    ${call ? html`
+      <p class="title">${parts.badge(call.decision, call.event)}</p>
+      <p>${parts.foreign(call.summary)}</p>
+      <dl class="record">
+        ${fact(ACTIVITY.when, exact(call.time_ms))}
+        ${call.client ? fact(ACTIVITY.agentIs, parts.foreign(call.client)) : nothing}
+        ${call.server ? fact(ACTIVITY.serverIs, parts.foreign(call.server)) : nothing}
+        ${call.tool ? fact(ACTIVITY.toolIs, html`<code>${call.tool}</code>`) : nothing}
+        ${call.paths.length > 0 ? fact(ACTIVITY.paths, call.paths.map((one) => html`<div>${parts.path(one)}</div>`)) : nothing}
+        ${call.outcome ? fact(ACTIVITY.outcome, parts.foreign(call.outcome)) : nothing}
+      </dl>` : nothing}
+    ${found?.problem ? parts.problem(ACTIVITY.detailsFailed(found.problem)) : nothing}
+    <dl class="record">${found?.details.map(([name, value]) => fact(name, value.includes("\n") ? html`<pre tabindex="0">${value}</pre>` : parts.foreign(value)))}</dl>
+    ${call?.server && call.tool ? html`<div class="both start">${parts.button(`rule:${call.seq}`, ACTIVITY.makeRule, () => draftRule(call))}</div>` : nothing}`, leave);
+}
+
+const tools = () => parts.menu("record", ACTIVITY.tools, () => html`
+  ${actButton({ key: "check", ready: ACTIVITY.check, going: ACTIVITY.checking, done: ACTIVITY.checked, failed: ACTIVITY.notChecked, again: true, act: async () => { check = await backend.checkLog(); } })}
+  ${exportButton("csv", ACTIVITY.exportTable)}${exportButton("jsonl", ACTIVITY.exportLines)}`);
 
 /**
  * @param {"csv" | "jsonl"} format
  * @param {string} ready
  */
 const exportButton = (format, ready) =>
-  actButton({ key: `export:${format}`, ready, going: "Writing\u2026", done: "Written", failed: "Not written", again: true, act: async () => { written = (await backend.exportActivity({ ...wanted }, format)) ?? written; } });
+  actButton({ key: `export:${format}`, ready, going: ACTIVITY.writing, done: ACTIVITY.written, failed: ACTIVITY.notWritten, again: true, act: async () => { written = (await backend.exportActivity({ ...wanted }, format)) ?? written; } });
 
-function checkWords() {
-  if (check === null) return nothing;
-  if (check.intact && !check.problem) return html`<span class="badge allow">${count(check.entries, "entry")}, all unchanged</span>`;
-  return html`<span class="bad">\u26a0 ${check.problem ?? "the record was changed"}</span>`;
+/** Returns the results of the tools. */
+function results() {
+  if (check === null && !written) return nothing;
+  const isIntact = check?.intact && !check.problem;
+  return html`<p class="small" role="status">
+    ${check === null ? nothing : isIntact ? html`<span class="badge allow">${ACTIVITY.intact(check.entries)}</span>` : html`<span class="bad">${parts.icon("triangle-alert")} ${check.problem ?? ACTIVITY.changed}</span>`}
+    ${written ? html`<span class="good">${ACTIVITY.writtenTo} ${parts.path(written)}</span>` : nothing}</p>`;
 }

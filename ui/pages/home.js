@@ -1,93 +1,55 @@
-// The state of protection, connected agents and pending questions.
+// The state of protection at a glance: the map, what needs the user, the last day, and recent calls.
 
-import * as backend from "../backend.js";
-import { callRow } from "../activity_row.js";
-import { statusIcon } from "../status_icon.js";
+import { cells } from "../activity_line.js";
+import { showTime } from "./activity.js";
 import { html, nothing, repeat } from "../html.js";
+import { map } from "../map.js";
+import { needs, needsYou } from "../needs_you.js";
 import * as parts from "../parts.js";
-import { lockdown, missedRows } from "../restrictions.js";
 import { protectionState } from "../protection_state.js";
-import { count } from "../words.js";
+import { reachModel } from "../reach_model.js";
+import { strip, sums } from "../strip.js";
+import { FRAME } from "../texts/frame.js";
+import { HOME } from "../texts/home.js";
+import { STRIP } from "../texts/strip.js";
 
 /** @type {import("../app.js").Page} */
 export const home = {
   id: "home",
-  name: "Home",
+  name: FRAME.pages.home,
+  icon: "house",
+  count: (snapshot) => (needs(snapshot) > 0 ? "!" : 0),
   view(snapshot) {
-    const { status, sessions, waiting, questions, recent } = snapshot;
-    const { mood, title, text } = protectionState(snapshot);
+    const { status, sessions, recent, day } = snapshot;
+    const { title, text } = protectionState(snapshot);
     return html`
-      <div class="hero"><span class="mark">${statusIcon(mood)}</span><div><h1>${title}</h1><p class="quiet">${text}</p></div></div>
-      <div class="hero-do">${mood === "open" ? html`<a class="button" href="#welcome" data-key="welcome">First steps</a>` : nothing}${lockdown(status)}</div>
-      ${status.other_home ? html`<p class="bad" role="alert">${status.other_home}</p>` : nothing}
-      ${status.troubles.map((trouble) => html`<p class="bad" role="alert">${trouble}</p>`)}
-      ${changedServers(snapshot.changed_servers)}
-      ${waiting.length > 0 ? waitingRows(waiting) : nothing}
-      ${missedRows(questions.missed)}
-      ${leftBehind(snapshot)}
-      <h2>Connected now</h2>
-      ${sessions.length === 0
-        ? parts.empty("No agent is connected.", html`When an agent starts a server through IronCurtain, it is listed here. <a href="#clients">Connect a client</a>`)
-        : parts.group(repeat(sessions, (session) => session.id, sessionRow))}
-      <h2>Last decisions</h2>
-      ${recent.length === 0
-        ? parts.empty("No decisions yet.", "Agents' requests and their outcomes are listed here.")
-        : parts.group(repeat(recent, (call) => call.seq, (call) => callRow(call)), "log")}
-      ${recent.length > 0 ? html`<p class="after"><a href="#activity">All activity</a></p>` : nothing}`;
+      ${parts.heading(title)}
+      ${text ? html`<p class="lead-in quiet">${text}</p>` : nothing}
+      ${[status.other_home, ...status.troubles].filter(Boolean).map((trouble) => html`<p class="card bad-card bad" role="alert">${parts.icon("triangle-alert")} ${trouble}</p>`)}
+      ${sessions.length === 0 ? noAgent(snapshot) : map(reachModel(snapshot))}
+      ${needsYou(snapshot)}
+      ${lastDay(day)}
+      ${recent.length === 0 ? nothing : html`
+        ${parts.section(HOME.recent, html`<a class="more" href="#activity" data-key="all">${HOME.all}</a>`)}
+        <ul class="lines">${repeat(recent, (call) => call.seq, (call) => html`<li><a class="line" href="#activity/${call.seq}" data-key="recent:${call.seq}">${cells(call)}</a></li>`)}</ul>`}`;
   },
 };
 
 /**
- * Where the person is sent when a server is another program now.
- * @param {string[]} names
- */
-const changedServers = (names) =>
-  names.length === 0
-    ? nothing
-    : html`<div class="after">${parts.group(
-        names.map((name) =>
-          parts.row(
-            html`<div><b>${parts.foreign(name)} is no longer the program you allowed.</b></div>${parts.facts("The new program is blocked until you decide.")}`,
-            html`<a href="#servers" data-key="decide:${name}" aria-label="Decide about the server ${name}">Decide</a>`,
-          ),
-        ),
-      )}</div>`;
-
-/** @param {import("../types.js").Waiting[]} waiting */
-const waitingRows = (waiting) => html`
-  <h2>Waiting for you</h2>
-  ${parts.group(
-    waiting.map((one, at) =>
-      parts.row(
-        html`<div>${one.sentence}</div>${one.line ? html`<div class="path">${one.line}</div>` : nothing}`,
-        at === 0 ? parts.button("show", "Show the question", () => void backend.showQuestion(), { kind: "main" }) : nothing,
-      ),
-    ),
-  )}`;
-
-/**
- * Returns a link to autostart files that sessions left.
+ * Returns the way to the first agent.
  * @param {import("../types.js").Snapshot} snapshot
  */
-function leftBehind({ records }) {
-  const files = records.flatMap((one) => one.files).filter((file) => file.state === "left").length;
-  if (files === 0) return nothing;
-  return html`<div class="after">${parts.group(
-    parts.row(
-      html`<div>Sessions left ${count(files, "file")} that can run code later.</div>${parts.facts("Review them, and keep only what you asked for.")}`,
-      html`<a href="#sessions" data-key="left">Show them</a>`,
-    ),
-  )}</div>`;
+function noAgent({ clients, recent }) {
+  const isNew = clients.length === 0 && recent.length === 0;
+  const link = isNew
+    ? html`<a class="button main" href="#welcome" data-key="welcome">${HOME.firstSteps}</a>`
+    : html`<a class="button main" href="#agents" data-key="connect">${HOME.connect}</a>`;
+  return parts.group(parts.row(parts.emptyState("bot", isNew ? HOME.notProtectedText : HOME.noAgentText, link)));
 }
 
-/** @param {import("../types.js").Session} session */
-const sessionRow = (session) =>
-  parts.row(html`
-    <div>${parts.pair(parts.client(session.client.name, session.client.exe), session.server)}</div>
-    ${parts.facts(
-      html`connected ${parts.time(session.started_ms)}`,
-      `${session.allowed} allowed, ${session.denied} denied, ${session.asked} asked`,
-      session.paused ? html`<span class="asks">\u2016 paused</span>` : nothing,
-      session.trouble ? html`<span class="bad">\u26a0 its server stopped</span>` : nothing,
-      session.sandboxed ? nothing : html`<span class="bad">\u26a0 ${session.remote ? "remote, cannot be sandboxed" : "not sandboxed"}</span>`,
-    )}`);
+/** @param {import("../types.js").Day} day */
+function lastDay(day) {
+  const [allowed = 0, asked = 0, denied = 0] = sums(day);
+  const legend = html`<span class="legend">${parts.dot("good", STRIP.allowed(allowed))}${parts.dot("asks", STRIP.asked(asked))}${parts.dot("bad", STRIP.denied(denied))}</span>`;
+  return html`${parts.section(HOME.lastDay, legend)}${strip(day, showTime)}`;
+}

@@ -1,20 +1,24 @@
-// The first steps, each of them optional: introduction, clients, servers, a starting folder, and a practice question.
+// The first steps, each of them optional: introduction, agents, servers, a starting folder, and a practice question.
 
 import { actButton } from "../action_button.js";
 import * as backend from "../backend.js";
 import { html, nothing } from "../html.js";
+import { map } from "../map.js";
 import * as parts from "../parts.js";
+import { reachModel } from "../reach_model.js";
 import { focusOn, state } from "../state.js";
+import { FRAME } from "../texts/frame.js";
+import { WELCOME } from "../texts/welcome.js";
 import { count } from "../words.js";
-import { clients, foundRows } from "./clients.js";
+import { foundRows, loadClients } from "../agent_connect.js";
 
 /** @type {{ title: string, view: (snapshot: import("../types.js").Snapshot) => unknown }[]} */
 const STEPS = [
-  { title: "Agents ask, you decide", view: what },
-  { title: "Connect a client", view: connect },
-  { title: "Protect the servers you have", view: move },
-  { title: "Pick a starting folder", view: folder },
-  { title: "See it work", view: practice },
+  { title: WELCOME.introTitle, view: intro },
+  { title: WELCOME.connectTitle, view: connect },
+  { title: WELCOME.protectTitle, view: protect },
+  { title: WELCOME.folderTitle, view: folder },
+  { title: WELCOME.tryTitle, view: practice },
 ];
 
 let at = 0;
@@ -27,22 +31,28 @@ let picked = "";
 /** @type {import("../app.js").Page} */
 export const welcome = {
   id: "welcome",
-  name: "First steps",
-  load: async () => clients.load?.(),
+  name: FRAME.pages.welcome,
+  icon: "house",
+  load: loadClients,
   view(snapshot) {
     const step = STEPS[at] ?? STEPS[0];
     const last = at === STEPS.length - 1;
     return html`
-      <p class="quiet small">Step ${at + 1} of ${STEPS.length}</p>
+      <div class="steps-head">
+        ${dots()}
+        ${last ? nothing : parts.button("step:leave", WELCOME.skip, () => void leave(), { kind: "plain" })}
+      </div>
       <h1 tabindex="-1" data-key="step:title">${step?.title}</h1>
       ${step?.view(snapshot)}
-      <div class="both start steps-go">
-        ${at > 0 ? parts.button("step:back", "Back", () => go(at - 1)) : nothing}
-        ${last ? nothing : parts.button("step:next", at === 0 ? "Begin" : "Next step", () => go(at + 1), { kind: "main" })}
-        ${parts.button("step:leave", last ? "Done" : "Skip setup", () => void leave(), { kind: last ? "main" : "plain" })}
+      <div class="steps-go">
+        ${at > 0 ? parts.button("step:back", WELCOME.back, () => go(at - 1)) : nothing}
+        ${last ? parts.button("step:leave", WELCOME.done, () => void leave(), { kind: "main" }) : parts.button("step:next", at === 0 ? WELCOME.begin : WELCOME.next, () => go(at + 1), { kind: "main" })}
       </div>`;
   },
 };
+
+const dots = () => html`
+  <span class="progress" role="img" aria-label=${WELCOME.step(at + 1, STEPS.length)}>${STEPS.map((_, n) => html`<span class=${n === at ? "here" : n < at ? "past" : ""}></span>`)}</span>`;
 
 /** @param {number} to */
 function go(to) {
@@ -52,43 +62,48 @@ function go(to) {
 }
 
 async function leave() {
-  // If saving fails, the first steps open once more at the next start.
+  // If saving fails, the first steps open again at the next start.
   await backend.finishFirstSteps().catch(() => {});
   if (state.snapshot) state.snapshot.first_run = false;
   at = 0;
   location.hash = "#home";
 }
 
-function what() {
+/** An agent as it looks once it is connected. @type {import("../reach_model.js").AgentNode[]} */
+const EXAMPLE = [{
+  name: "Your agent",
+  asks: true,
+  servers: [{ name: "filesystem", how: "sandboxed", paused: false, stopped: false, targets: [{ kind: "folder", text: "~/src/app", full: "~/src/app", access: ["read", "write"], page: "" }, { kind: "folder", text: "~/Documents", full: "~/Documents", access: ["read"], page: "" }] }],
+}];
+
+/** @param {import("../types.js").Snapshot} snapshot */
+function intro(snapshot) {
   return html`
-    <ul class="three">
-      <li>Agents that you connect start their servers through IronCurtain. Each runs in a sandbox, or is marked if it cannot.</li>
-      <li>When an agent wants something new, you are asked. No answer means no.</li>
-      <li>Everything you allowed is listed here; one click revokes it.</li>
-    </ul>
-    <p class="says asks">\u25cb Nothing is protected until a client is connected. That is the next step.</p>`;
+    ${map(snapshot.sessions.length > 0 ? reachModel(snapshot) : EXAMPLE, true)}
+    <ul class="points">${WELCOME.intro.map((one) => html`<li>${parts.icon(one.icon, "big")}<span>${one.text}</span></li>`)}</ul>
+    ${snapshot.sessions.length > 0 ? nothing : html`<p class="asks">${parts.icon("triangle-alert")} ${WELCOME.notYet}</p>`}`;
 }
 
 function connect() {
   return html`
-    <p class="lead-in quiet">A connected client starts its servers through IronCurtain. You see the whole change before it is written, and Disconnect restores the previous settings.</p>
-    ${foundRows(() => true, "No agent client was found on this computer.", "Install one, or connect it by hand under Clients.")}`;
+    <p class="quiet">${WELCOME.connectText}</p>
+    ${foundRows(() => true, WELCOME.noneFound, WELCOME.noneFoundText)}`;
 }
 
-function move() {
+function protect() {
   return html`
-    <p class="lead-in quiet">These servers are started directly by a client. Protected servers run in a sandbox and reach only what you allow. The others keep all your rights, as today.</p>
-    ${foundRows((one) => one.entries.some((entry) => entry.past), "No unprotected servers found.", "More servers are added under Servers.", () => nothing)}`;
+    <p class="quiet">${WELCOME.protectText}</p>
+    ${foundRows((one) => one.entries.some((entry) => entry.past), WELCOME.noneOpen, WELCOME.noneOpenText, true)}`;
 }
 
 function folder() {
   return html`
-    <p class="lead-in quiet">Every agent that you connect may work in it through the server filesystem, without asking. It becomes a rule, which you can change or remove under Rules. Without one you are asked about each folder.</p>
+    <p class="quiet">${WELCOME.folderText}</p>
     <div class="both start">
-      ${pick("folder-read", "Pick a folder to read\u2026", false, "main")}
-      ${pick("folder-write", "Pick a folder to read and write\u2026", true, "")}
+      ${pick("folder-read", WELCOME.pickRead, false, "main")}
+      ${pick("folder-write", WELCOME.pickWrite, true, "")}
     </div>
-    ${picked ? html`<p class="good says" role="status">${picked}</p>` : nothing}`;
+    ${picked ? html`<p class="good" role="status">${parts.icon("check")} ${picked}</p>` : nothing}`;
 }
 
 /**
@@ -101,42 +116,37 @@ const pick = (key, ready, write, kind) =>
   actButton({
     key,
     ready,
-    going: "Picking\u2026",
-    done: "Picked",
-    failed: "Not opened",
+    going: WELCOME.picking,
+    done: WELCOME.picked,
+    failed: WELCOME.notPicked,
     again: true,
     kind,
     act: async () => {
       const path = await backend.startingFolder(write);
-      if (path !== null) picked = `Agents may ${write ? "read and write" : "read"} in ${path}, without asking.`;
+      if (path !== null) picked = write ? WELCOME.mayWrite(path) : WELCOME.mayRead(path);
     },
   });
-
-const PRACTISED = {
-  allowed: "You allowed it. In a real question, the agent would have done exactly that, once.",
-  denied: "Denied. A real request would have been refused.",
-  unanswered: "You didn't answer, which means no.",
-};
 
 /** @param {import("../types.js").Snapshot} snapshot */
 function practice({ sessions }) {
   return html`
     ${parts.group(html`
       ${parts.row(
-        html`<div>A practice question</div>${parts.facts("The real question in its own window. No agent is asking, and your answer has no effect.")}
-          ${practised ? html`<p class="says" role="status">${PRACTISED[practised]}</p>` : nothing}`,
-        actButton({ key: "practise", ready: "Ask me", label: "Ask me a practice question", going: "Asking you\u2026", done: "Answered", failed: "Not asked", again: true, act: async () => { practised = await backend.askPracticeQuestion(); } }),
+        html`${parts.title(WELCOME.practice)}${parts.facts(WELCOME.practiceText)}
+          ${practised ? html`<p role="status">${WELCOME.practised[practised]}</p>` : nothing}`,
+        actButton({ key: "practise", ready: WELCOME.ask, label: WELCOME.askLabel, going: WELCOME.asking, done: WELCOME.answered, failed: WELCOME.notAsked, again: true, act: async () => { practised = await backend.askPracticeQuestion(); } }),
+        parts.icon("circle-question-mark", "big"),
       )}
       ${parts.row(
-        html`<div>Try to read a private folder</div>${parts.facts("A program without permissions tries to read one of your private folders from the same sandbox as servers.")}
-          ${look ? seen(look) : nothing}`,
-        actButton({ key: "look", ready: "Try it", label: "Try it: read a private folder", going: "Looking\u2026", done: "Tried", failed: "Not tried", again: true, act: async () => { look = await backend.tryPrivateFolder(); } }),
+        html`${parts.title(WELCOME.look)}${parts.facts(WELCOME.lookText)}${look ? seen(look) : nothing}`,
+        actButton({ key: "look", ready: WELCOME.tryIt, label: WELCOME.tryLabel, going: WELCOME.looking, done: WELCOME.tried, failed: WELCOME.notTried, again: true, act: async () => { look = await backend.tryPrivateFolder(); } }),
+        parts.icon("lock", "big"),
       )}`)}
-    ${sessions.length === 0 ? html`<p class="says asks">\u25cb No agent is connected at the moment. Start one that you connected, and it appears under Sessions.</p>` : nothing}`;
+    ${sessions.length === 0 ? html`<p class="asks">${parts.icon("info")} ${WELCOME.noAgent}</p>` : nothing}`;
 }
 
 /** @param {import("../types.js").PrivateFolderAttempt} one */
 const seen = (one) =>
   one.seen === 0 && one.said
-    ? html`<p class="says good" role="status">\u2713 Refused. You have ${count(one.there, "name")} in ${parts.path(one.folder)}; it saw none.</p><pre tabindex="0" aria-label="What the program said">${one.said}</pre>`
-    : html`<p class="says bad" role="alert">\u26a0 Not refused: it saw ${count(one.seen, "name")} of ${one.there} in ${parts.path(one.folder)}. Sandboxes do not work on this computer.</p>`;
+    ? html`<p class="good" role="status">${parts.icon("check")} ${WELCOME.refused} ${count(one.there, "name")} ${WELCOME.refusedIn} ${parts.path(one.folder)}${WELCOME.refusedNone}</p><pre tabindex="0" aria-label=${WELCOME.programSaid}>${one.said}</pre>`
+    : html`<p class="bad" role="alert">${parts.icon("triangle-alert")} ${WELCOME.notRefused} ${count(one.seen, "name")} ${WELCOME.of} ${one.there} ${WELCOME.refusedIn} ${parts.path(one.folder)}. ${WELCOME.noSandbox}</p>`;

@@ -12,6 +12,7 @@ mod allow_place;
 mod batch_rows;
 mod choices;
 mod denials;
+mod icons;
 mod input;
 mod layout;
 mod palette;

@@ -43,6 +43,7 @@ struct Entry {
     view: ConsentView,
     sink: Box<dyn AnswerSink>,
     countdown: Countdown,
+    pending: PendingQuestion,
 }
 
 impl Pages {
@@ -64,7 +65,8 @@ impl Pages {
     pub(super) fn ask(&mut self, question: &Question, sink: Box<dyn AnswerSink>, now: Instant) {
         let view = ConsentView::new(question, &self.home);
         let countdown = Countdown::new(view.deadline, now);
-        self.queue.push_back(Entry { view, sink, countdown });
+        let pending = PendingQuestion::new(question, &view, view.deadline);
+        self.queue.push_back(Entry { view, sink, countdown, pending });
     }
 
     /// Settles a question, optionally with an answer.
@@ -147,7 +149,7 @@ impl Pages {
         if let Some(page) = &mut self.page {
             page.set_more(more);
         }
-        let all: Vec<PendingQuestion> = self.queue.iter().map(|entry| pending(&entry.view)).collect();
+        let all: Vec<PendingQuestion> = self.queue.iter().map(|entry| entry.pending.clone()).collect();
         self.publish.send_if_modified(|shown| {
             let changed = *shown != all;
             *shown = all;
@@ -164,13 +166,10 @@ impl Pages {
     pub(super) fn prolong_all(&mut self, now: Instant) {
         for entry in &mut self.queue {
             entry.countdown.work(now);
+            entry.pending.prolong(entry.countdown.left(now));
             entry.sink.working();
         }
     }
-}
-
-fn pending(view: &ConsentView) -> PendingQuestion {
-    PendingQuestion { id: view.id.clone(), sentence: view.sentence(), line: Some(view.worst()) }
 }
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ struct QueuedQuestion {
     view: ConsentView,
     sink: Box<dyn AnswerSink>,
     countdown: Countdown,
+    pending: PendingQuestion,
 }
 
 impl DialogQueue {
@@ -111,7 +112,8 @@ impl DialogQueue {
     fn ask(&mut self, question: Box<Question>, sink: Box<dyn AnswerSink>) {
         let view = ConsentView::new(&question, &self.home);
         let countdown = Countdown::new(view.deadline, Instant::now());
-        self.queue.push_back(QueuedQuestion { question, view, sink, countdown });
+        let pending = PendingQuestion::new(&question, &view, view.deadline);
+        self.queue.push_back(QueuedQuestion { question, view, sink, countdown, pending });
         self.show();
     }
 
@@ -203,8 +205,10 @@ impl DialogQueue {
             let now = Instant::now();
             for entry in &mut self.queue {
                 entry.countdown.work(now);
+                entry.pending.prolong(entry.countdown.left(now));
                 entry.sink.working();
             }
+            self.publish_waiting();
         }
     }
 
@@ -234,7 +238,11 @@ impl DialogQueue {
             let batch = self.batch().len();
             dialog.set_waiting(self.queue.len(), if batch > 1 { batch } else { 0 });
         }
-        self.publish.send_replace(self.queue.iter().map(|entry| waiting(&entry.view)).collect());
+        self.publish_waiting();
+    }
+
+    fn publish_waiting(&self) {
+        self.publish.send_replace(self.queue.iter().map(|entry| entry.pending.clone()).collect());
     }
 
     fn show_in(&self, wait: Duration) {
@@ -246,8 +254,4 @@ impl DialogQueue {
             }
         });
     }
-}
-
-fn waiting(view: &ConsentView) -> PendingQuestion {
-    PendingQuestion { id: view.id.clone(), sentence: view.sentence(), line: Some(view.worst()) }
 }

@@ -17,6 +17,7 @@ mod lines;
 mod shorten;
 
 pub(crate) use batch::CallView;
+pub(crate) use facts::HOW;
 
 use super::text;
 use ironcurtain_consent::{Lifetime, Piece, Preview, Question, Reach, Verb};
@@ -57,6 +58,12 @@ pub(crate) struct ConsentView {
     pub(crate) with: Vec<LineView>,
     /// Consequences of allowing beyond the lines.
     pub(crate) also: Vec<String>,
+    /// Name of the client, for its icon.
+    #[serde(skip)]
+    pub(crate) client: String,
+    /// Confinement of the server, for its icon.
+    #[serde(skip)]
+    pub(crate) server: ServerSign,
     /// The client, and the tool and server.
     pub(crate) facts: Vec<Fact>,
     /// Text that would be written.
@@ -75,6 +82,14 @@ pub(crate) struct ConsentView {
     /// Time limit of the question.
     #[serde(skip)]
     pub(crate) deadline: Duration,
+}
+
+/// Icon of a server, which says how it is confined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ServerSign {
+    Sandboxed,
+    Open,
+    Remote,
 }
 
 /// Piece of a sentence.
@@ -155,6 +170,8 @@ impl ConsentView {
             lines: below.into_iter().chain(lines::lines(question, &mut rest, home)).collect(),
             with: lines::arguments(question, &mut rest),
             also: question.also.iter().map(|sentence| text::isolated(&text::line(sentence))).collect(),
+            client: text::name(&question.client.name),
+            server: sign(question),
             facts: facts::facts(question, home),
             preview: question.preview.as_ref().map(preview),
             rest: rest.into_block(),
@@ -205,11 +222,19 @@ impl ConsentView {
     }
 }
 
-fn band(question: &Question) -> Option<&'static str> {
+fn sign(question: &Question) -> ServerSign {
     match (question.remote, question.sandboxed) {
-        (true, _) => Some(REMOTE),
-        (false, false) => Some(NOT_SANDBOXED),
-        (false, true) => None,
+        (true, _) => ServerSign::Remote,
+        (false, false) => ServerSign::Open,
+        (false, true) => ServerSign::Sandboxed,
+    }
+}
+
+fn band(question: &Question) -> Option<&'static str> {
+    match sign(question) {
+        ServerSign::Remote => Some(REMOTE),
+        ServerSign::Open => Some(NOT_SANDBOXED),
+        ServerSign::Sandboxed => None,
     }
 }
 

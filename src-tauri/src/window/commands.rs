@@ -93,7 +93,8 @@ commands! {
     secrets::write_secret_move();
     secrets::unlock_secrets(passphrase);
     secrets::make_secrets_file(passphrase);
-    record::activity(wanted, skip, most);
+    record::activity(wanted, before, most);
+    record::call_details(seq);
     record::export_activity(wanted, format);
     record::check_log();
     practice::ask_practice_question();

@@ -1,52 +1,47 @@
-//! The activity log for the page: one row per call over the whole log, checking it, and exporting
-//! it.
+//! The activity log for the page: one row per call over the whole log, details, checking it, and
+//! exporting it.
+
+mod calls;
+mod meaning;
+
+pub(super) use calls::Call;
 
 use super::AppState;
 use super::command_error::{CommandError, aside};
 use super::grants::trusted;
+use calls::details_of;
 use ironcurtain_admin::export::{ExportError, ExportForm, export};
-use ironcurtain_audit::{self as audit, Entry, Event, Filter, Found, Status};
-use ironcurtain_daemon::shown_entry;
+use ironcurtain_audit::{Filter, FoundCall, Status, call_of, decisions_by_period, search_calls};
 use ironcurtain_protocol::{ActivityView, AuditCheckView, Reply, Request};
-use ironcurtain_visible as visible;
+use meaning::Meanings;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Maximum number of entries read for one page.
-const MOST_ENTRIES: usize = 200_000;
-
-/// Maximum length of a detail, in characters.
-const LONGEST_DETAIL: usize = 4000;
-
-/// One call with its decision and outcome, or another entry of the log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Call {
-    /// Sequence number of its first entry.
-    seq: u64,
-    time_ms: u64,
-    event: String,
-    session: Option<String>,
-    client: Option<String>,
-    server: Option<String>,
-    tool: Option<String>,
-    decision: Option<String>,
-    outcome: Option<String>,
-    summary: String,
-    paths: Vec<String>,
-    /// Other recorded facts, each with its name.
-    details: Vec<(String, String)>,
-}
+/// Maximum number of calls of one page.
+const MOST_CALLS: usize = 1000;
+/// Length of one column of the last day.
+const QUARTER_MS: u64 = 15 * 60 * 1000;
+/// Number of columns of the last day.
+const QUARTERS: usize = 96;
 
 /// Page of calls, newest first.
 #[derive(Debug, Serialize)]
 pub(super) struct CallPage {
     calls: Vec<Call>,
-    more: bool,
+    /// Place of the last call if there may be more, which follow from there on.
+    next: Option<u64>,
+}
+
+/// Decisions of the last 24 hours, by quarter-hour.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Day {
+    from_ms: u64,
+    /// Allowed, asked and denied.
+    quarters: Vec<[u64; 3]>,
 }
 
 /// Filter of the page.
@@ -56,8 +51,12 @@ pub(super) struct WantedCalls {
     text: String,
     decision: String,
     server: String,
+    client: String,
     path: String,
-    days: u64,
+    /// Earliest time, or 0.
+    from_ms: u64,
+    /// Time that all entries precede, or 0.
+    to_ms: u64,
 }
 
 /// Format of an exported file.
@@ -71,16 +70,21 @@ pub(super) enum FormWord {
 pub(super) async fn activity(
     state: &AppState,
     wanted: WantedCalls,
-    skip: usize,
+    before: Option<u64>,
     most: usize,
 ) -> Result<CallPage, CommandError> {
     let Some(trusted) = state.backend.trusted() else {
-        let reply = state.backend.request(Request::Activity { limit: skip.saturating_add(most) }).await;
+        let reply = state.backend.request(Request::Activity { limit: most }).await;
         let Reply::Activity(entries) = reply else { return Err(CommandError::of(reply)) };
-        return Ok(CallPage { calls: calls_of(entries), more: false });
+        return Ok(CallPage { calls: calls_of(entries), next: None });
     };
     let (log, filter) = (trusted.home.audit(), filter(&wanted, &state.home));
-    aside(move || page(&log, &filter, skip, most)).await
+    aside(move || page(&log, &filter, before, most.min(MOST_CALLS), &*trusted.daemon.policy())).await
+}
+
+pub(super) async fn call_details(state: &AppState, seq: u64) -> Result<Vec<(String, String)>, CommandError> {
+    let log = trusted(state)?.home.audit();
+    aside(move || Ok::<_, io::Error>(details_of(&call_of(&log, seq)?))).await
 }
 
 pub(super) async fn export_activity(
@@ -112,43 +116,45 @@ pub(super) async fn check_log(state: &AppState) -> Result<AuditCheckView, Comman
     if let Reply::Audit(check) = reply { Ok(check) } else { Err(CommandError::of(reply)) }
 }
 
-/// Returns the newest calls of a log.
-pub(super) fn newest_calls(log: &Path, most: usize) -> io::Result<Vec<Call>> {
-    let entries = audit::newest(log, most * 6)?.filter_map(|found| match found {
-        Found::Entry(entry) => Some(*entry),
-        Found::TooLong { .. } => None,
-    });
-    let mut calls = together(entries.collect());
-    calls.retain(|call| call.decision.is_some());
-    calls.truncate(most);
-    Ok(calls)
+/// Returns the newest calls of a log that were decided.
+pub(super) fn newest_calls(log: &Path, most: usize, meanings: &impl Meanings) -> io::Result<Vec<Call>> {
+    let found = search_calls(log, &Filter::default(), None, most * 6)?;
+    let calls = found.into_iter().filter_map(|found| Call::of(found.entries, meanings));
+    Ok(calls.filter(|call| call.decision.is_some()).take(most).collect())
+}
+
+/// Counts the decisions of the last 24 hours.
+pub(super) fn last_day(log: &Path) -> io::Result<Day> {
+    let from_ms = (now_ms() / QUARTER_MS + 1).saturating_sub(QUARTERS as u64) * QUARTER_MS;
+    let counts = decisions_by_period(log, from_ms, QUARTER_MS, QUARTERS)?;
+    Ok(Day { from_ms, quarters: counts.iter().map(|one| [one.allowed, one.asked, one.denied]).collect() })
 }
 
 /// Converts entries that another program has already formatted, newest first.
 pub(super) fn calls_of(entries: Vec<ActivityView>) -> Vec<Call> {
-    let call = |view: ActivityView| Call { details: Vec::new(), ..Call::from(view) };
-    entries.into_iter().rev().map(call).collect()
+    entries.into_iter().rev().map(Call::from).collect()
 }
 
-fn page(log: &Path, filter: &Filter, skip: usize, most: usize) -> io::Result<CallPage> {
-    let (wanted, mut read) = (skip.saturating_add(most), skip.saturating_add(most + 1).saturating_mul(4));
-    loop {
-        read = read.min(MOST_ENTRIES);
-        let entries = audit::search(log, filter, read)?;
-        let all_read = entries.len() < read || read == MOST_ENTRIES;
-        let calls = together(entries);
-        if calls.len() > wanted || all_read {
-            let more = calls.len() > wanted;
-            return Ok(CallPage { calls: calls.into_iter().skip(skip).take(most).collect(), more });
-        }
-        read = read.saturating_mul(2);
-    }
+fn page(
+    log: &Path,
+    filter: &Filter,
+    before: Option<u64>,
+    most: usize,
+    meanings: &impl Meanings,
+) -> io::Result<CallPage> {
+    let found = search_calls(log, filter, before, most)?;
+    let next = found.last().filter(|_| found.len() == most).map(|last| last.at);
+    let call = |FoundCall { entries, .. }| Call::of(entries, meanings);
+    Ok(CallPage { calls: found.into_iter().filter_map(call).collect(), next })
+}
+
+fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn filter(wanted: &WantedCalls, home: &Path) -> Filter {
     let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
     let path = given(&wanted.path).map(|path| match path.strip_prefix('~') {
         Some(rest) => format!("{}{rest}", home.display()),
         None => path,
@@ -156,6 +162,7 @@ fn filter(wanted: &WantedCalls, home: &Path) -> Filter {
     Filter {
         text: given(&wanted.text),
         server: given(&wanted.server),
+        client: given(&wanted.client),
         path,
         decision: match wanted.decision.as_str() {
             "allow" => Some(Status::Allow),
@@ -163,152 +170,84 @@ fn filter(wanted: &WantedCalls, home: &Path) -> Filter {
             "escalate" => Some(Status::Escalate),
             _ => None,
         },
-        since_ms: (wanted.days > 0).then(|| now.saturating_sub(wanted.days.saturating_mul(86_400_000))),
+        since_ms: (wanted.from_ms > 0).then_some(wanted.from_ms),
+        until_ms: (wanted.to_ms > 0).then(|| wanted.to_ms - 1),
         ..Filter::default()
     }
 }
 
-/// Groups entries, newest first, into one row per call.
-fn together(entries: Vec<Entry>) -> Vec<Call> {
-    let mut calls: Vec<Call> = Vec::new();
-    let mut places: HashMap<(String, String), usize> = HashMap::new();
-    for entry in entries {
-        let key = match (&entry.session, &entry.request_id) {
-            (Some(session), Some(request)) => Some((session.clone(), request.clone())),
-            (Some(_) | None, _) => None,
-        };
-        let event = entry.event;
-        let details = details(&entry);
-        let view = shown_entry(entry);
-        let place = key.as_ref().and_then(|key| places.get(key)).and_then(|at| calls.get_mut(*at));
-        match place {
-            Some(call) => call.take_in(event, view, details),
-            None => {
-                places.extend(key.map(|key| (key, calls.len())));
-                let mut call = Call::from(view);
-                if event == Event::Outcome {
-                    (call.outcome, call.decision) = (Some(call.summary.clone()), None);
-                }
-                call.details = details;
-                calls.push(call);
-            }
-        }
-    }
-    calls
-}
-
-impl From<ActivityView> for Call {
-    fn from(view: ActivityView) -> Self {
-        Self {
-            seq: view.seq,
-            time_ms: view.time_ms,
-            event: view.event,
-            session: view.session,
-            client: view.client,
-            server: view.server,
-            tool: view.tool,
-            decision: view.decision,
-            outcome: None,
-            summary: view.summary,
-            paths: view.paths,
-            details: Vec::new(),
-        }
-    }
-}
-
-impl Call {
-    /// Merges an older entry of the same call.
-    fn take_in(&mut self, event: Event, older: ActivityView, details: Vec<(String, String)>) {
-        self.seq = self.seq.min(older.seq);
-        for detail in details {
-            if !self.details.contains(&detail) {
-                self.details.push(detail);
-            }
-        }
-        // The decision carries the outcome of the call; the question before it only says that the
-        // user was asked.
-        if event == Event::Decision {
-            (self.summary, self.decision, self.event) = (older.summary, older.decision, older.event);
-            (self.time_ms, self.paths) = (older.time_ms, older.paths);
-        }
-        self.tool = self.tool.take().or(older.tool);
-    }
-}
-
-/// Returns the facts of an entry beyond its sentence.
-fn details(entry: &Entry) -> Vec<(String, String)> {
-    let mut told: Vec<(&str, String)> = Vec::new();
-    if let Some(decision) = &entry.policy_decision {
-        told.push(("Rule", decision.rule.clone()));
-        told.push(("Reason", decision.reason.clone()));
-    }
-    if let Some(end) = &entry.escalation_result {
-        let took = entry.human_ms.map(|ms| format!(", after {} s", ms / 1000)).unwrap_or_default();
-        told.push(("Your answer", format!("{}{took}", end.as_str())));
-    }
-    if let Some(arguments) = &entry.arguments {
-        told.push(("Arguments", serde_json::to_string_pretty(arguments).unwrap_or_default()));
-    }
-    told.extend(entry.grant_id.clone().map(|grant| ("Permission", grant)));
-    told.extend(entry.duration_ms.map(|ms| ("Took", format!("{ms} ms"))));
-    told.extend(entry.session.clone().map(|session| ("Session", session)));
-    told.push(("On record", format!("entry {}, {}", entry.seq, entry.summary)));
-    let visible = |text: String| visible::lines(&visible::head(&text, LONGEST_DETAIL));
-    told.into_iter().map(|(name, value)| (name.to_owned(), visible(value))).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::meaning::tests::ByName;
     use super::*;
-    use ironcurtain_audit::{CallResult, DecidedBy, EscalationResult, PolicyDecision};
+    use ironcurtain_audit::{CallResult, DecidedBy, Entry, Event, LOG_NAME, PolicyDecision};
 
-    fn entry(seq: u64, event: Event, request: &str) -> Entry {
-        let mut entry = Entry::new(event, format!("entry {seq}"));
-        (entry.seq, entry.timestamp) = (seq, seq * 1000);
-        (entry.session, entry.request_id) = (Some("s".into()), Some(request.into()));
+    fn write(dir: &Path, entries: &[Entry]) {
+        let text: String = entries.iter().map(|entry| serde_json::to_string(entry).unwrap() + "\n").collect();
+        std::fs::write(dir.join(LOG_NAME), text.replacen("}\n", ",\"prev\":\"x\"}\n", 1)).unwrap();
+    }
+
+    fn decision(seq: u64, time: u64, allow: bool) -> Entry {
+        let mut entry = Entry::new(Event::Decision, "");
+        (entry.seq, entry.timestamp) = (seq, time);
+        (entry.session, entry.request_id) = (Some("s".into()), Some(seq.to_string()));
+        entry.tool_name = Some("read_file".into());
+        let of = if allow { PolicyDecision::allow } else { PolicyDecision::deny };
+        entry.policy_decision = Some(of(DecidedBy::Rule, "work", ""));
         entry
     }
 
     #[test]
-    fn a_call_is_one_row_with_decision_and_outcome() {
-        let mut question = entry(1, Event::Question, "a");
-        question.policy_decision = Some(PolicyDecision::deny(DecidedBy::Rule, "ask", "outside"));
-        let mut answer = entry(2, Event::Answer, "a");
-        answer.escalation_result = Some(EscalationResult::Approved);
-        let mut decision = entry(4, Event::Decision, "a");
-        decision.policy_decision = Some(PolicyDecision::allow(DecidedBy::Answer, "ask", "approved"));
-        let mut end = entry(6, Event::Outcome, "a");
-        end.result = Some(CallResult::Ok);
-        let other = entry(5, Event::Server, "b");
-        let calls = together(vec![end, other, decision, answer, question]);
-        assert_eq!(calls.len(), 2, "{calls:?}");
-        let call = calls.iter().find(|call| call.seq == 1).expect("the row of its first entry");
-        assert_eq!(
-            (call.summary.as_str(), call.decision.as_deref()),
-            ("Allowed by your answer", Some("allow"))
-        );
-        assert_eq!((call.outcome.as_deref(), call.time_ms), (Some("Done"), 4000));
-        assert!(call.details.iter().any(|(name, value)| name == "Your answer" && value == "approved"));
-        assert_eq!(
-            calls.iter().find(|call| call.seq == 5).map(|call| call.summary.as_str()),
-            Some("Entry 5")
-        );
+    fn pages_continue_where_the_last_one_ended_and_repeat_no_call() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut entries: Vec<Entry> = (1..=9).map(|seq| decision(seq, seq, true)).collect();
+        // Its call is not repeated on the page with its decision.
+        let mut end = Entry::end_of(2, CallResult::Ok, 1);
+        (end.seq, end.timestamp) = (10, 10);
+        entries.push(end);
+        write(dir.path(), &entries);
+        let (mut seen, mut next) = (Vec::new(), None);
+        loop {
+            let page = page(dir.path(), &Filter::default(), next, 4, &ByName).unwrap();
+            seen.extend(page.calls.iter().map(|call| call.seq));
+            next = page.next;
+            if next.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, [2, 9, 8, 7, 6, 5, 4, 3, 1]);
+        assert_eq!(newest_calls(dir.path(), 2, &ByName).unwrap().len(), 2);
     }
 
     #[test]
-    fn a_folder_filter_may_abbreviate_home() {
+    fn the_last_day_ends_with_the_current_quarter_hour() {
+        let dir = tempfile::tempdir().unwrap();
+        let now = now_ms();
+        let entries =
+            [decision(1, now - 25 * 3_600_000, true), decision(2, now, true), decision(3, now, false)];
+        write(dir.path(), &entries);
+        let day = last_day(dir.path()).unwrap();
+        assert_eq!(day.quarters.len(), 96);
+        let all = |at: usize| day.quarters.iter().map(|one| one[at]).sum::<u64>();
+        assert_eq!([all(0), all(1), all(2)], [1, 0, 1], "the one before is not of this day");
+        let end = day.from_ms + QUARTERS as u64 * QUARTER_MS;
+        assert!(now < end && end - now_ms() <= QUARTER_MS);
+    }
+
+    #[test]
+    fn a_folder_filter_may_abbreviate_home_and_a_time_of_zero_is_none() {
         let wanted = WantedCalls {
             text: "  ".into(),
             decision: "deny".into(),
             server: String::new(),
+            client: "Claude Code".into(),
             path: "~/Documents".into(),
-            days: 0,
+            from_ms: 0,
+            to_ms: 900,
         };
         let filter = filter(&wanted, Path::new("/home/ada"));
-        assert_eq!(
-            (filter.path.as_deref(), filter.text, filter.since_ms),
-            (Some("/home/ada/Documents"), None, None)
-        );
-        assert_eq!(filter.decision, Some(Status::Deny));
+        assert_eq!((filter.path.as_deref(), filter.text), (Some("/home/ada/Documents"), None));
+        assert_eq!((filter.since_ms, filter.until_ms), (None, Some(899)));
+        assert_eq!((filter.client.as_deref(), filter.decision), (Some("Claude Code"), Some(Status::Deny)));
     }
 }

@@ -5,7 +5,7 @@ use super::command_error::{CommandError, aside};
 use super::grants::trusted;
 use ironcurtain_admin::rules::{RulesError, rules_file, rules_in_force, rules_of, write_rules};
 use ironcurtain_admin::trial::{JudgedCall, PolicyTrial};
-use ironcurtain_audit::{self as audit, Filter};
+use ironcurtain_audit::decisions_by_rule;
 use ironcurtain_config::home::Home;
 use ironcurtain_policy::{Decision, strict};
 use ironcurtain_policy_tools::diff::diff_rules;
@@ -15,14 +15,10 @@ use ironcurtain_policy_tools::replay::{AlikeGroups, ReplayComparison};
 use ironcurtain_policy_tools::{Ruling, diff};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Period over which decisions are counted and rules are tried.
 const WEEK_MS: u64 = 7 * 86_400_000;
-
-/// Maximum number of decisions to count.
-const MOST_COUNTED: usize = 20_000;
 
 #[derive(Debug, Serialize)]
 pub(super) struct RulesView {
@@ -46,7 +42,7 @@ struct RuleView {
     /// Source text.
     text: String,
     /// Number of calls that it decided.
-    decided: usize,
+    decided: u64,
     findings: Vec<String>,
 }
 
@@ -150,7 +146,8 @@ fn view(home: &Home) -> Result<RulesView, RulesError> {
     let snapshot = &trial.snapshot;
     let findings = findings(&trial);
     let counted_since_ms = week_ago();
-    let decided = decided(home, counted_since_ms);
+    // The counts are optional: show the rules even without them.
+    let decided = decisions_by_rule(&home.audit(), counted_since_ms).unwrap_or_default();
     let texts = written(snapshot.policy_text());
     let rules = snapshot.policy.rules().iter().enumerate().map(|(at, rule)| {
         let name = rule.name().to_string();
@@ -184,18 +181,6 @@ fn view(home: &Home) -> Result<RulesView, RulesError> {
 fn findings(trial: &PolicyTrial) -> Vec<LintFinding> {
     let snapshot = &trial.snapshot;
     lint(&snapshot.policy, &snapshot.annotations, &snapshot.protected, &snapshot.home)
-}
-
-/// Returns the number of calls that each rule decided.
-fn decided(home: &Home, since_ms: u64) -> HashMap<String, usize> {
-    let filter = Filter { since_ms: Some(since_ms), ..Filter::default() };
-    // The counts are optional: show the rules even without them.
-    let entries = audit::search(&home.audit(), &filter, MOST_COUNTED).unwrap_or_default();
-    let mut counts = HashMap::new();
-    for decision in entries.into_iter().filter_map(|entry| entry.policy_decision) {
-        *counts.entry(decision.rule).or_default() += 1;
-    }
-    counts
 }
 
 /// Returns the source text of each rule.

@@ -85,6 +85,8 @@ struct ServerRow {
     /// The server is remote.
     remote: bool,
     reaches: Vec<String>,
+    /// Network of a sandboxed server, if it has any.
+    network: Option<NetworkRow>,
     tools: Vec<ToolRow>,
     version: Option<String>,
     problem: Option<String>,
@@ -95,6 +97,13 @@ struct ServerRow {
     limits: Vec<LimitRow>,
     /// Names of the secrets that its entry uses.
     secrets: Vec<String>,
+}
+
+/// Hosts that a server may reach, and whether the user is asked about others.
+#[derive(Debug, Serialize)]
+struct NetworkRow {
+    hosts: Vec<String>,
+    asks: bool,
 }
 
 /// Process of a server in one session.
@@ -214,6 +223,7 @@ fn row(
         sandboxed: server.sandbox.settings().is_some(),
         remote: server.remote.is_some(),
         reaches: reaches(server),
+        network: network(server),
         tools: annotations.tools(&server.name).map(tool).collect(),
         version,
         problem,
@@ -223,6 +233,12 @@ fn row(
         limits: limits(server).into_iter().map(limited).collect(),
         secrets: server.secret_names().iter().map(|name| name.as_str().to_owned()).collect(),
     }
+}
+
+fn network(server: &Server) -> Option<NetworkRow> {
+    let network = server.sandbox.settings()?.network.as_ref().filter(|network| !network.is_closed())?;
+    let hosts = network.allowed_domains.iter().map(|host| visible::line(host)).collect();
+    Some(NetworkRow { hosts, asks: network.ask_unknown })
 }
 
 fn opened(server: &Server, opening: Opening) -> OpeningRow {

@@ -3,7 +3,7 @@
 use super::AppState;
 use super::command_error::{CommandError, aside};
 use super::preferences::{Appearance, Preferences};
-use super::record::{Call, calls_of, newest_calls};
+use super::record::{Call, Day, calls_of, last_day, newest_calls};
 use crate::consent::PendingQuestion;
 use ironcurtain_daemon::{ChangedServers, VerifiedClient};
 use ironcurtain_protocol::{
@@ -11,6 +11,7 @@ use ironcurtain_protocol::{
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 
 /// Number of recent calls on the home page.
@@ -34,6 +35,8 @@ pub(crate) struct Snapshot {
     questions: QuestionsView,
     clients: Vec<ClientRow>,
     recent: Vec<Call>,
+    /// `None` if the trusted process is another program.
+    day: Option<Day>,
     home: PathBuf,
     /// Program that a client should start.
     shim: PathBuf,
@@ -81,7 +84,7 @@ pub(super) async fn snapshot(state: &AppState) -> Result<Snapshot, CommandError>
     let clients = state.backend.trusted().map(|trusted| trusted.daemon.known_clients()).unwrap_or_default();
     let shim = state.backend.trusted().map(|trusted| trusted.programs.join("ironcurtain-shim"));
     let preferences = state.backend.trusted().map(|trusted| Preferences::load(&trusted.home));
-    let recent = recent(state).await?;
+    let (recent, day) = recent(state).await?;
     let is_new = clients.is_empty() && recent.is_empty();
     let first_run = is_new && preferences.is_some_and(|chosen| !chosen.welcomed);
     Ok(Snapshot {
@@ -95,6 +98,7 @@ pub(super) async fn snapshot(state: &AppState) -> Result<Snapshot, CommandError>
         questions,
         clients: clients.into_iter().map(ClientRow::from).collect(),
         recent,
+        day,
         home: state.home.clone(),
         shim: shim.unwrap_or_else(|| "ironcurtain-shim".into()),
         appearance: preferences.unwrap_or_default().appearance,
@@ -102,14 +106,18 @@ pub(super) async fn snapshot(state: &AppState) -> Result<Snapshot, CommandError>
     })
 }
 
-async fn recent(state: &AppState) -> Result<Vec<Call>, CommandError> {
+async fn recent(state: &AppState) -> Result<(Vec<Call>, Option<Day>), CommandError> {
     if let Some(trusted) = state.backend.trusted() {
         let log = trusted.home.audit();
-        return aside(move || newest_calls(&log, RECENT)).await;
+        let policy = trusted.daemon.policy();
+        return aside(move || {
+            Ok::<_, io::Error>((newest_calls(&log, RECENT, &*policy)?, Some(last_day(&log)?)))
+        })
+        .await;
     }
     let reply = state.backend.request(Request::Activity { limit: RECENT }).await;
     let Reply::Activity(entries) = reply else { return Err(CommandError::of(reply)) };
-    Ok(calls_of(entries).into_iter().take(RECENT).collect())
+    Ok((calls_of(entries).into_iter().take(RECENT).collect(), None))
 }
 
 async fn records(state: &AppState, live: &[SessionView]) -> Result<Vec<SessionRecordView>, CommandError> {

@@ -42,7 +42,9 @@ pub use log::Audit;
 pub use pending::Pending;
 pub use read::{Found, all, newest};
 pub use redaction::{is_marked, names_a_secret, redacted};
-pub use search::{Filter, search};
+pub use search::{
+    DecisionCounts, Filter, FoundCall, call_of, decisions_by_period, decisions_by_rule, search, search_calls,
+};
 pub use unfinished::{Unfinished, unfinished};
 pub use verify::{Checked, check, check_written};
 pub use volumes::LOG_NAME;

@@ -4,14 +4,19 @@
 //!   missing, outdated or damaged index is rebuilt. The index is never used for verifying the log.
 //! - Without a usable index, every line is read.
 
+mod calls;
+mod counts;
 mod filter;
 mod index;
 
+pub use calls::{FoundCall, call_of, search_calls};
+pub use counts::{DecisionCounts, decisions_by_period, decisions_by_rule};
 pub use filter::Filter;
 
 use crate::recall::Recall;
 use crate::volumes::{self, Volume};
 use crate::{Entry, Found};
+use calls::call_key;
 use filter::Narrow;
 use index::Index;
 use std::io::{self, BufRead, BufReader};
@@ -32,7 +37,7 @@ pub fn search(dir: &Path, filter: &Filter, limit: usize) -> io::Result<Vec<Entry
                 if filter.takes(&entry) {
                     here.push(entry);
                 }
-                found.len() + here.len() < limit
+                Ok(found.len() + here.len() < limit)
             })
         });
         if by_index.is_err() {

@@ -116,6 +116,7 @@ pub fn filter(of: FilterOptions) -> anyhow::Result<Filter> {
         server: of.server,
         tool: of.tool,
         session: of.session,
+        client: None,
         path,
         decision,
         since_ms: of.since,

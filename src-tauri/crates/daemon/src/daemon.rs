@@ -27,7 +27,7 @@ use ironcurtain_audit::clock::Clock;
 use ironcurtain_audit::{self as audit, Audit, AuditError, Entry, Event, Keeping, Unfinished};
 use ironcurtain_autostart::{Autostart, AutostartParts};
 use ironcurtain_config::home::{Home, HomeError};
-use ironcurtain_config::{Config, SnapshotError};
+use ironcurtain_config::{Config, PolicySnapshot, SnapshotError};
 use ironcurtain_connection::ListenError;
 use ironcurtain_consent::{Broker, Consent, LateError, Stops};
 use ironcurtain_containment::ServerPrograms;
@@ -228,6 +228,12 @@ impl Daemon {
     #[must_use]
     pub fn secrets(&self) -> SecretStore {
         self.0.services.programs.secrets.clone()
+    }
+
+    /// Returns the policy in force.
+    #[must_use]
+    pub fn policy(&self) -> Arc<PolicySnapshot> {
+        self.0.services.snapshot()
     }
 
     /// Handles a control request, exactly as if it had arrived over the socket.

@@ -135,6 +135,12 @@ impl ServerNetwork {
         }
     }
 
+    /// Returns the hosts that the server may reach without asking.
+    #[must_use]
+    pub fn reachable(&self) -> Vec<String> {
+        self.reach.rules().borrow().reachable()
+    }
+
     /// Returns `true` if the user could allow the server to reach this host.
     #[must_use]
     pub fn could_reach(&self, target: &HostPort) -> bool {

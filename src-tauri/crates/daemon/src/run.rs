@@ -67,7 +67,8 @@ impl Run {
         let (folder, is_mounted) = &self.folder;
         let path = visible::whole_path(folder.as_str());
         let source = "the folder that the run was started in".to_owned();
-        let root = || RootView { path: path.clone(), source, grant: None };
+        let access = ["read", "write", "delete"].map(str::to_owned).into();
+        let root = || RootView { path: path.clone(), source, grant: None, access };
         SessionView {
             id: self.id.clone(),
             client: shown_client(&self.principal.client_view()),
@@ -84,6 +85,7 @@ impl Run {
             denied: self.counts.denied.load(Ordering::Relaxed),
             asked: self.counts.asked.load(Ordering::Relaxed),
             roots: is_mounted.then(root).into_iter().collect(),
+            hosts: vec![],
             left: self.services.autostart.undecided(&self.id),
             paused: self.services.broker.stops().is_paused(&self.id),
         }

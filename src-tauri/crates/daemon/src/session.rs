@@ -163,6 +163,12 @@ impl Session {
             allowed: self.counts.allowed.load(Ordering::Relaxed),
             denied: self.counts.denied.load(Ordering::Relaxed),
             asked: self.counts.asked.load(Ordering::Relaxed),
+            hosts: self
+                .network
+                .iter()
+                .flat_map(|network| network.reachable())
+                .map(|host| visible::line(&host))
+                .collect(),
             left: self.services.autostart.undecided(&self.id),
             paused: self.is_paused(),
             roots: self.server.shown().roots.into_iter().map(shown_root).collect(),
@@ -188,7 +194,7 @@ impl Session {
 }
 
 fn shown_root(root: RootView) -> RootView {
-    RootView { path: visible::path(&root.path), source: visible::line(&root.source), grant: root.grant }
+    RootView { path: visible::path(&root.path), source: visible::line(&root.source), ..root }
 }
 
 /// Maximum time a shim may take to read a note.

@@ -137,6 +137,26 @@ impl HostRules {
         Self { granted, ..self.clone() }
     }
 
+    /// Returns the hosts that may be reached without asking: patterns as written, and granted targets that no pattern denies.
+    #[must_use]
+    pub fn reachable(&self) -> Vec<String> {
+        let granted = self
+            .granted
+            .iter()
+            .filter(|grant| self.still_allows(&grant.target, &PermittedBy::Grant(String::new())));
+        let granted = granted.map(|grant| match grant.target.port {
+            443 => grant.target.host.to_string(),
+            _ => grant.target.to_string(),
+        });
+        let mut hosts: Vec<String> = self.allowed.iter().map(|entry| entry.text.clone()).collect();
+        for host in granted {
+            if !hosts.contains(&host) {
+                hosts.push(host);
+            }
+        }
+        hosts
+    }
+
     /// Returns whether no target can ever be reached, so that no proxy is needed.
     #[must_use]
     pub fn is_closed(&self) -> bool {

@@ -108,6 +108,9 @@ pub struct RootView {
     pub source: String,
     /// Grant that provides it, if any. Revoking the grant removes this root.
     pub grant: Option<String>,
+    /// What is possible there without asking: `read`, `write`, `delete`.
+    #[serde(default)]
+    pub access: Vec<String>,
 }
 
 /// Active session.
@@ -147,6 +150,9 @@ pub struct SessionView {
     pub asked: u64,
     /// Effective roots, starting with the session's scratch folder.
     pub roots: Vec<RootView>,
+    /// Hosts that the server may reach without asking.
+    #[serde(default)]
+    pub hosts: Vec<String>,
     /// Number of autostart files left behind that the user has not decided about.
     pub left: usize,
     /// True if the user paused the session: all its calls are denied.

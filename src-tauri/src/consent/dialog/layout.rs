@@ -8,7 +8,7 @@ use super::batch_rows::Ticks;
 use super::choices::Choices;
 use super::denials::Denials;
 use super::rows::Block;
-use super::{palette, rows};
+use super::{icons, palette, rows};
 use crate::consent::clock::waiting_words;
 use crate::consent::hint;
 use crate::consent::read_progress::Extent;
@@ -306,7 +306,7 @@ fn window(sentence: &str) -> gtk::Dialog {
 fn required(view: &ConsentView, ticks: &Ticks) -> (gtk::Box, Vec<Block>) {
     let list = gtk::Box::new(Orientation::Vertical, 0);
     list.pack_start(&head(view, ticks), false, false, 0);
-    list.pack_start(&rows::facts(&view.facts), false, false, 0);
+    list.pack_start(&rows::facts(&view.facts, &icons::server(view.server)), false, false, 0);
     if !view.with.is_empty() {
         let with = rows::lines(&view.with, "Arguments");
         with.style_context().add_class("ic-with");
@@ -338,10 +338,7 @@ fn head(view: &ConsentView, ticks: &Ticks) -> gtk::Box {
         words.pack_start(&label, false, false, 0);
     }
     let head = gtk::Box::new(Orientation::Horizontal, 16);
-    let image = gtk::Image::from_pixbuf(picture(48).as_ref());
-    image.set_valign(Align::Start);
-    rows::describe(&image, "IronCurtain", "");
-    head.pack_start(&image, false, false, 0);
+    head.pack_start(&icons::agent(&view.client), false, false, 0);
     head.pack_start(&words, true, true, 0);
     head.style_context().add_class("ic-head");
     head

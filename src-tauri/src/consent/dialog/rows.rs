@@ -4,7 +4,7 @@
 
 use super::palette::{self, Colour, Palette};
 use crate::consent::read_progress::Extent;
-use crate::consent::view::{Fact, LineView, Span, Tone};
+use crate::consent::view::{Fact, HOW, LineView, Span, Tone};
 use gtk::glib;
 use gtk::prelude::*;
 use gtk::{Align, Orientation, gdk, pango};
@@ -139,8 +139,8 @@ pub(super) fn radio(text: &str, group: Option<&gtk::RadioButton>) -> gtk::RadioB
     radio
 }
 
-/// Creates labelled rows.
-pub(super) fn facts(facts: &[Fact]) -> gtk::Box {
+/// Creates labelled rows, with the icon of the server beside its row.
+pub(super) fn facts(facts: &[Fact], server: &impl IsA<gtk::Widget>) -> gtk::Box {
     let list = gtk::Box::new(Orientation::Vertical, 6);
     list.style_context().add_class("ic-facts");
     for fact in facts {
@@ -151,7 +151,12 @@ pub(super) fn facts(facts: &[Fact]) -> gtk::Box {
             label.set_can_focus(false);
             lines.pack_start(&label, false, false, 0);
         }
-        list.pack_start(&captioned(fact.label, &lines), false, false, 0);
+        let content = gtk::Box::new(Orientation::Horizontal, 6);
+        if fact.label == HOW {
+            content.pack_start(server, false, false, 0);
+        }
+        content.pack_start(&lines, true, true, 0);
+        list.pack_start(&captioned(fact.label, &content), false, false, 0);
     }
     list
 }

@@ -6,6 +6,8 @@ use ironcurtain_consent::{Question, Verb};
 use ironcurtain_protocol::ClientView;
 use std::path::Path;
 
+/// Label of the row about the server.
+pub(crate) const HOW: &str = "How";
 /// Maximum number of parent programs to name; the details list all.
 const PARENTS: usize = 2;
 /// Maximum length of a path in a row.
@@ -14,7 +16,7 @@ const PATH_CHARS: usize = 160;
 pub(super) fn facts(question: &Question, home: &Path) -> Vec<Fact> {
     vec![
         Fact { label: "Who", lines: who(&question.client, home) },
-        Fact { label: "How", lines: vec![how(question)] },
+        Fact { label: HOW, lines: vec![how(question)] },
     ]
 }
 

@@ -43,6 +43,8 @@ fn a_write_of_a_new_file() {
                 notes: vec![],
             }],
             also: vec!["Opens ~/Documents/tax/2026.".into()],
+            client: "Claude Code".into(),
+            server: ServerSign::Sandboxed,
             facts: vec![
                 Fact {
                     label: "Who",

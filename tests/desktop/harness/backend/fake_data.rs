@@ -7,11 +7,13 @@ use ironcurtain_protocol::{
 };
 
 pub(super) fn sessions(now: u64) -> Vec<SessionView> {
-    let root = |path: &str, source: &str, grant: Option<&str>| RootView {
+    let root = |path: &str, source: &str, grant: Option<&str>, access: &[&str]| RootView {
         path: path.into(),
         source: source.into(),
         grant: grant.map(Into::into),
+        access: access.iter().map(ToString::to_string).collect(),
     };
+    let all = ["read", "write", "delete"];
     let sandbox = "/home/ada/.local/state/ironcurtain/sessions/s1/sandbox";
     vec![
         SessionView {
@@ -30,10 +32,11 @@ pub(super) fn sessions(now: u64) -> Vec<SessionView> {
             denied: 3,
             asked: 5,
             roots: vec![
-                root(sandbox, "session sandbox", None),
-                root("/home/ada/src/app", "rule `work`", None),
-                root("/home/ada/Documents/tax", "grant `g1`", Some("g1")),
+                root(sandbox, "the session's own folder", None, &all),
+                root("/home/ada/src/app", "rule `work`", None, &["read"]),
+                root("/home/ada/Documents/tax", "grant `g1`", Some("g1"), &["read", "write"]),
             ],
+            hosts: vec!["docs.example.org".into()],
             left: 2,
             paused: false,
         },
@@ -59,9 +62,11 @@ pub(super) fn sessions(now: u64) -> Vec<SessionView> {
             asked: 0,
             roots: vec![root(
                 "/home/ada/.local/state/ironcurtain/sessions/s2/sandbox",
-                "session sandbox",
+                "the session's own folder",
                 None,
+                &all,
             )],
+            hosts: vec![],
             left: 0,
             paused: false,
         },

@@ -20,6 +20,8 @@ pub struct Filter {
     pub tool: Option<String>,
     /// Session id.
     pub session: Option<String>,
+    /// Client name.
+    pub client: Option<String>,
     /// An affected path, or a folder that contains one.
     pub path: Option<String>,
     /// Policy decision.
@@ -39,6 +41,7 @@ impl Filter {
         is(&self.server, &entry.server_name)
             && is(&self.tool, &entry.tool_name)
             && is(&self.session, &entry.session)
+            && is(&self.client, &entry.client)
             && self.decision.as_ref().is_none_or(|wanted| Some(wanted) == status)
             && self.since_ms.is_none_or(|since| entry.timestamp >= since)
             && self.until_ms.is_none_or(|until| entry.timestamp <= until)
@@ -62,6 +65,8 @@ pub(super) struct Narrow {
     pub(super) query: Option<String>,
     pub(super) since: u64,
     pub(super) until: u64,
+    /// Number that the entries precede.
+    pub(super) before: u64,
 }
 
 impl Narrow {
@@ -70,6 +75,7 @@ impl Narrow {
             ("server", filter.server.as_deref()),
             ("tool", filter.tool.as_deref()),
             ("session", filter.session.as_deref()),
+            ("client", filter.client.as_deref()),
             ("path", filter.path.as_deref().map(without_slash)),
             ("decision", filter.decision.as_ref().map(Status::as_str)),
         ];
@@ -82,6 +88,7 @@ impl Narrow {
             query: (!terms.is_empty()).then(|| terms.join(" AND ")),
             since: filter.since_ms.unwrap_or(0),
             until: filter.until_ms.unwrap_or(u64::MAX),
+            before: u64::MAX,
         }
     }
 }
@@ -93,6 +100,7 @@ pub(super) fn indexed(entry: &Entry) -> String {
         ("server", entry.server_name.as_deref()),
         ("tool", entry.tool_name.as_deref()),
         ("session", entry.session.as_deref()),
+        ("client", entry.client.as_deref()),
         ("decision", status),
     ];
     let keys = fields.into_iter().filter_map(|(field, value)| Some(key(field, value?)));

@@ -1,10 +1,12 @@
 //! Index of one log file: the words of each line and the line's position.
 
+use super::calls::call_key;
+use super::counts::{Alike, Kind};
 use super::filter::{Narrow, indexed};
 use crate::chain::{self, Written};
 use crate::recall::Recall;
 use crate::{Entry, Found};
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
@@ -12,21 +14,25 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Version of the tables; an index of another version is rebuilt.
-const FORM: i64 = 1;
+const FORM: i64 = 2;
 
 /// Time to wait for another writer of the index.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Maximum number of entries of one call that are read.
+const MOST_OF_A_CALL: i64 = 200;
 
 /// Number of entries per transaction.
 const BATCH: usize = 20_000;
 
 const TABLES: &str = "
     CREATE TABLE lines (seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, begin INTEGER NOT NULL,
-        length INTEGER NOT NULL, link TEXT) STRICT;
-    CREATE INDEX by_time ON lines (time, seq);
+        length INTEGER NOT NULL, link TEXT, call INTEGER, kind INTEGER, rule TEXT) STRICT;
+    CREATE INDEX by_time ON lines (time, seq, kind, call);
+    CREATE INDEX by_call ON lines (call, kind) WHERE call IS NOT NULL;
     CREATE VIRTUAL TABLE words USING fts5(text, content='', detail='none', columnsize=0,
         tokenize='unicode61 remove_diacritics 0');
-    PRAGMA user_version = 1;";
+    PRAGMA user_version = 2;";
 
 /// Returns the path of the index, named after the first entry of the log file.
 pub(super) fn path(dir: &Path, first: u64) -> PathBuf {
@@ -93,7 +99,10 @@ impl Index {
         let (mut line, mut recall, mut taken) = (Vec::new(), Recall::default(), 0);
         {
             let mut into_lines = change
-                .prepare("INSERT OR REPLACE INTO lines (seq, time, begin, length, link) VALUES (?1, ?2, ?3, ?4, ?5)")
+                .prepare(
+                    "INSERT OR REPLACE INTO lines (seq, time, begin, length, link, call, kind, rule)
+                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                )
                 .map_err(io::Error::other)?;
             let mut into_words = change
                 .prepare("INSERT INTO words (rowid, text) VALUES (?1, ?2)")
@@ -107,15 +116,21 @@ impl Index {
                     Some(Found::TooLong { seq, timestamp, .. }) => (*seq, *timestamp),
                     None => return Err(io::Error::other("a line is not an entry")),
                 };
-                let row =
-                    params![signed(seq), signed(time), signed(begin), signed(length), at.map(|at| at.head)];
-                into_lines.execute(row).map_err(io::Error::other)?;
+                let (mut call, mut kind, mut rule) = (None, None, None);
                 if let Some(Found::Entry(mut entry)) = found {
                     if entry.session.is_none() {
                         complete(&change, log, &mut entry)?;
                     }
                     into_words.execute(params![signed(seq), indexed(&entry)]).map_err(io::Error::other)?;
+                    (call, kind) = (call_key(&entry), Kind::of(&entry));
+                    rule =
+                        entry.policy_decision.filter(|_| kind.is_some_and(Kind::is_final)).map(|by| by.rule);
                 }
+                let kind = kind.map(|kind| kind as i64);
+                let (begin_at, head) = (signed(begin), at.map(|at| at.head));
+                let row =
+                    params![signed(seq), signed(time), begin_at, signed(length), head, call, kind, rule];
+                into_lines.execute(row).map_err(io::Error::other)?;
                 begin += length;
                 taken += 1;
                 line.clear();
@@ -135,7 +150,7 @@ impl Index {
         &self,
         log: &File,
         narrow: &Narrow,
-        mut show: impl FnMut(Entry) -> bool,
+        mut show: impl FnMut(Entry) -> io::Result<bool>,
     ) -> io::Result<()> {
         let Some((first, last)) = self.between(narrow)? else { return Ok(()) };
         let (sql, query) = match &narrow.query {
@@ -151,11 +166,63 @@ impl Index {
             let seq: i64 = row.get(0).map_err(io::Error::other)?;
             let Some(mut entry) = entry(&self.0, log, unsigned(seq))? else { continue };
             complete(&self.0, log, &mut entry)?;
-            if !show(entry) {
+            if !show(entry)? {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Returns all entries of the call that an entry belongs to, newest first. An entry of no call is alone.
+    pub(super) fn call(&self, log: &File, of: Entry) -> io::Result<Vec<Entry>> {
+        let Some(call) = call_key(&of) else { return Ok(vec![of]) };
+        let sql = "SELECT seq FROM lines WHERE call = ?1 ORDER BY seq DESC LIMIT ?2";
+        let mut rows = self.0.prepare_cached(sql).map_err(io::Error::other)?;
+        let mut rows = rows.query(params![call, MOST_OF_A_CALL]).map_err(io::Error::other)?;
+        let mut entries = Vec::new();
+        while let Some(row) = rows.next().map_err(io::Error::other)? {
+            let seq: i64 = row.get(0).map_err(io::Error::other)?;
+            if let Some(mut entry) = entry(&self.0, log, unsigned(seq))? {
+                complete(&self.0, log, &mut entry)?;
+                entries.push(entry);
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Returns the entry of this number, if the file has it.
+    pub(super) fn entry(&self, log: &File, seq: u64) -> io::Result<Option<Entry>> {
+        let found = entry(&self.0, log, seq)?;
+        found.map(|mut entry| complete(&self.0, log, &mut entry).map(|()| entry)).transpose()
+    }
+
+    /// Passes the questions and decisions since a time to `take`.
+    pub(super) fn count(
+        &self,
+        since: u64,
+        period_ms: u64,
+        mut take: impl FnMut(Alike, u64),
+    ) -> io::Result<()> {
+        let sql = "SELECT (time - ?1) / ?2, kind, rule, count(*),
+                call IS NOT NULL AND EXISTS (SELECT 1 FROM lines asked WHERE asked.call = one.call AND asked.kind = ?3)
+            FROM lines one WHERE time >= ?1 AND kind IS NOT NULL GROUP BY 1, 2, 3, 5";
+        let mut rows = self.0.prepare(sql).map_err(io::Error::other)?;
+        let asked = Kind::Asked as i64;
+        let mut rows =
+            rows.query(params![signed(since), signed(period_ms), asked]).map_err(io::Error::other)?;
+        while let Some(row) = rows.next().map_err(io::Error::other)? {
+            let (alike, count) = alike(row).map_err(io::Error::other)?;
+            if let Some(alike) = alike {
+                take(alike, count);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the time of the oldest line.
+    pub(super) fn oldest(&self) -> io::Result<Option<u64>> {
+        let oldest = self.0.query_row("SELECT min(time) FROM lines", [], |row| row.get::<_, Option<i64>>(0));
+        Ok(oldest.map_err(io::Error::other)?.map(unsigned))
     }
 
     /// Returns the first and last entry of a time range; entries between them may be outside it.
@@ -167,8 +234,15 @@ impl Index {
             Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?))
         });
         let (first, last) = found.map_err(io::Error::other)?;
+        let last = last.map(|last| last.min(signed(narrow.before.saturating_sub(1))));
         Ok(first.zip(last))
     }
+}
+
+fn alike(row: &Row<'_>) -> rusqlite::Result<(Option<Alike>, u64)> {
+    let (period, kind) = (unsigned(row.get(0)?), Kind::from_code(row.get(1)?));
+    let (rule, count, was_asked) = (row.get(2)?, unsigned(row.get(3)?), row.get(4)?);
+    Ok((kind.map(|kind| Alike { period, kind, rule, was_asked }), count))
 }
 
 /// Returns the end of the indexed lines. The log must still be the indexed one.

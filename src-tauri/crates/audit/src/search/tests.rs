@@ -135,7 +135,7 @@ async fn searches_use_the_index_and_it_follows_the_log() {
             index
                 .find(&volume.file, &narrow, |entry| {
                     count += u64::from(entry.of.is_some_and(|of| of > 0) || entry.paths == ["/home/u/x"]);
-                    true
+                    Ok(true)
                 })
                 .unwrap();
             assert!(count > 10, "{count} of {}", volume.name());
@@ -144,4 +144,88 @@ async fn searches_use_the_index_and_it_follows_the_log() {
         let all = search(dir.path(), &set(|f| f.decision = Some(Status::Allow)), 10_000).unwrap();
         assert_eq!(all.len() as u64, round * 100);
     }
+}
+
+/// Creates a log with a call that was asked about, one that was allowed, one that was denied, and other entries between.
+fn calls() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let of = |n: u64, event: Event, request: &str| {
+        let mut entry = Entry { event, ..call(n, "git", "/home/u/x", true) };
+        (entry.session, entry.request_id) = (Some("s".to_owned()), Some(request.to_owned()));
+        entry.policy_decision = None;
+        entry
+    };
+    let decided = |n: u64, request: &str, decision: PolicyDecision| Entry {
+        policy_decision: Some(decision),
+        ..of(n, Event::Decision, request)
+    };
+    let question =
+        Entry { policy_decision: Some(PolicyDecision::escalate("ask", "")), ..of(1, Event::Question, "a") };
+    let end = |n: u64, decision: u64| Entry {
+        seq: n,
+        timestamp: n * 1000,
+        ..Entry::end_of(decision, CallResult::Ok, 5)
+    };
+    let mut server = Entry::new(Event::Server, "started");
+    (server.seq, server.timestamp) = (3, 3000);
+    let entries = [
+        question,
+        decided(2, "b", PolicyDecision::allow(DecidedBy::Rule, "work", "")),
+        server,
+        decided(4, "a", PolicyDecision::allow(DecidedBy::Answer, "ask", "")),
+        decided(5, "c", PolicyDecision::deny(DecidedBy::Rule, "keys", "")),
+        end(6, 4),
+        end(7, 2),
+    ];
+    write(dir.path(), &entries);
+    dir
+}
+
+#[test]
+fn the_entries_of_a_call_are_found_together_with_and_without_an_index() {
+    let dir = calls();
+    let seqs = |calls: Vec<FoundCall>| -> Vec<(u64, Vec<u64>)> {
+        calls
+            .into_iter()
+            .map(|call| (call.at, call.entries.iter().map(|entry| entry.seq).collect()))
+            .collect()
+    };
+    let cases = [
+        (Filter::default(), None, vec![(7, vec![7, 2]), (6, vec![6, 4, 1]), (5, vec![5]), (3, vec![3])]),
+        (Filter::default(), Some(6), vec![(5, vec![5]), (3, vec![3])]),
+        (set(|f| f.decision = Some(Status::Escalate)), None, vec![(1, vec![6, 4, 1])]),
+        (set(|f| f.decision = Some(Status::Allow)), Some(4), vec![(2, vec![7, 2])]),
+        (set(|f| f.client = Some("claude".into())), Some(6), vec![(5, vec![5])]),
+        (set(|f| f.client = Some("other".into())), None, vec![]),
+    ];
+    for (filter, before, expected) in cases {
+        let found = search_calls(dir.path(), &filter, before, 100).unwrap();
+        assert_eq!(seqs(found), expected, "{filter:?} {before:?}");
+        let volume = volumes::list(dir.path()).unwrap().pop().unwrap().open().unwrap();
+        let read = calls::read_calls(&volume, &filter, before.unwrap_or(u64::MAX)).unwrap();
+        assert_eq!(seqs(read), expected, "{filter:?} {before:?}");
+    }
+    let first = search_calls(dir.path(), &Filter::default(), None, 2).unwrap();
+    assert_eq!(first.iter().map(|call| call.at).collect::<Vec<_>>(), [7, 6]);
+    let of = |seq| call_of(dir.path(), seq).unwrap().iter().map(|entry| entry.seq).collect::<Vec<_>>();
+    assert_eq!((of(1), of(6), of(3), of(99)), (vec![6, 4, 1], vec![6, 4, 1], vec![3], vec![]));
+}
+
+#[test]
+fn decisions_are_counted_once_with_and_without_an_index() {
+    let dir = calls();
+    let index = |exists: bool| assert_eq!(dir.path().join("search-000000000001.db").exists(), exists);
+    let counts = |allowed, asked, denied| DecisionCounts { allowed, asked, denied };
+    let check = || {
+        let by_period = decisions_by_period(dir.path(), 1000, 4000, 2).unwrap();
+        assert_eq!(by_period, [counts(1, 1, 0), counts(0, 0, 1)]);
+        let by_rule = decisions_by_rule(dir.path(), 3000).unwrap();
+        assert_eq!(by_rule, [("ask".to_owned(), 1), ("keys".to_owned(), 1)].into());
+    };
+    check();
+    index(true);
+    std::fs::remove_file(dir.path().join("search-000000000001.db")).unwrap();
+    // A directory of that name: the index can be neither read nor replaced.
+    std::fs::create_dir_all(dir.path().join("search-000000000001.db/x")).unwrap();
+    check();
 }

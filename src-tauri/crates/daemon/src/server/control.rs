@@ -28,7 +28,7 @@ pub enum SupervisorError {
     #[error("{0}")]
     Failed(String),
     /// The server exited before the sandbox was ready.
-    #[error("it exited with status {0}")]
+    #[error("exit status {0}")]
     Exited(i32),
     /// The supervisor takes too long.
     #[error("the sandbox supervisor did not answer within {n} s", n = ANSWER_BOUND.as_secs())]

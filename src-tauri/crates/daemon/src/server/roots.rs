@@ -62,11 +62,21 @@ pub fn shown(
         path: sandbox.as_str().to_owned(),
         source: "the session's own folder".to_owned(),
         grant: None,
+        access: access_words([true; 3]),
     };
     let mut roots = vec![sandbox_root];
-    let mut tell = |path: Option<CanonicalPath>, source: String, grant: Option<String>| {
-        if let Some(path) = path.filter(|p| !roots.iter().any(|r| r.path == p.as_str())) {
-            roots.push(RootView { path: path.as_str().to_owned(), source, grant });
+    let mut tell = |path: Option<CanonicalPath>, source: String, grant: Option<String>, access| {
+        let Some(path) = path else { return };
+        let access = access_words(access);
+        match roots.iter_mut().find(|root| root.path == path.as_str()) {
+            Some(RootView { access: known, .. }) => {
+                for word in access {
+                    if !known.contains(&word) {
+                        known.push(word);
+                    }
+                }
+            }
+            None => roots.push(RootView { path: path.as_str().to_owned(), source, grant, access }),
         }
     };
     for folder in opened {
@@ -76,7 +86,12 @@ pub fn shown(
             .is_ok_and(|f| f.path == folder.path && f.target == PathKind::Folder)
         {
             needs.push(Need::new(folder.path.clone(), folder.writable));
-            tell(Some(folder.path.clone()), format!("rule {}", folder.rule), None);
+            tell(
+                Some(folder.path.clone()),
+                format!("rule {}", folder.rule),
+                None,
+                [true, folder.writable, folder.writable],
+            );
         }
     }
     for (grant, files) in grants.iter().filter_map(|grant| Some((grant, grant.files()?))) {
@@ -103,14 +118,22 @@ pub fn shown(
             folder_of(&files.path, target),
             format!("what you granted for {}", grant.lifetime.words()),
             Some(grant.id.clone()),
+            // A granted file opens nothing else in its folder.
+            [files.access.read, files.access.write, files.access.delete]
+                .map(|may| may && files.kind == GrantKind::Tree),
         );
     }
     for lease in leases.iter().filter(|l| !sandbox.contains(&l.path)) {
         needs.push(lease.clone());
         let target = resolver.resolve(lease.path.as_str()).map_or(PathKind::Missing, |found| found.target);
-        tell(folder_of(&lease.path, target), "a call in flight".to_owned(), None);
+        tell(folder_of(&lease.path, target), "a call in flight".to_owned(), None, [false; 3]);
     }
     ServerView { version: 0, needs, roots }
+}
+
+fn access_words(may: [bool; 3]) -> Vec<String> {
+    let words = may.into_iter().zip(["read", "write", "delete"]);
+    words.filter(|(may, _)| *may).map(|(_, word)| word.to_owned()).collect()
 }
 
 /// Reason why a grant currently does not apply.
@@ -242,6 +265,28 @@ mod tests {
             roots,
             [("/s", "the session's own folder"), (base.join("open").unwrap().as_str(), "rule r")]
         );
+        let access: Vec<_> = got.roots.iter().map(|root| root.access.join(" ")).collect();
+        assert_eq!(access, ["read write delete", "read"]);
+    }
+
+    #[test]
+    fn a_granted_file_opens_nothing_else_in_its_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let at = |name: &str| CanonicalPath::assume_canonical(base.join(name).to_str().unwrap()).unwrap();
+        std::fs::create_dir(at("tree").as_path()).unwrap();
+        std::fs::write(at("tree/file").as_path(), "").unwrap();
+        let access = AccessSet { read: true, write: true, delete: false };
+        let file = grant(&at("tree/file"), GrantKind::File, access);
+        let folder = grant(&at("tree"), GrantKind::Tree, access);
+        let access = |grants: &[StandingGrant]| {
+            let resolver = Resolver::new(at("s"), at("s"));
+            let shown = shown(&at("s"), &[], grants, &[], (&resolver, ProtectedPaths::NOTHING));
+            shown.roots.into_iter().skip(1).map(|root| (root.path, root.access.join(" "))).collect::<Vec<_>>()
+        };
+        let path = at("tree").to_string();
+        assert_eq!(access(std::slice::from_ref(&file)), [(path.clone(), String::new())]);
+        assert_eq!(access(&[file, folder]), [(path, "read write".to_owned())]);
     }
 
     #[test]

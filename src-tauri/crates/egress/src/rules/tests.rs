@@ -132,3 +132,15 @@ fn an_invalid_pattern_is_refused_and_named() {
     assert_eq!(problem("127.1:80"), RuleError::Notation { pattern: "127.1:80".into(), canonical });
     assert!(HostRules::new([""; 0], ["*", "*:22"], false).is_ok());
 }
+
+#[test]
+fn reachable_hosts_are_the_patterns_and_the_grants_that_nothing_denies() {
+    let grant = |text| GrantedHost { id: "g".into(), target: target(text) };
+    let rules = rules(&["*.a.test"], &["x.test"]).with_grants(vec![
+        grant("b.test:443"),
+        grant("c.test:8080"),
+        grant("x.test:443"),
+        grant("b.test:443"),
+    ]);
+    assert_eq!(rules.reachable(), ["*.a.test", "b.test", "c.test:8080"]);
+}

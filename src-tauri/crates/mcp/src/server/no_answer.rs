@@ -21,16 +21,14 @@ impl fmt::Display for ServerExit {
             return f.write_str(remote);
         }
         match self.status {
-            None => f.write_str("it exited")?,
-            Some(status @ 129..=192) => {
-                write!(f, "it was killed by signal {} (status {status})", status - 128)?
-            }
-            Some(status) => write!(f, "it exited with status {status}")?,
+            None => f.write_str("no exit status")?,
+            Some(status @ 129..=192) => write!(f, "signal {} (exit status {status})", status - 128)?,
+            Some(status) => write!(f, "exit status {status}")?,
         }
         if self.stderr_tail.is_empty() {
             return Ok(());
         }
-        write!(f, "; its last output on standard error: `{}`", self.stderr_tail)
+        write!(f, "; its last message: `{}`", self.stderr_tail)
     }
 }
 

@@ -1,0 +1,119 @@
+//! Searches for calls: the entries of one call belong together.
+
+use super::{Filter, Narrow, Volume, indexed, read_through, volumes};
+use crate::Entry;
+use sha2::{Digest, Sha256};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+
+/// A call with a matching entry, or another matching entry alone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoundCall {
+    /// Number of its newest matching entry, which is its place in the order.
+    pub at: u64,
+    /// All its entries in the same file, newest first.
+    pub entries: Vec<Entry>,
+}
+
+/// Returns the newest calls with a matching entry, newest first. With `before`, only those whose place is before it, so
+/// that the place of the last one continues the list.
+///
+/// # Errors
+/// When the log cannot be read.
+pub fn search_calls(
+    dir: &Path,
+    filter: &Filter,
+    before: Option<u64>,
+    limit: usize,
+) -> io::Result<Vec<FoundCall>> {
+    let narrow = Narrow { before: before.unwrap_or(u64::MAX), ..Narrow::by(filter) };
+    let mut found = Vec::new();
+    for volume in volumes::list(dir)?.iter().rev() {
+        let volume = &volume.open()?;
+        let wanted = limit - found.len();
+        let mut here = Vec::new();
+        let by_index = indexed(dir, volume).and_then(|index| {
+            let Some(index) = index else { return Ok(()) };
+            index.find(&volume.file, &narrow, |entry| {
+                if filter.takes(&entry) {
+                    let at = entry.seq;
+                    let entries = index.call(&volume.file, entry)?;
+                    // A newer entry that matches is its place.
+                    if entries.iter().find(|one| filter.takes(one)).is_some_and(|first| first.seq == at) {
+                        here.push(FoundCall { at, entries });
+                    }
+                }
+                Ok(here.len() < wanted)
+            })
+        });
+        if by_index.is_err() {
+            here = read_calls(volume, filter, narrow.before)?;
+            here.truncate(wanted);
+        }
+        found.append(&mut here);
+        if found.len() >= limit {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the entries of the call that this entry belongs to, newest first. An entry of no call is alone; without such an
+/// entry there are none.
+///
+/// # Errors
+/// When the log cannot be read.
+pub fn call_of(dir: &Path, seq: u64) -> io::Result<Vec<Entry>> {
+    for volume in volumes::list(dir)?.iter().rev() {
+        let volume = &volume.open()?;
+        let by_index = indexed(dir, volume).and_then(|index| {
+            let Some(index) = index else { return Ok(None) };
+            let entry = index.entry(&volume.file, seq)?;
+            entry.map(|entry| index.call(&volume.file, entry)).transpose()
+        });
+        let found = match by_index {
+            Ok(found) => found,
+            Err(_) => {
+                let calls = read_calls(volume, &Filter::default(), u64::MAX)?;
+                let mut calls = calls.into_iter().map(|call| call.entries);
+                calls.find(|entries| entries.iter().any(|entry| entry.seq == seq))
+            }
+        };
+        if let Some(entries) = found {
+            return Ok(entries);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Returns the calls of a file without its index.
+pub(super) fn read_calls(volume: &Volume, filter: &Filter, before: u64) -> io::Result<Vec<FoundCall>> {
+    let mut calls: Vec<Vec<Entry>> = Vec::new();
+    let mut places: HashMap<i64, usize> = HashMap::new();
+    for entry in read_through(volume, &Filter::default(), usize::MAX)? {
+        let key = call_key(&entry);
+        match key.and_then(|key| places.get(&key)).and_then(|at| calls.get_mut(*at)) {
+            Some(call) => call.push(entry),
+            None => {
+                places.extend(key.map(|key| (key, calls.len())));
+                calls.push(vec![entry]);
+            }
+        }
+    }
+    let found = calls.into_iter().filter_map(|entries| {
+        let at = entries.iter().find(|entry| filter.takes(entry))?.seq;
+        (at < before).then_some(FoundCall { at, entries })
+    });
+    let mut found: Vec<FoundCall> = found.collect();
+    found.sort_by_key(|call| Reverse(call.at));
+    Ok(found)
+}
+
+/// Returns a number that the entries of one call share, and others practically never have.
+pub(super) fn call_key(entry: &Entry) -> Option<i64> {
+    let (session, request) = (entry.session.as_ref()?, entry.request_id.as_ref()?);
+    let digest = Sha256::new().chain_update(session).chain_update("\n").chain_update(request).finalize();
+    digest.first_chunk().map(|eight| i64::from_be_bytes(*eight))
+}

@@ -1,0 +1,137 @@
+//! Counts of decisions, by time and by rule.
+
+use super::{Filter, Index, Volume, call_key, indexed, read_through, volumes};
+use crate::{Entry, Event, Status};
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::path::Path;
+
+/// Decisions of one period. Each counts once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DecisionCounts {
+    /// Allowed without asking.
+    pub allowed: u64,
+    /// Asked about, whatever came of it.
+    pub asked: u64,
+    /// Denied without asking.
+    pub denied: u64,
+}
+
+/// Kind of an entry that counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Allowed = 1,
+    Asked = 2,
+    Denied = 3,
+}
+
+/// Property that counted entries share.
+pub(super) struct Alike {
+    /// Number of the period, from the beginning.
+    pub(super) period: u64,
+    pub(super) kind: Kind,
+    /// Rule that decided; `None` for a question.
+    pub(super) rule: Option<String>,
+    /// The user was asked about the call.
+    pub(super) was_asked: bool,
+}
+
+impl Kind {
+    pub(super) fn of(entry: &Entry) -> Option<Self> {
+        let status = entry.policy_decision.as_ref().map(|decision| &decision.status);
+        match (entry.event, status) {
+            (Event::Question, _) => Some(Self::Asked),
+            (Event::Decision | Event::Network, Some(Status::Allow)) => Some(Self::Allowed),
+            (Event::Decision | Event::Network, Some(Status::Deny)) => Some(Self::Denied),
+            (_, _) => None,
+        }
+    }
+
+    pub(super) fn from_code(code: i64) -> Option<Self> {
+        [Self::Allowed, Self::Asked, Self::Denied].into_iter().find(|kind| *kind as i64 == code)
+    }
+
+    /// Returns whether it is a decision, not a question.
+    pub(super) fn is_final(self) -> bool {
+        self != Self::Asked
+    }
+}
+
+/// Counts the decisions of this many periods of equal length, from a time on.
+///
+/// # Errors
+/// When the log cannot be read.
+pub fn decisions_by_period(
+    dir: &Path,
+    from_ms: u64,
+    period_ms: u64,
+    periods: usize,
+) -> io::Result<Vec<DecisionCounts>> {
+    let mut counts = vec![DecisionCounts::default(); periods];
+    count(dir, from_ms, period_ms, |alike, count| {
+        let Some(at) = usize::try_from(alike.period).ok().and_then(|at| counts.get_mut(at)) else { return };
+        match (alike.kind, alike.was_asked) {
+            (Kind::Asked, _) => at.asked += count,
+            (Kind::Allowed, false) => at.allowed += count,
+            (Kind::Denied, false) => at.denied += count,
+            (Kind::Allowed | Kind::Denied, true) => {}
+        }
+    })?;
+    Ok(counts)
+}
+
+/// Counts the decisions of each rule since a time.
+///
+/// # Errors
+/// When the log cannot be read.
+pub fn decisions_by_rule(dir: &Path, since_ms: u64) -> io::Result<BTreeMap<String, u64>> {
+    let mut counts = BTreeMap::new();
+    count(dir, since_ms, u64::MAX >> 1, |alike, count| {
+        if let Some(rule) = alike.rule {
+            *counts.entry(rule).or_default() += count;
+        }
+    })?;
+    Ok(counts)
+}
+
+fn count(dir: &Path, since: u64, period_ms: u64, mut take: impl FnMut(Alike, u64)) -> io::Result<()> {
+    for volume in volumes::list(dir)?.iter().rev() {
+        let volume = &volume.open()?;
+        let by_index = indexed(dir, volume).and_then(|index| {
+            let Some(index) = index else { return Ok((Vec::new(), None)) };
+            counted(&index, since, period_ms)
+        });
+        let (counts, oldest) = match by_index {
+            Ok(found) => found,
+            Err(_) => (read_counts(volume, since, period_ms)?, None),
+        };
+        counts.into_iter().for_each(|(alike, count)| take(alike, count));
+        if oldest.is_some_and(|oldest| oldest < since) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+type Counted = (Vec<(Alike, u64)>, Option<u64>);
+
+fn counted(index: &Index, since: u64, period_ms: u64) -> io::Result<Counted> {
+    let mut counts = Vec::new();
+    index.count(since, period_ms, |alike, count| counts.push((alike, count)))?;
+    Ok((counts, index.oldest()?))
+}
+
+/// Counts in a file without its index.
+fn read_counts(volume: &Volume, since: u64, period_ms: u64) -> io::Result<Vec<(Alike, u64)>> {
+    let entries = read_through(volume, &Filter::default(), usize::MAX)?;
+    let of_question = |entry: &Entry| (entry.event == Event::Question).then(|| call_key(entry))?;
+    let asked: HashSet<i64> = entries.iter().filter_map(of_question).collect();
+    let alike = |entry: Entry| {
+        let kind = Kind::of(&entry)?;
+        let was_asked = call_key(&entry).is_some_and(|call| asked.contains(&call));
+        let period = entry.timestamp.checked_sub(since)? / period_ms;
+        let rule = entry.policy_decision.filter(|_| kind.is_final()).map(|decision| decision.rule);
+        Some((Alike { period, kind, rule, was_asked }, 1))
+    };
+    Ok(entries.into_iter().filter_map(alike).collect())
+}

@@ -1,0 +1,80 @@
+//! The picture of the tray icon, in the size that fits the screen.
+//!
+//! - Each size is drawn on its own pixels, so the panel should not have to scale it.
+
+use ironcurtain_protocol::Protection;
+use tauri::AppHandle;
+use tauri::image::Image;
+
+/// The system tints the icons of its panel, so they have one colour.
+pub(super) const IS_TINTED: bool = cfg!(target_os = "macos");
+
+/// Size of an icon in the panel of this system at scale 1.
+const NOMINAL: f64 = if cfg!(target_os = "windows") { 16.0 } else { 22.0 };
+
+/// One picture in each size, the smallest first.
+type Sizes = [(f64, &'static [u8]); 5];
+
+macro_rules! sizes {
+    ($state:literal, $kind:literal) => {
+        [
+            (16.0, include_bytes!(concat!("../../../icons/tray/", $state, "-", $kind, "-16.png"))),
+            (22.0, include_bytes!(concat!("../../../icons/tray/", $state, "-", $kind, "-22.png"))),
+            (24.0, include_bytes!(concat!("../../../icons/tray/", $state, "-", $kind, "-24.png"))),
+            (32.0, include_bytes!(concat!("../../../icons/tray/", $state, "-", $kind, "-32.png"))),
+            (44.0, include_bytes!(concat!("../../../icons/tray/", $state, "-", $kind, "-44.png"))),
+        ]
+    };
+}
+
+macro_rules! pictures {
+    ($state:literal) => {
+        if IS_TINTED { sizes!($state, "mono") } else { sizes!($state, "colour") }
+    };
+}
+
+/// Returns the picture of a state.
+pub(super) fn picture(app: &AppHandle, protection: Protection) -> tauri::Result<Image<'static>> {
+    let scale = app.primary_monitor()?.map_or(1.0, |monitor| monitor.scale_factor());
+    Image::from_bytes(fitting(&sizes(protection), scale))
+}
+
+fn sizes(protection: Protection) -> Sizes {
+    match protection {
+        Protection::Protecting => pictures!("protecting"),
+        Protection::Asking => pictures!("asking"),
+        Protection::Lockdown => pictures!("lockdown"),
+        Protection::Degraded => pictures!("degraded"),
+    }
+}
+
+/// Returns the picture of the next size: making a picture smaller loses less than making it larger.
+fn fitting(sizes: &Sizes, scale: f64) -> &'static [u8] {
+    let wanted = NOMINAL * scale;
+    let [.., (_, largest)] = *sizes;
+    sizes.iter().find(|(size, _)| *size >= wanted).map_or(largest, |(_, picture)| picture)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_state_has_its_own_picture_in_each_size() {
+        let states = [Protection::Protecting, Protection::Asking, Protection::Lockdown, Protection::Degraded];
+        let mut seen: Vec<&[u8]> = Vec::new();
+        for (size, picture) in states.into_iter().flat_map(sizes) {
+            let image = Image::from_bytes(picture).expect("a picture");
+            assert_eq!((f64::from(image.width()), f64::from(image.height())), (size, size));
+            assert!(!seen.contains(&picture), "two states look alike");
+            seen.push(picture);
+        }
+    }
+
+    #[test]
+    fn the_picture_is_the_next_larger_one() {
+        let sizes = sizes(Protection::Asking);
+        let width = |scale| Image::from_bytes(fitting(&sizes, scale)).expect("a picture").width();
+        assert_eq!([1.0, 1.25, 1.5, 2.0, 3.0].map(width), [22, 32, 44, 44, 44]);
+    }
+}

@@ -1,0 +1,84 @@
+// One entry of the log on one line: time, verdict, verb and object, agent, and reason.
+
+import { folder } from "./activity_runs.js";
+import { html, nothing } from "./html.js";
+import * as parts from "./parts.js";
+import { state } from "./state.js";
+import { ACTIVITY, VERBS } from "./texts/activity.js";
+import { clockOf, short } from "./words.js";
+
+/** @typedef {import("./types.js").Call} Call */
+
+/** @type {Record<string, [icon: string, tone: string, words: string]>} */
+const MARKS = { allow: ["check", "good", ACTIVITY.allowed], deny: ["x", "bad", ACTIVITY.denied], escalate: ["circle-question-mark", "asks", ACTIVITY.asked] };
+
+/**
+ * Returns the mark of a decision, with a label for screen readers.
+ * @param {string | null} decision
+ */
+export function mark(decision) {
+  const [name, tone, words] = MARKS[decision ?? ""] ?? ["info", "quiet", ""];
+  return html`<span class="mark ${tone}">${parts.icon(name, tone)}<span class="unseen">${words}</span></span>`;
+}
+
+/** Returns the reason and the outcome, without backquotes around names, which are for terminals. @param {Call} call */
+const why = ({ reason, outcome }) => [reason, outcome?.toLowerCase()].filter(Boolean).join(" \u00b7 ").replaceAll("`", "");
+
+/**
+ * Returns the verb of a call, as done or as wanted.
+ * @param {Call} call
+ */
+const verb = ({ verb, decision }) => VERBS[verb]?.[decision === "allow" ? "done" : "would"] ?? "";
+
+/** @param {string} path */
+const last = (path) => {
+  const [lead, strong] = path.startsWith("/") ? leadAndName(path) : ["", path];
+  return html`<span class="path" title=${path}><span class="lead">${lead}</span><b>${strong}</b></span>`;
+};
+
+/**
+ * Splits a path into its folder and its name, as both have to fit on the line.
+ * @param {string} path
+ */
+function leadAndName(path) {
+  const shown = short(path, state.snapshot?.home ?? "");
+  const at = shown.lastIndexOf("/", shown.length - 2);
+  return [shown.slice(0, at + 1), shown.slice(at + 1)];
+}
+
+/**
+ * Returns what an entry is about: its verb and object, or its sentence.
+ * @param {Call} call
+ */
+export function subject(call) {
+  const [first] = call.paths;
+  if (call.decision === null || call.verb === "" || (first === undefined && call.tool === null)) return html`<span class="said">${parts.foreign(call.summary)}</span>`;
+  if (first === undefined) return html`<span class="verb">${verb({ ...call, verb: "call" })}</span> <code>${call.tool}</code>`;
+  const rest = call.paths.length > 1 ? html` <span class="quiet">${ACTIVITY.more(call.paths.length - 1)}</span>` : nothing;
+  return html`<span class="verb">${verb(call) || call.tool}</span> ${last(first)}${rest}`;
+}
+
+/**
+ * Returns the cells of a line.
+ * @param {Call} call
+ */
+export const cells = (call) => html`
+  <span class="when">${clockOf(call.time_ms)}</span>${mark(call.decision)}<span class="about">${subject(call)}</span>
+  <span class="who">${call.client ? html`${parts.agentIcon(call.client, "small")}${parts.foreign(call.client)}` : nothing}</span>
+  <span class="why" title=${why(call)}>${why(call)}</span>`;
+
+/**
+ * Returns the cells of the line of several similar calls.
+ * @param {Call[]} calls Newest first.
+ * @param {boolean} isOpen
+ */
+export function manyCells(calls, isOpen) {
+  const [call] = calls;
+  if (!call) return nothing;
+  const many = VERBS[call.verb]?.many ?? "";
+  return html`
+    <span class="when">${clockOf(call.time_ms)}</span>${mark(call.decision)}
+    <span class="about">${parts.icon(isOpen ? "chevron-down" : "chevron-right")} <span class="verb">${ACTIVITY.many(calls.length, many)}</span> ${last(folder(call))}</span>
+    <span class="who">${call.client ? html`${parts.agentIcon(call.client, "small")}${parts.foreign(call.client)}` : nothing}</span>
+    <span class="why" title=${why(call)}>${why(call)}</span>`;
+}

@@ -1,0 +1,64 @@
+// The loaded part of the log: the newest entries that match, kept current, and older ones on demand.
+
+import * as backend from "./backend.js";
+
+/** @typedef {import("./types.js").Call} Call */
+
+/** Entries of a request for the newest ones, and of one for older ones. */
+const NEWEST = 200;
+const OLDER = 500;
+
+export class ActivityLog {
+  /** @type {Call[] | null} Newest first; null before the first answer. */
+  calls = null;
+  problem = "";
+  /** @type {number | null} */
+  #next = null;
+  #asked = 0;
+  #isLoading = false;
+
+  /** Forgets what was loaded, because other entries are wanted. */
+  reset() {
+    this.#asked += 1;
+    this.#isLoading = false;
+    this.calls = null;
+    this.#next = null;
+  }
+
+  /** Loads the newest entries. @param {import("./types.js").Wanted} wanted */
+  async refresh(wanted) {
+    const number = ++this.#asked;
+    try {
+      const { calls, next } = await backend.activity({ ...wanted }, null, NEWEST);
+      if (number !== this.#asked) return;
+      this.problem = "";
+      const seen = new Set(calls.map((one) => one.seq));
+      const known = this.calls ?? [];
+      const isJoined = known.some((one) => seen.has(one.seq));
+      if (next === null || !isJoined) [this.calls, this.#next] = [calls, next];
+      else this.calls = [...calls, ...known.slice(known.findLastIndex((one) => seen.has(one.seq)) + 1)];
+    } catch (failure) {
+      if (number === this.#asked) this.problem = backend.sentence(failure);
+    }
+  }
+
+  /** Loads older entries. Returns whether there are more than before. @param {import("./types.js").Wanted} wanted */
+  async older(wanted) {
+    if (this.#isLoading || this.#next === null || !this.calls) return false;
+    this.#isLoading = true;
+    const number = this.#asked;
+    try {
+      const { calls, next } = await backend.activity({ ...wanted }, this.#next, OLDER);
+      if (number !== this.#asked && !this.calls) return false;
+      const seen = new Set(this.calls.map((one) => one.seq));
+      this.calls = [...this.calls, ...calls.filter((one) => !seen.has(one.seq))];
+      this.#next = next;
+      return true;
+    } catch (failure) {
+      this.problem = backend.sentence(failure);
+      return true;
+    } finally {
+      this.#isLoading = false;
+    }
+  }
+}

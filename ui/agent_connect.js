@@ -1,0 +1,202 @@
+// Connects agents, protects their servers and gives them profiles. Each change is shown whole before it is written.
+
+import { actButton, planPanel } from "./action_button.js";
+import { bypassing } from "./agent_list.js";
+import * as backend from "./backend.js";
+import { html, nothing, repeat } from "./html.js";
+import { closeMenu } from "./menu.js";
+import { openable } from "./opened.js";
+import * as parts from "./parts.js";
+import { knownProfiles, loadProfiles } from "./profile_list.js";
+import { focusOn, redraw } from "./state.js";
+import { AGENTS } from "./texts/agents.js";
+
+/** @typedef {import("./types.js").FoundClient} FoundClient */
+/** @typedef {import("./types.js").ClientWish} ClientWish */
+
+/** @type {FoundClient[]} */
+let found = [];
+let isLoaded = false;
+let problem = "";
+/** Planned changes, with the request that each is for.
+ * @type {Map<string, { wish: ClientWish, change: import("./types.js").PlannedChange }>} */
+const planned = new Map();
+/** Unprotected keys of the servers to move, even if the keys are not moved.
+ * @type {Map<string, import("./types.js").PlainSecret[]>} */
+const keys = new Map();
+/** @type {Map<string, string>} */
+const told = new Map();
+let server = "";
+
+/** Looks for the agents on this computer. */
+export async function loadClients() {
+  try {
+    found = await backend.foundClients();
+    isLoaded = true;
+    problem = "";
+    await loadProfiles();
+  } catch (failure) {
+    problem = backend.sentence(failure);
+  }
+}
+
+export const foundClients = () => found;
+
+export const lookProblem = () => (problem ? parts.problem(AGENTS.lookFailed(problem)) : nothing);
+
+/**
+ * Returns the rows of the agents that match, for the first steps.
+ * @param {(one: FoundClient) => boolean} wanted
+ * @param {string} none
+ * @param {string} then
+ * @param {boolean} onlyServers Offers to protect their servers, and nothing else.
+ */
+export function foundRows(wanted, none, then, onlyServers = false) {
+  if (problem) return lookProblem();
+  if (!isLoaded) return nothing;
+  const there = found.filter((one) => one.state !== "missing" && wanted(one));
+  return there.length === 0 ? parts.empty(none, then) : parts.group(repeat(there, (one) => one.id, (one) => connectRow(one, onlyServers)));
+}
+
+/**
+ * Returns the row of an agent that is installed.
+ * @param {FoundClient} one
+ * @param {boolean} [onlyServers]
+ */
+export const connectRow = (one, onlyServers = false) => html`
+  ${parts.row(
+    html`
+      ${parts.title(one.name, one.state === "connected" || (one.state === "bypassing" && !onlyServers) ? parts.dot("good", AGENTS.connected) : nothing)}
+      <div class="facts">${parts.path(one.file)}</div>
+      ${onlyServers ? html`<ul class="small entries">${bypassing(one).map((entry) => html`
+        <li><span><code>${entry.name}</code> <span class="asks">${parts.foreign(entry.way)}</span></span>
+          ${planned.has(one.id) ? nothing : planButton(one, `move:${one.id}:${entry.name}`, { kind: "move", only: [entry.name], secrets: true }, AGENTS.protectOne, AGENTS.protectOneLabel(entry.name, one.name))}
+        </li>`)}</ul>` : nothing}`,
+    onlyServers && bypassing(one).length < 2 ? nothing : html`${mainButton(one, !onlyServers)}${onlyServers ? nothing : connectMenu(one)}`,
+    parts.agentIcon(one.name),
+  )}
+  ${settingsPanel(one)}`;
+
+/**
+ * Returns the one visible button of an agent.
+ * @param {FoundClient} one
+ * @param {boolean} [connects] Offers the connection alone.
+ */
+export function mainButton(one, connects = false) {
+  if (planned.has(one.id) || one.state === "unreadable") return nothing;
+  if (bypassing(one).length > 0 && !connects) return planButton(one, `move:${one.id}`, { kind: "move", only: null, secrets: true }, AGENTS.protectAll, undefined, "main");
+  if (one.state === "not-connected") return planButton(one, `connect:${one.id}`, { kind: "connect" }, AGENTS.connect);
+  return one.state === "drifted" ? planButton(one, `connect:${one.id}`, { kind: "connect" }, AGENTS.connectAgain) : nothing;
+}
+
+/** @param {FoundClient | null} one */
+export function connectMenu(one) {
+  if (!one || planned.has(one.id) || one.state === "unreadable") return nothing;
+  const isNew = one.state === "not-connected";
+  if (isNew && knownProfiles().length === 0) return nothing;
+  return parts.menu(`client:${one.id}`, AGENTS.more(one.name), () => html`
+    ${isNew || one.state === "drifted" ? nothing : planButton(one, `connect:${one.id}`, { kind: "connect" }, AGENTS.connectAgain)}
+    ${knownProfiles().map(({ name }) => planButton(one, `profile:${one.id}:${name}`, { kind: "profile", profile: name }, AGENTS.giveProfile(name)))}
+    ${isNew ? nothing : planButton(one, `disconnect:${one.id}`, { kind: "disconnect" }, AGENTS.disconnect)}`);
+}
+
+/**
+ * @param {FoundClient} one
+ * @param {string} key
+ * @param {ClientWish} wish
+ * @param {string} ready
+ * @param {string} [label]
+ * @param {string} [kind]
+ */
+export const planButton = (one, key, wish, ready, label = `${ready} ${one.name}`, kind = "") =>
+  actButton({ key, ready, label, kind, ...AGENTS.planning, again: true, act: () => plan(one.id, wish) });
+
+/**
+ * @param {string} id
+ * @param {ClientWish} wish
+ */
+async function plan(id, wish) {
+  told.delete(id);
+  const change = await backend.planClient(id, wish);
+  if (wish.kind !== "move") keys.delete(id);
+  else if (wish.secrets) keys.set(id, change.secrets);
+  const isFirst = !planned.has(id);
+  planned.set(id, { wish, change });
+  closeMenu();
+  if (isFirst) focusOn(`leave:${id}`);
+  else redraw();
+}
+
+/**
+ * Returns the row with a problem of an agent's settings, the last result, or the planned change.
+ * @param {FoundClient | null} one
+ */
+export function settingsPanel(one) {
+  if (!one) return nothing;
+  const plan = planned.get(one.id);
+  const note = told.get(one.id);
+  if (!plan && !note && !one.problem) return nothing;
+  return parts.row(html`
+    ${one.problem ? parts.warning(one.problem) : nothing}
+    ${note ? html`<p class="small good" role="status">${note}</p>` : nothing}
+    ${plan ? changePanel(one, plan.wish, plan.change) : nothing}`);
+}
+
+/**
+ * Lists the unprotected keys of the servers to move, with the choice where to store them.
+ * @param {FoundClient} one
+ * @param {ClientWish} wish
+ */
+function keyChoice(one, wish) {
+  const known = keys.get(one.id) ?? [];
+  if (wish.kind !== "move" || known.length === 0) return nothing;
+  const turn = (/** @type {boolean} */ on) => void plan(one.id, { ...wish, secrets: on });
+  return html`
+    <p class="some">${AGENTS.keysFound(known.length)}</p>
+    <ul class="small opened">${known.map((key) => html`<li><span><code>${key.place}</code> ${AGENTS.keyOf} ${parts.foreign(key.server)}${wish.secrets ? html`, ${AGENTS.keyBecomes} <code>keyring:${key.name}</code>` : nothing}</span></li>`)}</ul>
+    ${parts.tick(`keys:${one.id}`, AGENTS.moveKeys(known.length), wish.secrets, turn)}
+    ${wish.secrets ? nothing : parts.warning(AGENTS.keysStay)}`;
+}
+
+/**
+ * Returns the panel with the whole change before it is written.
+ * @param {FoundClient} one
+ * @param {ClientWish} wish
+ * @param {import("./types.js").PlannedChange} change
+ */
+function changePanel(one, wish, change) {
+  const leave = () => {
+    planned.delete(one.id);
+    redraw();
+  };
+  const isEmpty = change.diff === "" && !change.servers_diff;
+  return planPanel(
+    AGENTS.planOf(one.name),
+    html`
+      ${isEmpty ? html`<p>${AGENTS.nothingToChange(one.name)}</p>` : html`<p>${AGENTS.writtenTo} ${parts.path(change.file)}. ${AGENTS.restorable}</p><pre tabindex="0">${change.diff}</pre>`}
+      ${change.servers_diff ? html`<p>${AGENTS.andServers}</p><pre tabindex="0">${change.servers_diff}</pre>` : nothing}
+      ${keyChoice(one, wish)}
+      ${change.left.map((left) => parts.warning(AGENTS.staysAsIs(left)))}`,
+    isEmpty ? null : {
+      key: `write:${one.id}`,
+      ...AGENTS.write,
+      label: AGENTS.writeLabel(one.name),
+      act: async () => {
+        told.set(one.id, await backend.writeClient(one.id));
+        planned.delete(one.id);
+        await loadClients();
+      },
+    },
+    { key: `leave:${one.id}`, text: AGENTS.cancel, press: leave },
+  );
+}
+
+/** @param {import("./types.js").Snapshot} snapshot */
+export function byHand({ status, shim }) {
+  const name = status.servers.includes(server) ? server : (status.servers[0] ?? "filesystem");
+  const entry = () => JSON.stringify({ mcpServers: { [name]: { command: shim, args: ["--server", name] } } }, null, 2);
+  return openable("by-hand", AGENTS.byHand, { what: parts.title(AGENTS.byHand), before: parts.icon("plug") }, () => html`
+    <p>${AGENTS.byHandText}</p>
+    ${parts.field(AGENTS.byHandServer, parts.select("connect-server", name, status.servers.map((one) => [one, one]), (to) => { server = to; redraw(); }))}
+    <pre tabindex="0" aria-label=${AGENTS.byHandEntry}>${entry()}</pre>`);
+}

@@ -1,0 +1,41 @@
+// The agents: each with its sessions, its files to review and its settings. Pure functions.
+
+/** @typedef {import("./types.js").Session} Session */
+/** @typedef {import("./types.js").SessionRecord} SessionRecord */
+/** @typedef {import("./types.js").FoundClient} FoundClient */
+/** @typedef {{ name: string, sessions: Session[], ended: SessionRecord[], known: import("./types.js").KnownClient | null,
+ *   found: FoundClient | null }} Agent */
+
+/**
+ * Returns the agents that have connected or are set up, the connected ones first.
+ * @param {Pick<import("./types.js").Snapshot, "sessions" | "records" | "clients">} snapshot
+ * @param {FoundClient[]} found
+ * @returns {Agent[]}
+ */
+export function agentList({ sessions, records, clients }, found) {
+  const here = found.filter((one) => one.state !== "missing");
+  const ended = records.filter((one) => one.ended_ms !== null);
+  const names = new Set([
+    ...sessions.map((one) => one.client.name),
+    ...ended.map((one) => one.client),
+    ...clients.map((one) => one.name),
+    ...here.filter((one) => one.state !== "not-connected").map((one) => one.name),
+  ]);
+  return [...names].map((name) => ({
+    name,
+    sessions: sessions.filter((one) => one.client.name === name),
+    ended: ended.filter((one) => one.client === name),
+    known: clients.find((one) => one.name === name) ?? null,
+    found: here.find((one) => one.name === name) ?? null,
+  }));
+}
+
+/**
+ * Returns the installed agents that are not listed.
+ * @param {Agent[]} agents
+ * @param {FoundClient[]} found
+ */
+export const otherAgents = (agents, found) => found.filter((one) => one.state !== "missing" && !agents.some((agent) => agent.found === one));
+
+/** @param {FoundClient | null} found */
+export const bypassing = (found) => found?.entries.filter((entry) => entry.past) ?? [];

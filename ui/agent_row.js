@@ -1,0 +1,72 @@
+// The first rows of an agent: its state, its proof of identity, and its servers that bypass IronCurtain.
+
+import { connectMenu, mainButton, planButton } from "./agent_connect.js";
+import { bypassing } from "./agent_list.js";
+import { permissions } from "./grant_list.js";
+import { html, nothing, repeat } from "./html.js";
+import { openable } from "./opened.js";
+import * as parts from "./parts.js";
+import { unsandboxed } from "./protection_state.js";
+import { state } from "./state.js";
+import { AGENTS } from "./texts/agents.js";
+import { list } from "./words.js";
+
+/** @typedef {import("./agent_list.js").Agent} Agent */
+/** @typedef {import("./types.js").FoundClient} FoundClient */
+
+/** @param {Agent} agent */
+export function agentRow(agent) {
+  const { name, found, known, sessions } = agent;
+  const exe = sessions[0]?.client.exe ?? known?.key;
+  return openable(`agent:${name}`, AGENTS.details(name), {
+    before: parts.agentIcon(name),
+    what: html`
+      ${parts.title(parts.client(name, exe), presence(agent), protection(agent))}
+      ${exe ? parts.facts(html`${AGENTS.verified} ${parts.path(exe)}`) : nothing}`,
+    act: html`${found && bypassing(found).length === 0 ? mainButton(found) : nothing}${connectMenu(found)}`,
+  }, () => details(agent));
+}
+
+/** @param {Agent} agent */
+function presence({ sessions }) {
+  if (sessions.length === 0) return parts.dot("note", AGENTS.notRunning);
+  return sessions.every((one) => one.paused) ? parts.dot("asks", AGENTS.paused) : parts.dot("good", AGENTS.connected);
+}
+
+/** @param {Agent} agent */
+function protection({ found, sessions }) {
+  const open = unsandboxed(sessions);
+  if (open > 0) return parts.chip(AGENTS.open(open), "bad", "shield-off");
+  if (found?.state === "drifted") return parts.chip(AGENTS.drifted, "asks", "shield-alert");
+  if (found?.state === "unreadable") return parts.chip(AGENTS.unreadable, "bad", "triangle-alert");
+  if (bypassing(found).length > 0) return parts.chip(AGENTS.partly, "asks", "shield-alert");
+  if (sessions.length > 0 || found?.state === "connected") return parts.chip(AGENTS.protected, "good", "shield-check");
+  return found?.state === "not-connected" ? parts.chip(AGENTS.notConnected) : nothing;
+}
+
+/** @param {Agent} agent */
+function details({ name, found, known }) {
+  const grants = state.snapshot ? permissions(state.snapshot).filter((grant) => grant.client === name).length : 0;
+  return html`
+    <dl>
+      ${found ? html`<dt>${AGENTS.settingsFile}</dt><dd>${parts.path(found.file)}</dd>` : nothing}
+      ${known && known.servers.length > 0 ? html`<dt>${AGENTS.uses}</dt><dd>${list(known.servers)}</dd>` : nothing}
+      <dt>${AGENTS.permissions}</dt><dd><a href="#permissions" data-key="permissions-of:${name}">${AGENTS.permissionCount(grants)}</a></dd>
+    </dl>
+    ${found && found.entries.length > 0 ? html`<ul class="small entries">${found.entries.map((entry) => html`<li><span><code>${entry.name}</code> <span class="quiet">${parts.foreign(entry.way)}</span></span></li>`)}</ul>` : nothing}`;
+}
+
+/** @param {FoundClient | null} found */
+export function bypassRow(found) {
+  const past = bypassing(found);
+  if (!found || past.length === 0) return nothing;
+  return openable(`bypass:${found.id}`, AGENTS.details(AGENTS.bypass(past.length)), {
+    before: parts.icon("shield-off", "bad"),
+    what: parts.title(AGENTS.bypass(past.length)),
+    act: mainButton(found),
+  }, () => html`
+    <ul class="small entries">${repeat(past, (entry) => entry.name, (entry) => html`
+      <li><span><code>${entry.name}</code> <span class="asks">${parts.foreign(entry.way)}</span></span>
+        ${planButton(found, `move:${found.id}:${entry.name}`, { kind: "move", only: [entry.name], secrets: true }, AGENTS.protectOne, AGENTS.protectOneLabel(entry.name, found.name))}
+      </li>`)}</ul>`);
+}

@@ -1,0 +1,100 @@
+// Who can reach what: the agents, their servers and what each server can reach, from the state. Pure functions.
+
+import { short } from "./words.js";
+
+/** @typedef {import("./types.js").Session} Session */
+/** @typedef {{ kind: "folder" | "host" | "all" | "sent" | "scratch" | "more", text: string, full: string, access: string[], page: string }} Target `page` explains why it is reachable. */
+/** @typedef {{ name: string, how: "sandboxed" | "open" | "remote", paused: boolean, stopped: boolean, targets: Target[] }} ServerNode */
+/** @typedef {{ name: string, asks: boolean, servers: ServerNode[] }} AgentNode */
+
+/** Source of the folder that every session has. */
+const SCRATCH = "the session's own folder";
+/** Targets shown for each server; the others are counted. */
+const MOST = 4;
+
+/**
+ * Returns the agents with their servers and targets. Sessions of the same agent with the same server are one.
+ * @param {Pick<import("./types.js").Snapshot, "sessions" | "waiting" | "grants" | "home">} snapshot
+ * @returns {AgentNode[]}
+ */
+export function reachModel({ sessions, waiting, grants, home }) {
+  /** @type {Map<string, Map<string, Session[]>>} */
+  const agents = new Map();
+  for (const session of sessions) {
+    const servers = agents.get(session.client.name) ?? new Map();
+    servers.set(session.server, [...(servers.get(session.server) ?? []), session]);
+    agents.set(session.client.name, servers);
+  }
+  return [...agents].map(([name, servers]) => ({
+    name,
+    asks: waiting.some(({ client }) => client === name),
+    servers: [...servers].map(([server, all]) => node(server, all, grantedFiles(grants, all), home)),
+  }));
+}
+
+/**
+ * Returns the single files that these sessions may reach, as folders. Their own folders are not open.
+ * @param {import("./types.js").Grant[]} grants
+ * @param {Session[]} sessions
+ */
+const grantedFiles = (grants, sessions) =>
+  grants
+    .filter(({ kind, suspended, client, server, session }) =>
+      kind === "file" && suspended === null && sessions.some((one) => one.client.name === client && one.server === server && (session === null || session === one.id)))
+    .map(({ id, path, access }) => ({ path, access, grant: id }));
+
+/**
+ * @param {string} name
+ * @param {Session[]} sessions
+ * @param {ReturnType<typeof grantedFiles>} files
+ * @param {string} home
+ * @returns {ServerNode}
+ */
+function node(name, sessions, files, home) {
+  const isRemote = sessions.some((one) => one.remote);
+  const how = isRemote ? "remote" : sessions.every((one) => one.sandboxed) ? "sandboxed" : "open";
+  return {
+    name,
+    how,
+    paused: sessions.every((one) => one.paused),
+    stopped: sessions.every((one) => one.trouble !== null),
+    targets: targets(how, sessions, files, home, `#agents/${encodeURIComponent(sessions[0]?.client.name ?? "")}`),
+  };
+}
+
+/**
+ * @param {ServerNode["how"]} how
+ * @param {Session[]} sessions
+ * @param {ReturnType<typeof grantedFiles>} files
+ * @param {string} home
+ * @param {string} page Page of the agent.
+ * @returns {Target[]}
+ */
+function targets(how, sessions, files, home, page) {
+  if (how === "open") return [{ kind: "all", text: "", full: "", access: [], page }];
+  if (how === "remote") return [{ kind: "sent", text: "", full: "", access: [], page }];
+  /** @type {Map<string, Target>} */
+  const found = new Map();
+  const open = sessions.flatMap((one) => one.roots).filter(({ source, access }) => source !== SCRATCH && access.length > 0);
+  for (const { path, access, grant } of [...open, ...files]) {
+    const known = found.get(path)?.access ?? [];
+    found.set(path, { kind: "folder", text: short(path, home), full: path, access: [...new Set([...known, ...access])], page: grant === null ? "#rules" : `#permissions/${grant}` });
+  }
+  for (const host of sessions.flatMap((one) => one.hosts)) found.set(host, { kind: "host", text: host, full: host, access: [], page: "#permissions" });
+  const all = [...found.values()];
+  if (all.length === 0) return [{ kind: "scratch", text: "", full: "", access: [], page }];
+  if (all.length <= MOST) return all;
+  return [...all.slice(0, MOST - 1), { kind: "more", text: String(all.length - MOST + 1), full: "", access: [], page }];
+}
+
+/**
+ * Shortens a path or name in its middle: its last two names matter most.
+ * @param {string} text
+ * @param {number} most Number of characters.
+ */
+export function fitted(text, most) {
+  if ([...text].length <= most) return text;
+  const last = text.split("/").slice(-2).join("/");
+  const end = [...last].length + 2 <= most ? `\u2026/${last}` : `\u2026${[...text].slice(-(most - 1)).join("")}`;
+  return end;
+}
