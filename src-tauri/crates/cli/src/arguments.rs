@@ -24,6 +24,10 @@ pub struct Arguments {
 pub enum Command {
     /// Run the trusted process without the desktop app.
     Daemon(DaemonArguments),
+    /// Run a program in a sandbox that asks you before it opens your files.
+    ///
+    /// The program may use the folder that it is started in.
+    Run(RunArguments),
     /// Show whether IronCurtain is running and what it protects.
     Status,
     /// List active sessions and the files they left behind that other programs may run.
@@ -130,6 +134,14 @@ pub struct DaemonArguments {
     /// Detach from the terminal, so that closing it does not stop IronCurtain.
     #[arg(long)]
     pub detach: bool,
+}
+
+/// Options of `run`.
+#[derive(Debug, Args)]
+pub struct RunArguments {
+    /// Program to run, with its arguments.
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub command: Vec<String>,
 }
 
 /// Options of `session`.

@@ -3,12 +3,15 @@
 use crate::problem::Refused;
 use anyhow::{Context, anyhow, bail};
 use ironcurtain_protocol::{
-    FrameError, Hello, Purpose, Reply, Request, RequestFrame, Sockets, VERSION, Welcome, read_frame,
-    write_frame,
+    FrameError, Hello, Purpose, Reply, Request, RequestFrame, RunHello, RunNote, Sockets, VERSION, Welcome,
+    read_frame, write_frame,
 };
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufReader, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -62,14 +65,7 @@ impl Connection {
 
     /// Connects to this user's trusted process, if it is running.
     pub fn open_if_running() -> anyhow::Result<Option<Self>> {
-        let Some(stream) = Sockets::of_user()?.connect()? else { return Ok(None) };
-        let user = user_of_peer(&stream)?;
-        if user != rustix::process::geteuid().as_raw() {
-            bail!("the socket of your IronCurtain belongs to another user (uid {user})");
-        }
-        stream.set_read_timeout(Some(GREETING))?;
-        stream.set_write_timeout(Some(GREETING))?;
-        let mut connection = Self { stream: BufReader::new(stream) };
+        let Some(mut connection) = Self::connect()? else { return Ok(None) };
         connection.send(&Hello { version: VERSION, purpose: Purpose::Control })?;
         match connection.answer()? {
             Welcome::Accepted { .. } => {
@@ -78,6 +74,53 @@ impl Connection {
             }
             Welcome::Refused(refusal) => bail!("{}", refusal.message),
         }
+    }
+
+    /// Connects to this user's trusted process and starts a run with this process's standard streams.
+    pub fn of_run(run: RunHello) -> anyhow::Result<Self> {
+        let mut connection = Self::connect()?
+            .context("IronCurtain is not running; start the app or run `ironcurtain daemon`")?;
+        connection.send_with_streams(&Hello { version: VERSION, purpose: Purpose::Run(run) })?;
+        // The program starts before the answer.
+        connection.stream.get_ref().set_read_timeout(Some(PATIENCE))?;
+        match connection.answer()? {
+            Welcome::Accepted { .. } => Ok(connection),
+            Welcome::Refused(refusal) => bail!("{}", refusal.message),
+        }
+    }
+
+    /// Waits for the note about a run, for as long as the program runs.
+    pub fn note(&mut self) -> anyhow::Result<RunNote> {
+        self.stream.get_ref().set_read_timeout(None)?;
+        self.answer()
+    }
+
+    /// Connects without a hello message.
+    fn connect() -> anyhow::Result<Option<Self>> {
+        let Some(stream) = Sockets::of_user()?.connect()? else { return Ok(None) };
+        let user = user_of_peer(&stream)?;
+        if user != rustix::process::geteuid().as_raw() {
+            bail!("the socket of your IronCurtain belongs to another user (uid {user})");
+        }
+        stream.set_read_timeout(Some(GREETING))?;
+        stream.set_write_timeout(Some(GREETING))?;
+        Ok(Some(Self { stream: BufReader::new(stream) }))
+    }
+
+    /// Sends a message with standard input, output and error attached to its first byte.
+    fn send_with_streams(&mut self, message: &impl Serialize) -> anyhow::Result<()> {
+        let mut line = serde_json::to_vec(message)?;
+        line.push(b'\n');
+        let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+        let descriptors = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+            bail!("no room for three descriptors");
+        }
+        let stream = self.stream.get_mut();
+        let sent = sendmsg(&*stream, &[IoSlice::new(&line)], &mut ancillary, SendFlags::empty())?;
+        Ok(stream.write_all(line.get(sent..).unwrap_or_default())?)
     }
 
     /// Sends a request and returns the reply. A refusal is an error ([`Refused`]).

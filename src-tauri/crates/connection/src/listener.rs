@@ -207,6 +207,16 @@ impl Peer {
         refuse(&mut self.stream, code, message).await;
     }
 
+    /// Returns the standard input, output and error of a run, which came with the hello message.
+    ///
+    /// # Errors
+    /// Fails unless there are exactly three descriptors.
+    pub fn take_streams(&mut self) -> io::Result<[OwnedFd; 3]> {
+        let missing =
+            |_| io::Error::new(io::ErrorKind::InvalidData, "the three standard streams are missing");
+        std::mem::take(&mut self.descriptors).try_into().map_err(missing)
+    }
+
     /// Returns the client's standard input and output, which came with the hello message.
     ///
     /// # Errors

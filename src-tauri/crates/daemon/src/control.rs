@@ -15,7 +15,7 @@ use ironcurtain_connection::{Peer, send};
 use ironcurtain_mcp::wire::{Line, Lines};
 use ironcurtain_protocol::{
     AuditCheckView, ErrorCode, GrantView, MAX_FRAME_BYTES, Passphrase, Protection, Reply, ReplyFrame,
-    Request, RequestFrame, SecretsFileView, StatusView,
+    Request, RequestFrame, SecretsFileView, SessionView, StatusView,
 };
 use ironcurtain_secrets::{Secret, SecretStore, in_time};
 use std::sync::Arc;
@@ -60,15 +60,15 @@ pub(crate) enum Asker {
 pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: Asker) -> Reply {
     match request {
         Request::Status => Reply::Status(status(state)),
-        Request::Sessions => Reply::Sessions(state.live().iter().map(|s| s.view()).collect()),
+        Request::Sessions => Reply::Sessions(sessions(state)),
         Request::Session { session } => self::session(state, &session).await,
         Request::LeftBehind => {
-            let live: Vec<String> = state.live().iter().map(|session| session.id.clone()).collect();
+            let live: Vec<String> = sessions(state).into_iter().map(|session| session.id).collect();
             Reply::LeftBehind(state.services.autostart.left_behind(&live).await)
         }
         Request::Quarantine => Reply::Quarantine(state.services.autostart.in_quarantine().await),
         Request::DecideLeft { session, path, choice } => {
-            let is_live = state.live().iter().any(|live| live.id == session);
+            let is_live = state.principal(&session).is_some();
             match state.services.autostart.decide(&session, path, choice, is_live).await {
                 Ok(()) => self::session(state, &session).await,
                 Err(problem) => undecided(&problem),
@@ -101,6 +101,12 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request, asker: As
             Reply::Done
         }
     }
+}
+
+/// Returns the active sessions and runs for display.
+fn sessions(state: &DaemonState) -> Vec<SessionView> {
+    let sessions = state.live().into_iter().map(|session| session.view());
+    sessions.chain(state.runs().into_iter().map(|run| run.view())).collect()
 }
 
 async fn session(state: &DaemonState, id: &str) -> Reply {
@@ -137,7 +143,7 @@ fn status(state: &DaemonState) -> StatusView {
         pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_ms: state.started_ms,
-        sessions: state.live().len(),
+        sessions: state.live().len() + state.runs().len(),
         questions,
         asked_on: state.services.broker.asked_on(),
         lockdown,
@@ -181,6 +187,10 @@ async fn grants(state: &DaemonState) -> Vec<GrantView> {
 }
 
 fn end_session(state: &DaemonState, id: &str) -> Reply {
+    if let Some(run) = state.runs().iter().find(|run| run.id == id) {
+        run.end();
+        return Reply::Done;
+    }
     match state.live().iter().find(|s| s.id == id) {
         None => failed(ErrorCode::NotFound, format!("no active session `{id}`")),
         Some(session) => {
@@ -219,7 +229,7 @@ async fn verify(state: &DaemonState) -> Reply {
 
 fn metrics(state: &DaemonState) -> Reply {
     let services = &state.services;
-    let (sessions, questions) = (state.live().len(), *services.broker.open().borrow());
+    let (sessions, questions) = (state.live().len() + state.runs().len(), *services.broker.open().borrow());
     let gauges = Gauges {
         sessions,
         questions,

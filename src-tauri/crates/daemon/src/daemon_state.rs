@@ -2,8 +2,10 @@
 
 use crate::descriptors;
 use crate::reload::Reloader;
+use crate::run::Run;
 use crate::services::Services;
 use crate::session::Session;
+use ironcurtain_consent::Principal;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,6 +15,7 @@ pub(crate) struct DaemonState {
     pub(crate) reloader: Reloader,
     pub(crate) started_ms: u64,
     sessions: Mutex<Vec<Arc<Session>>>,
+    runs: Mutex<Vec<Arc<Run>>>,
     /// Number of slots in use, including sessions being opened.
     places: Arc<AtomicUsize>,
 }
@@ -50,6 +53,7 @@ impl DaemonState {
             reloader,
             started_ms: ironcurtain_audit::clock::now_ms(),
             sessions: Mutex::default(),
+            runs: Mutex::default(),
             places: Arc::default(),
         }
     }
@@ -70,6 +74,32 @@ impl DaemonState {
     /// Returns the active sessions.
     pub(crate) fn live(&self) -> Vec<Arc<Session>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the active runs.
+    pub(crate) fn runs(&self) -> Vec<Arc<Run>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the principal of an active session or run.
+    pub(crate) fn principal(&self, id: &str) -> Option<Arc<Principal>> {
+        let sessions = self.live().into_iter().map(|session| (session.id.clone(), session.principal.clone()));
+        let runs = self.runs().into_iter().map(|run| (run.id.clone(), run.principal.clone()));
+        sessions.chain(runs).find(|(found, _)| found == id).map(|(_, principal)| principal)
+    }
+
+    /// Adds a run. Ends it at once if the shutdown has already ended the others.
+    pub(crate) fn run_began(&self, run: Arc<Run>) {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner).push(run.clone());
+        if self.services.shutdown.is_under_way() {
+            run.end();
+        }
+    }
+
+    /// Removes a run.
+    pub(crate) fn run_ended(&self, id: &str) {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner).retain(|run| run.id != id);
+        self.services.changed();
     }
 
     /// Adds a session. Closes it at once if the shutdown has already closed the others.

@@ -7,6 +7,7 @@
 
 mod folder;
 
+use ironcurtain_audit::DecidedBy;
 use ironcurtain_config::home::Home;
 use ironcurtain_config::{FileView, PolicySnapshot, Server, Servers};
 use ironcurtain_consent::found_paths::{self, FoundPaths, ResolvedValues};
@@ -15,8 +16,9 @@ use ironcurtain_containment::{Profile, view_of};
 use ironcurtain_git_facts::{GitContext, RemoteQuestion};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
-    CallPlan, Context, Denial, Explanation, Fact, FileWrites, GrantKind, HostGrant, PathGrant,
-    PendingApproval, ResolvedCall, ServerReach, ToolGrant, Unannotated, Verdict, explain, judge,
+    AllowedBy, CallPlan, Context, Denial, DeniedBy, Explanation, Fact, FileOperation, FileWrites, GrantKind,
+    HostGrant, PathGrant, PendingApproval, ResolvedCall, ServerReach, ToolGrant, Unannotated, Verdict,
+    explain, judge,
 };
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -149,6 +151,20 @@ impl JudgingContext {
         Ok(Planned { plan, found, remotes })
     }
 
+    /// Plans what a sandboxed program does with a file.
+    ///
+    /// # Errors
+    /// Returns a denial if the path cannot be resolved.
+    pub fn plan_file<'a>(
+        &'a self,
+        operation: FileOperation,
+        arguments: &'a Arc<Map<String, Value>>,
+    ) -> Result<Planned<'a>, Denial> {
+        let plan = operation.plan(&self.server, arguments)?;
+        let found = found_paths::paths(&plan, &Fact::Plain, |raw| self.resolver.resolve(raw))?;
+        Ok(Planned { plan, found, remotes: None })
+    }
+
     /// Judges a call.
     #[must_use]
     pub fn judge(&self, located: LocatedCall) -> CallJudgement {
@@ -276,6 +292,29 @@ pub async fn locate(
 
 fn git_failed() -> Denial {
     Denial::invalid("failed to query git about the remote")
+}
+
+/// Converts the judge's reason for allowing a call to its audit form.
+pub(crate) fn allowed_by(by: AllowedBy) -> DecidedBy {
+    match by {
+        AllowedBy::Rule => DecidedBy::Rule,
+        AllowedBy::Answer => DecidedBy::Answer,
+        AllowedBy::SessionFolder => DecidedBy::SessionFolder,
+        AllowedBy::Grant => DecidedBy::Grant,
+        AllowedBy::Introspection => DecidedBy::Introspection,
+        AllowedBy::Confined => DecidedBy::PassedOn,
+    }
+}
+
+/// Converts the judge's reason for denying a call to its audit form.
+pub(crate) fn denied_by(by: DeniedBy) -> DecidedBy {
+    match by {
+        DeniedBy::Rule => DecidedBy::Rule,
+        DeniedBy::NoRule => DecidedBy::NoRule,
+        DeniedBy::ProtectedPath => DecidedBy::ProtectedPath,
+        DeniedBy::InvalidArgument => DecidedBy::InvalidArgument,
+        DeniedBy::UnknownTool => DecidedBy::UnknownTool,
+    }
 }
 
 #[cfg(test)]

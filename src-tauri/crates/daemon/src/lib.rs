@@ -18,6 +18,7 @@ mod metrics;
 pub mod network;
 pub mod record_head;
 mod reload;
+mod run;
 pub mod server;
 mod services;
 mod session;

@@ -1,6 +1,7 @@
 //! First message in each direction: hello and welcome.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// First message of a connecting program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +19,9 @@ pub struct Hello {
 pub enum Purpose {
     /// An agent client's shim opens a session.
     Session(ShimHello),
+    /// The user starts a program in a sandbox. This message carries three descriptors (`SCM_RIGHTS`): its standard input,
+    /// output and error.
+    Run(RunHello),
     /// The user's own program lists and revokes.
     Control,
     /// The user's app replaces a daemon that has no way to ask.
@@ -40,6 +44,29 @@ pub struct ShimHello {
     /// Ticket of a session to continue, after another daemon has moved it ([`ShimNote::Moved`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
+}
+
+/// Program to run in a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunHello {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Working folder.
+    pub cwd: String,
+    /// Environment, of which the daemon passes on harmless variables.
+    pub env: BTreeMap<String, String>,
+}
+
+/// Note from the daemon to the starter of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunNote {
+    /// The program has exited.
+    Exited {
+        /// Exit status, or 128 + the signal number.
+        status: i32,
+    },
 }
 
 /// Transport of the client's standard input and output to the daemon.

@@ -40,7 +40,7 @@ pub(crate) fn bwrap_argv(spec: &Spec, host: &HostTree, fds: Descriptors) -> Vec<
             RootEntry::There => argv.add(["--ro-bind", path, path]),
         }
     }
-    if let View::Roots { .. } = &spec.view {
+    if let View::Roots { .. } | View::Served { .. } = &spec.view {
         argv.add(["--perms", "0444", "--file", &fds.passwd.to_string(), "/etc/passwd"]);
         argv.add(["--perms", "0444", "--file", &fds.group.to_string(), "/etc/group"]);
         argv.add(["--dir", "/run"]);

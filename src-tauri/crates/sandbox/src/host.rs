@@ -53,6 +53,21 @@ const ETC: &[&str] = &[
     "/etc/ssl/openssl.cnf",
 ];
 
+/// Further settings that shells and command line tools read.
+const ETC_OF_RUNS: &[&str] = &[
+    "/etc/bash.bashrc",
+    "/etc/gai.conf",
+    "/etc/gitconfig",
+    "/etc/host.conf",
+    "/etc/inputrc",
+    "/etc/os-release",
+    "/etc/profile",
+    "/etc/profile.d",
+    "/etc/protocols",
+    "/etc/services",
+    "/etc/timezone",
+];
+
 const MASKED: &[&str] = &[
     "/proc/interrupts",
     "/proc/kallsyms",
@@ -88,7 +103,7 @@ impl HostTree {
     /// Inspects this machine.
     pub(crate) fn look(is_root: bool, view: &View) -> io::Result<Self> {
         let tops = match view {
-            View::Roots { .. } => Self::system(),
+            View::Roots { .. } | View::Served { .. } => Self::system(),
             View::HostRead { private_tmp, .. } => Self::whole(*private_tmp)?,
         };
         // For an ordinary user, the kernel's file modes protect these; root bypasses modes.
@@ -96,6 +111,7 @@ impl HostTree {
         let masked = existing(if is_root { MASKED } else { MASKED_FOR_USERS });
         let etc = match view {
             View::Roots { .. } => existing(ETC),
+            View::Served { .. } => existing(&[ETC, ETC_OF_RUNS].concat()),
             View::HostRead { .. } => vec![],
         };
         Ok(Self { tops, etc, masked, read_only_paths: guard(READ_ONLY) })

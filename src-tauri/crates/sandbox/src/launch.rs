@@ -4,7 +4,7 @@
 //!   parent-death signal follows the thread. Killing the trusted process at any time kills the sandbox; see
 //!   [`supervisor`](crate::supervisor) for how soon.
 //! - INVARIANT: the supervisor inherits only the server's stdio, the spec, the control stream, the link to the watcher for
-//!   pipes and sockets and, if used, the socket for the proxy's listener and the control group's `cgroup.procs`.
+//!   pipes and sockets and, if used, the socket for the proxy's listener, the connection to the view and the control group's `cgroup.procs`.
 //! - [`launch`] returns once the supervisor runs; the control stream reports what happens to the server.
 
 use std::{
@@ -114,19 +114,77 @@ pub fn launch(
     launch_in(CgroupRoot::find(), spec, supervisor_program, on_ended)
 }
 
+/// A running supervisor of a run: a program that has the user's own streams, and whose files are served.
+///
+/// Dropping `control` terminates the sandbox.
+#[derive(Debug)]
+pub struct LaunchedRun {
+    /// Control stream, see [`control`](crate::control).
+    pub control: UnixStream,
+    /// Connection to the view, see [`file_access`](crate::file_access).
+    pub view: UnixStream,
+    /// The supervisor's process id, for display.
+    pub pid: u32,
+    /// Handle that kills the sandbox.
+    pub kill: KillHandle,
+    /// Source of the proxy's listener, if the spec's network is [`NetworkAccess::Proxied`].
+    pub egress: Option<Egress>,
+}
+
+/// Starts `supervisor_program` on `spec`, whose view is [`View::Served`](crate::View::Served), with these standard streams. Calls
+/// `on_ended` as [`launch`] does.
+///
+/// If this fails, nothing runs and `on_ended` is not called.
+pub fn launch_run(
+    spec: &Spec,
+    supervisor_program: &Path,
+    streams: [OwnedFd; 3],
+    on_ended: impl FnOnce(SandboxExit) + Send + 'static,
+) -> Result<LaunchedRun, SandboxLaunchError> {
+    let (view, theirs) = UnixStream::pair()?;
+    let started = start_supervisor(
+        CgroupRoot::find(),
+        spec,
+        supervisor_program,
+        (streams, Some(theirs.into())),
+        on_ended,
+    )?;
+    let StartedSupervisor { control, pid, kill, egress } = started;
+    Ok(LaunchedRun { control, view, pid, kill, egress })
+}
+
 fn launch_in(
     place: Option<&CgroupRoot>,
     spec: &Spec,
     supervisor_program: &Path,
     on_ended: impl FnOnce(SandboxExit) + Send + 'static,
 ) -> Result<LaunchedSandbox, SandboxLaunchError> {
-    spec.validate()?;
-    let (stdin, stdin_theirs) = {
-        let (read, write) = pipe()?;
-        (write, read)
-    };
+    let (stdin_theirs, stdin) = pipe()?;
     let (stdout, stdout_theirs) = pipe()?;
     let (stderr, stderr_theirs) = pipe()?;
+    let streams = [stdin_theirs, stdout_theirs, stderr_theirs];
+    let started = start_supervisor(place, spec, supervisor_program, (streams, None), on_ended)?;
+    let StartedSupervisor { control, pid, kill, egress } = started;
+    Ok(LaunchedSandbox { stdin, stdout, stderr, control, pid, kill, egress })
+}
+
+/// A supervisor that was just started.
+struct StartedSupervisor {
+    control: UnixStream,
+    pid: u32,
+    kill: KillHandle,
+    egress: Option<Egress>,
+}
+
+/// Starts a supervisor with these standard streams, and its end of the connection to the view.
+fn start_supervisor(
+    place: Option<&CgroupRoot>,
+    spec: &Spec,
+    supervisor_program: &Path,
+    (stdio, view): ([OwnedFd; 3], Option<OwnedFd>),
+    on_ended: impl FnOnce(SandboxExit) + Send + 'static,
+) -> Result<StartedSupervisor, SandboxLaunchError> {
+    spec.validate()?;
     let (control, control_theirs) = UnixStream::pair()?;
     let (egress, egress_theirs) = match spec.network {
         NetworkAccess::None => (None, None),
@@ -142,10 +200,11 @@ fn launch_in(
     let theirs = SupervisorInputs {
         program: OwnProgram::open(supervisor_program).map_err(start_failed)?,
         spec: memory_file(spec)?,
-        stdio: [stdin_theirs, stdout_theirs, stderr_theirs],
+        stdio,
         control: control_theirs.into(),
         special: special::serve()?.into(),
         egress: egress_theirs,
+        view,
         door,
     };
 
@@ -168,7 +227,7 @@ fn launch_in(
     })?;
     let gone = |_| io::Error::other("the spawning thread has exited");
     let (kill, pid) = start.recv().map_err(gone)?.map_err(start_failed)?;
-    Ok(LaunchedSandbox { stdin, stdout, stderr, control, pid, kill, egress })
+    Ok(StartedSupervisor { control, pid, kill, egress })
 }
 
 /// Program and descriptors for the supervisor.
@@ -179,6 +238,7 @@ struct SupervisorInputs {
     control: OwnedFd,
     special: OwnedFd,
     egress: Option<OwnedFd>,
+    view: Option<OwnedFd>,
     door: Option<(OwnedFd, CgroupLimits)>,
 }
 
@@ -189,7 +249,7 @@ impl SupervisorInputs {
         command
             .args(["--supervise", &std::process::id().to_string()])
             .args([self.spec.as_raw_fd().to_string(), self.control.as_raw_fd().to_string()])
-            .arg(self.egress.as_ref().map_or(NONE.to_owned(), |egress| egress.as_raw_fd().to_string()))
+            .args([&self.egress, &self.view].map(number_or_none))
             .arg(self.special.as_raw_fd().to_string())
             .env_clear()
             .process_group(0)
@@ -201,11 +261,16 @@ impl SupervisorInputs {
         }
         sys::process::die_with_parent(&mut command);
         let mut needed = vec![self.spec.as_fd(), self.control.as_fd(), self.special.as_fd()];
-        needed.extend(self.egress.iter().map(AsFd::as_fd));
+        needed.extend(self.egress.iter().chain(&self.view).map(AsFd::as_fd));
         needed.extend(self.door.iter().map(|(door, _)| door.as_fd()));
         sys::process::inherit(&mut command, &needed);
         command.spawn()
     }
+}
+
+/// Returns the number of a descriptor for the command line.
+fn number_or_none(descriptor: &Option<OwnedFd>) -> String {
+    descriptor.as_ref().map_or(NONE.to_owned(), |descriptor| descriptor.as_raw_fd().to_string())
 }
 
 /// Opens a pidfd. Called before the thread waits for `child`, so the process id cannot have been reused.

@@ -18,6 +18,7 @@ mod bound;
 pub mod client;
 pub mod control;
 mod error;
+pub mod file_access;
 mod outcome;
 mod spec;
 
@@ -54,6 +55,8 @@ mod proxy_config;
 #[cfg(target_os = "linux")]
 mod seccomp;
 #[cfg(target_os = "linux")]
+mod served;
+#[cfg(target_os = "linux")]
 mod special;
 #[cfg(target_os = "linux")]
 mod state;
@@ -80,7 +83,7 @@ pub use error::SandboxLaunchError;
 #[cfg(target_os = "linux")]
 pub use fd_passing::receive_listener;
 #[cfg(target_os = "linux")]
-pub use launch::{Egress, KillHandle, LaunchedSandbox, launch};
+pub use launch::{Egress, KillHandle, LaunchedRun, LaunchedSandbox, launch, launch_run};
 pub use outcome::{Availability, SandboxExit};
 #[cfg(target_os = "linux")]
 pub use program::program;
@@ -93,6 +96,6 @@ pub use spec::{
 pub use sys::memory::give_large_blocks_back;
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    Egress, KillHandle, LaunchedSandbox, check, give_large_blocks_back, launch, prepare_control_groups,
-    program,
+    Egress, KillHandle, LaunchedRun, LaunchedSandbox, check, give_large_blocks_back, launch, launch_run,
+    prepare_control_groups, program,
 };

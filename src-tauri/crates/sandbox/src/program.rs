@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    command, enter,
+    command, enter, served,
     supervisor::{self, NAME},
 };
 
@@ -26,6 +26,7 @@ pub fn program(args: impl Iterator<Item = String>) -> ExitCode {
     match args.split_first() {
         Some((part, rest)) if part == "--supervise" => supervisor::run(rest),
         Some((part, rest)) if part == "--enter" => enter::run(rest),
+        Some((part, rest)) if part == "--view" => served::run(rest),
         Some((part, rest)) if part == "--connect" => connect(rest),
         _ => command::run(args),
     }

@@ -83,6 +83,18 @@ pub enum View {
         #[serde(default = "yes")]
         private_tmp: bool,
     },
+    /// System programs and libraries, a private `/tmp`, and folders of the host whose files are served: their names are
+    /// visible, and each file is opened only with permission. [`LaunchedRun::view`](crate::LaunchedRun::view) decides.
+    Served {
+        /// Folders that are served at their own paths, none inside another.
+        folders: Vec<String>,
+        /// Paths that do not exist in them.
+        #[serde(default)]
+        hidden: Vec<String>,
+        /// Further programs, read-only at their own paths.
+        #[serde(default)]
+        programs: Vec<String>,
+    },
 }
 
 fn yes() -> bool {
@@ -241,6 +253,7 @@ impl Spec {
         let session_dir = match &self.view {
             View::Roots { session_dir, .. } => Some(session_dir),
             View::HostRead { session_dir, .. } => session_dir.as_ref(),
+            View::Served { .. } => None,
         };
         self.cwd.as_ref().or(session_dir).map_or("/", String::as_str)
     }
@@ -251,7 +264,9 @@ impl View {
     /// sandbox replaces with its own.
     pub fn show_program(&mut self, program: &str) {
         let (shown, hidden) = match self {
-            Self::Roots { programs, .. } => (programs, !program.starts_with("/usr/")),
+            Self::Roots { programs, .. } | Self::Served { programs, .. } => {
+                (programs, !program.starts_with("/usr/"))
+            }
             Self::HostRead { allow_read, private_tmp, .. } => {
                 (allow_read, *private_tmp && program.starts_with("/tmp/"))
             }
@@ -265,7 +280,7 @@ impl View {
     #[cfg(target_os = "linux")]
     pub(crate) fn has_own_tmp(&self) -> bool {
         match self {
-            Self::Roots { .. } => true,
+            Self::Roots { .. } | Self::Served { .. } => true,
             Self::HostRead { private_tmp, .. } => *private_tmp,
         }
     }
@@ -273,6 +288,9 @@ impl View {
     fn paths(&self) -> Vec<&String> {
         match self {
             Self::Roots { session_dir, programs } => programs.iter().chain([session_dir]).collect(),
+            Self::Served { folders, hidden, programs } => {
+                folders.iter().chain(hidden).chain(programs).collect()
+            }
             Self::HostRead { session_dir, deny_read, allow_read, allow_write, deny_write, .. } => {
                 let lists = [deny_read, allow_read, allow_write, deny_write];
                 lists.into_iter().flatten().chain(session_dir).collect()

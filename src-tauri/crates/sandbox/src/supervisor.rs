@@ -12,6 +12,7 @@ mod bwrap;
 mod lines;
 mod namespaces;
 mod owner;
+mod served;
 mod start;
 mod streams;
 mod terminal;
@@ -78,6 +79,8 @@ pub(crate) enum SupervisorStartError {
     TooSlow,
     #[error("the sandbox was cancelled before it started")]
     HungUp,
+    #[error("failed to serve files, which a run needs: {0}")]
+    View(io::Error),
     #[error("failed to prepare the sandbox: {0}")]
     Prepare(#[from] io::Error),
     #[error(transparent)]
@@ -89,14 +92,15 @@ pub(crate) enum SupervisorStartError {
 /// Runs the supervisor.
 ///
 /// Arguments: the launcher's process id; the descriptors of the spec and of the control stream; the descriptor of the socket
-/// that carries the proxy's listener, or [`NONE`]; the descriptor of the link to the watcher for pipes and sockets; and, with a
+/// that carries the proxy's listener, or [`NONE`]; the descriptor of the connection to the view, or [`NONE`]; the descriptor of the link to the watcher for pipes and sockets; and, with a
 /// control group, the descriptor of its `cgroup.procs` and its limits.
 pub(crate) fn run(args: &[String]) -> ExitCode {
-    let [parent, spec, control, egress, special, group @ ..] = args else { return ExitCode::from(2) };
+    let [parent, spec, control, egress, view, special, group @ ..] = args else { return ExitCode::from(2) };
     let Some(parent) = parent.parse().ok().and_then(Pid::from_raw) else { return ExitCode::from(2) };
     let taken_up = [spec, control, special].map(|number| sys::process::take_descriptor(number));
     let [Ok(spec), Ok(control), Ok(special)] = taken_up else { return ExitCode::from(2) };
-    let (Ok(egress), Ok(group)) = (take_optional(egress), take_group(group)) else {
+    let (Ok(egress), Ok(view), Ok(group)) = (take_optional(egress), take_optional(view), take_group(group))
+    else {
         return ExitCode::from(2);
     };
     let control = UnixStream::from(control);
@@ -105,7 +109,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         let closed = spec.closed.clone();
         let given = InheritedDescriptors { streams: take_streams()?, egress, group };
         let special = SpecialLink::new(special.into(), None, spec.unix_sockets)?;
-        start(Some(parent), &spec, owner, given, special, |_| Ok(closed))
+        start(Some(parent), &spec, owner, given, (view, special), |_| Ok(closed))
     });
     let (mut bwrap, mut mounts) = match started {
         Ok(started) => started,
@@ -161,20 +165,23 @@ fn serve_control(bwrap: &mut Bwrap, mounts: &mut Mounts, control: &UnixStream) -
     let mut lines = ControlLines::default();
     let mut quiet = Some(QUIET);
     loop {
-        let [asked, ended, signalled] = [control.as_fd(), bwrap.ended(), signals.as_fd()]
-            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        let mut polled = [asked, ended, signalled, mounts.news(), mounts.special_news()];
+        let [asked, ended, unserved, signalled] =
+            [control.as_fd(), bwrap.ended(), bwrap.view_ended(), signals.as_fd()]
+                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        let mut polled = [asked, ended, unserved, signalled, mounts.news(), mounts.special_news()];
         if !wait(&mut polled, quiet.as_ref())? {
             quiet = None;
             bwrap.settle();
             continue;
         }
         quiet = Some(QUIET);
-        let [asked, ended, signalled, mounted, special] = polled.map(|polled| !polled.revents().is_empty());
+        let [asked, ended, unserved, signalled, mounted, special] =
+            polled.map(|polled| !polled.revents().is_empty());
         if ended {
             return Ok(bwrap.reap());
         }
-        if signalled {
+        // A sandbox whose files are not served any more cannot go on.
+        if signalled || unserved {
             return Ok(bwrap.kill());
         }
         if mounted || special {

@@ -31,6 +31,23 @@ pub struct LaunchedSandbox {
     pub egress: Option<Egress>,
 }
 
+/// A running supervisor of a run. Never created on this platform.
+#[derive(Debug)]
+pub struct LaunchedRun {
+    /// Control stream.
+    #[cfg(unix)]
+    pub control: std::os::unix::net::UnixStream,
+    /// Connection to the view.
+    #[cfg(unix)]
+    pub view: std::os::unix::net::UnixStream,
+    /// The supervisor's process id, for display.
+    pub pid: u32,
+    /// Handle that kills the sandbox.
+    pub kill: KillHandle,
+    /// Source of the proxy's listener.
+    pub egress: Option<Egress>,
+}
+
 /// Source of the sandbox's listener. Never created on this platform.
 #[derive(Debug)]
 pub struct Egress(Infallible);
@@ -66,6 +83,17 @@ pub fn launch(
     _supervisor_program: &Path,
     _on_ended: impl FnOnce(SandboxExit) + Send + 'static,
 ) -> Result<LaunchedSandbox, SandboxLaunchError> {
+    Err(SandboxLaunchError::Unsupported)
+}
+
+/// Refuses to launch a run.
+#[cfg(unix)]
+pub fn launch_run(
+    _spec: &Spec,
+    _supervisor_program: &Path,
+    _streams: [std::os::fd::OwnedFd; 3],
+    _on_ended: impl FnOnce(SandboxExit) + Send + 'static,
+) -> Result<LaunchedRun, SandboxLaunchError> {
     Err(SandboxLaunchError::Unsupported)
 }
 

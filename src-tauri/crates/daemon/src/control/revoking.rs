@@ -5,6 +5,7 @@
 
 use super::failed;
 use crate::daemon_state::DaemonState;
+use crate::run::Run;
 use crate::session::Session;
 use crate::view::time_of_day;
 use crate::workspaces::Declined;
@@ -20,8 +21,8 @@ type Sessions = Vec<(u64, Arc<Session>)>;
 pub(super) async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
     let with_restarts = |session: Arc<Session>| (session.server().applied().restarts, session);
     let sessions: Sessions = state.live().into_iter().map(with_restarts).collect();
-    if let Some(taken) = state.services.grants.revoke(id) {
-        return standing(&sessions, taken).await;
+    if let Some(revoked) = state.services.grants.revoke(id) {
+        return standing(&sessions, &state.runs(), revoked).await;
     }
     for (before, session) in &sessions {
         if let Some(grant) = session.revoke_one_time(id).await {
@@ -61,7 +62,7 @@ async fn asked_again(state: &DaemonState, no: Declined) -> Reply {
 }
 
 /// Waits until every session that used the grant has lost it, and the revocation is stored.
-async fn standing(sessions: &Sessions, taken: RevokedGrant) -> Reply {
+async fn standing(sessions: &Sessions, runs: &[Arc<Run>], taken: RevokedGrant) -> Reply {
     let (grant, version) = (taken.grant.clone(), taken.version);
     let proof = async {
         let mut restarted = Vec::new();
@@ -70,6 +71,9 @@ async fn standing(sessions: &Sessions, taken: RevokedGrant) -> Reply {
             if session.server().is_within(version).await.is_ok_and(|restarts| restarts > *before) {
                 restarted.push(session.id.clone());
             }
+        }
+        for run in runs.iter().filter(|run| run.may_use(&grant.subject)) {
+            run.is_within(version).await;
         }
         restarted
     };

@@ -7,11 +7,9 @@
 use super::{Asker, failed};
 use crate::daemon_state::DaemonState;
 use crate::identity;
-use crate::session::Session;
 use ironcurtain_audit::{AuditError, Entry, Event};
 use ironcurtain_consent::Question;
 use ironcurtain_protocol::{ErrorCode, Reply, WaitingChoice};
-use std::sync::Arc;
 
 /// Starts lockdown, and closes all sessions if requested.
 pub(super) async fn begin_lockdown(state: &DaemonState, end_servers: bool, asker: Asker) -> Reply {
@@ -20,6 +18,7 @@ pub(super) async fn begin_lockdown(state: &DaemonState, end_servers: bool, asker
     broker.missed().clear();
     if end_servers {
         state.live().iter().for_each(|session| session.end());
+        state.runs().iter().for_each(|run| run.end());
     }
     let ended = if end_servers { ", and every session was ended" } else { "" };
     let recorded = match &began {
@@ -91,11 +90,11 @@ pub(super) async fn deny(
 
 /// Pauses a session.
 pub(super) async fn pause(state: &DaemonState, id: &str, asker: Asker) -> Reply {
-    let Some(session) = live(state, id) else { return no_session(id) };
+    let Some(principal) = state.principal(id) else { return no_session(id) };
     if !state.services.broker.pause(id) {
         return Reply::Done;
     }
-    let entry = session.principal.entry(Event::Pause, format!("the session was paused, {}", by(asker)));
+    let entry = principal.entry(Event::Pause, format!("the session was paused, {}", by(asker)));
     match record(state, entry).await {
         Ok(()) => Reply::Done,
         Err(problem) => failed(ErrorCode::Storage, format!("the session is paused, but {problem}")),
@@ -104,16 +103,16 @@ pub(super) async fn pause(state: &DaemonState, id: &str, asker: Asker) -> Reply 
 
 /// Resumes a session.
 pub(super) async fn resume(state: &DaemonState, id: &str, asker: Asker) -> Reply {
-    let Some(session) = live(state, id) else { return no_session(id) };
-    if !session.is_paused() {
+    let Some(principal) = state.principal(id) else { return no_session(id) };
+    if !state.services.broker.stops().is_paused(id) {
         return Reply::Done;
     }
-    let entry = session.principal.entry(Event::Pause, format!("the session was resumed, {}", by(asker)));
+    let entry = principal.entry(Event::Pause, format!("the session was resumed, {}", by(asker)));
     if let Err(problem) = record(state, entry).await {
         return failed(ErrorCode::Storage, format!("the session is still paused, because {problem}"));
     }
     state.services.broker.stops().resume(id);
-    tell(state, asker, &format!("{} was resumed", session.principal.client.view.name));
+    tell(state, asker, &format!("{} was resumed", principal.client.view.name));
     Reply::Done
 }
 
@@ -138,10 +137,6 @@ pub(super) async fn forget(state: &DaemonState, id: &str, asker: Asker) -> Reply
     // Another request may have been faster.
     drop(broker.stops().revoke_denial(id));
     Reply::Done
-}
-
-fn live(state: &DaemonState, id: &str) -> Option<Arc<Session>> {
-    state.live().into_iter().find(|session| session.id == id)
 }
 
 fn no_session(id: &str) -> Reply {

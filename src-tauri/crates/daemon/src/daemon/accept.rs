@@ -2,6 +2,7 @@
 
 use super::ENDING;
 use crate::daemon_state::DaemonState;
+use crate::run::{Run, RunOptions};
 use crate::services::Services;
 use crate::session::{Attached, Session, SessionHandover, SessionOptions};
 use crate::upstream::host;
@@ -11,7 +12,7 @@ use ironcurtain_config::{Server as ServerConfig, SessionSettings};
 use ironcurtain_connection::{Aggregate, AggregateHandover, ClientStdio, Listener, Peer, unknown_profile};
 use ironcurtain_grants::Client;
 use ironcurtain_mcp::wire::{Inlet, Input, Outlet, Output};
-use ironcurtain_protocol::{Purpose, RefusalCode, ShimHello, StdioMode};
+use ironcurtain_protocol::{Purpose, RefusalCode, RunHello, ShimHello, StdioMode};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +54,9 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener) {
         } else {
             state.live().iter().for_each(|session| session.end());
         }
-        while !state.live().is_empty() && peers.join_next().await.is_some() {}
+        // A run cannot move to another trusted process.
+        state.runs().iter().for_each(|run| run.end());
+        while (!state.live().is_empty() || !state.runs().is_empty()) && peers.join_next().await.is_some() {}
         state.services.shutdown.requested.cancel();
         state.services.shutdown.sandboxes_exited().await;
     };
@@ -91,6 +94,7 @@ async fn serve(state: Arc<DaemonState>, peer: Peer) {
     match peer.hello.purpose.clone() {
         Purpose::Control => control::serve(state, peer).await,
         Purpose::Session(shim) => serve_session(state, peer, shim).await,
+        Purpose::Run(request) => serve_run(state, peer, request).await,
         Purpose::TakeOver => give_way(&state, peer).await,
     }
 }
@@ -164,6 +168,41 @@ async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello)
         },
     }
     state.ended(&session.id);
+}
+
+/// Serves a run until it ends.
+async fn serve_run(state: Arc<DaemonState>, mut peer: Peer, request: RunHello) {
+    state.reloader.reload().await;
+    let now = state.reloader.settings();
+    let starter = identity::of_shim(peer.pid, None);
+    // Until the end of the run.
+    let _place = match state.place(now.config.max_sessions) {
+        Ok(place) => place,
+        Err(none) => {
+            return refuse(&state, &mut peer, &starter, RefusalCode::Unavailable, none.to_string()).await;
+        }
+    };
+    let streams = match peer.take_streams() {
+        Ok(streams) => streams,
+        Err(problem) => {
+            return refuse(&state, &mut peer, &starter, RefusalCode::Malformed, problem.to_string()).await;
+        }
+    };
+    let services = Services { config: now.config.clone(), ..state.services.clone() };
+    let options = RunOptions { starter: starter.view.clone(), request, streams };
+    let opened = match Run::open(services, options).await {
+        Ok(opened) => opened,
+        Err(problem) => {
+            return refuse(&state, &mut peer, &starter, RefusalCode::Unavailable, problem.to_string()).await;
+        }
+    };
+    let run = opened.run.clone();
+    state.run_began(run.clone());
+    match peer.welcome(Some(run.id.clone())).await {
+        Err(_) => opened.unserved().await,
+        Ok(()) => opened.serve(peer.stream).await,
+    }
+    state.run_ended(&run.id);
 }
 
 /// Serves a shim that connects to several servers.

@@ -18,7 +18,10 @@ use std::{
     time::Duration,
 };
 
-use rustix::fs::{CWD, fstat};
+use rustix::{
+    fs::{CWD, Mode, OFlags, fstat, open},
+    io::Errno,
+};
 use serde::{Deserialize, Serialize};
 
 use super::inside::{Inside, SandboxNamespaces};
@@ -46,6 +49,8 @@ pub(crate) struct InitialMounts {
     pub(crate) masked: Vec<String>,
     /// True if the sandbox has a private `/tmp`.
     pub(crate) own_tmp: bool,
+    /// Folders to be served by the view.
+    pub(crate) served: Vec<String>,
 }
 
 /// Child that prepares the mounts. It may take some milliseconds to exit after the work is done; dropping this value waits
@@ -66,9 +71,11 @@ enum ChildReport {
 }
 
 impl InitialMountsChild {
-    /// Starts the child.
-    pub(crate) fn start(first: InitialMounts) -> io::Result<Self> {
+    /// Starts the child. `view` is the file system that serves the user's files.
+    pub(crate) fn start(first: InitialMounts, view: Option<OwnedFd>) -> io::Result<Self> {
         let (conversation, theirs) = UnixStream::pair()?;
+        // The child keeps no other descriptor than its end of the conversation.
+        view.map(|view| fd_passing::send(&conversation, view)).transpose()?;
         let child = fork(theirs.as_fd(), || {
             let said = match first.make(&theirs) {
                 Ok(ids) => ChildReport::Shown(ids),
@@ -113,6 +120,9 @@ impl InitialMounts {
         let mut trees = self.trees(false)?;
         self.plan.close()?;
         trees.extend(self.trees(true)?);
+        if !self.served.is_empty() {
+            trees.extend(self.served_trees(&fd_passing::receive(conversation)?)?);
+        }
         trees.sort_by(|one, other| one.path.cmp(&other.path));
         let masks = self.masked.iter().map(|path| MountTree::of("/dev/null", path, true));
         let masks = masks.collect::<io::Result<Vec<_>>>()?;
@@ -126,6 +136,23 @@ impl InitialMounts {
         // child, which delays nothing.
         std::mem::forget((own, inside));
         shown
+    }
+
+    /// Copies the served folders out of the view.
+    fn served_trees(&self, view: &OwnedFd) -> io::Result<Vec<MountTree>> {
+        // Only a mounted file system can be copied. On the root it hides nothing, because the root of a process stays.
+        let root = open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        attach(view, &root).map_err(at("/"))?;
+        let tree = |path: &String| {
+            let place = match open_plain(view, path.trim_start_matches('/')) {
+                // On a file system that is not served, or hidden.
+                Err(Errno::NOENT) => return Ok(None),
+                place => place.map_err(at(path))?,
+            };
+            let tree = copy(&place, false, false).map_err(at(path))?;
+            Ok(Some(MountTree { path: path.clone(), real: path.into(), kind: FileKind::Directory, tree }))
+        };
+        self.served.iter().filter_map(|path| tree(path).transpose()).collect()
     }
 
     fn trees(&self, writable: bool) -> io::Result<Vec<MountTree>> {
@@ -163,6 +190,6 @@ impl MountTree {
     }
 }
 
-fn at(path: &str) -> impl Fn(rustix::io::Errno) -> io::Error {
+fn at(path: &str) -> impl Fn(Errno) -> io::Error {
     move |error| io::Error::other(format!("`{path}`: {}", io::Error::from(error)))
 }

@@ -32,7 +32,7 @@ use rustix::{
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout},
 };
 
-use super::{SupervisorStartError, owner::SandboxOwner};
+use super::{SupervisorStartError, owner::SandboxOwner, served::ServedView};
 use crate::{
     argv::{self, Descriptors},
     cgroup::{self, CgroupLimits},
@@ -85,6 +85,8 @@ pub(super) struct Bwrap {
     first: Option<InitialMountsChild>,
     /// Process that makes connections for a sandbox with its own unix sockets.
     connector: Option<Connector>,
+    /// Process that serves the user's files.
+    view: Option<ServedView>,
 }
 
 impl Bwrap {
@@ -151,6 +153,7 @@ impl Bwrap {
             namespace: None,
             first: None,
             connector: None,
+            view: None,
         };
         // Bubblewrap reads these files only after it has its options.
         let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
@@ -171,9 +174,20 @@ impl Bwrap {
         options.write_all(words.as_bytes()).map_err(|_| self.setup_failed())
     }
 
+    /// Takes over the process that serves the user's files.
+    pub(super) fn serve(&mut self, view: Option<ServedView>) {
+        self.view = view;
+    }
+
+    /// Returns a descriptor that is readable once the user's files are not served any more, or bubblewrap has exited.
+    pub(super) fn view_ended(&self) -> BorrowedFd<'_> {
+        self.view.as_ref().map_or(self.ended.as_fd(), ServedView::ended)
+    }
+
     /// Prepares the initial mounts, in parallel with bubblewrap.
     pub(super) fn prepare(&mut self, first: InitialMounts) -> io::Result<()> {
-        self.first = Some(InitialMountsChild::start(first)?);
+        let mount = self.view.as_mut().and_then(ServedView::take_mount);
+        self.first = Some(InitialMountsChild::start(first, mount)?);
         Ok(())
     }
 
@@ -264,6 +278,8 @@ impl Bwrap {
     /// Kills everything in the sandbox and returns the exit status.
     pub(super) fn kill(&mut self) -> i32 {
         self.child.kill();
+        // Otherwise, a process that waits for permission would delay the exit.
+        self.view = None;
         self.reap()
     }
 

@@ -3,7 +3,7 @@
 //! - Bubblewrap sets up its part while closed paths are determined and initial mounts are prepared.
 //! - INVARIANT: the server starts only after all of that is done and every mask is in place. On any failure, bubblewrap is killed.
 
-use std::{collections::BTreeMap, io};
+use std::{collections::BTreeMap, io, os::fd::OwnedFd};
 
 use rustix::{
     event::{PollFd, Timespec, poll},
@@ -15,6 +15,7 @@ use super::{
     bwrap::{Bwrap, InheritedDescriptors},
     namespaces,
     owner::SandboxOwner,
+    served::ServedView,
 };
 use crate::{
     cgroup::CgroupLimits,
@@ -36,7 +37,7 @@ pub(super) fn start(
     spec: &Spec,
     owner: &dyn SandboxOwner,
     given: InheritedDescriptors,
-    mut special: SpecialLink,
+    (view, mut special): (Option<OwnedFd>, SpecialLink),
     closed: impl FnOnce(&ViewLayout) -> io::Result<Vec<String>>,
 ) -> Result<(Bwrap, Mounts), SupervisorStartError> {
     spec.validate()?;
@@ -46,6 +47,10 @@ pub(super) fn start(
     }
     namespaces::enter(parent, uid, gid).map_err(SupervisorStartError::Namespaces)?;
 
+    let served = match &spec.view {
+        View::Served { hidden, .. } => Some(ServedView::start(hidden, view)?),
+        View::Roots { .. } | View::HostRead { .. } => None,
+    };
     // Start bubblewrap while inspecting the host; it waits for its options.
     let bwrap = Bwrap::start(spec, &given, MountPlan::default())?;
     let state = StateDir::open(&spec.state_dir, uid.as_raw())?;
@@ -62,6 +67,7 @@ pub(super) fn start(
         Bwrap::start(spec, &given, hidden)?
     };
     bwrap.give_options(spec, &host)?;
+    bwrap.serve(served);
     drop(given);
 
     let closed = closed(&layout)?;
@@ -90,6 +96,7 @@ fn mask_special(
     let (session, named) = match &spec.view {
         View::Roots { session_dir, programs } => (Some(session_dir), programs.as_slice()),
         View::HostRead { session_dir, .. } => (session_dir.as_ref(), layout.writable.as_slice()),
+        View::Served { programs, .. } => (None, programs.as_slice()),
     };
     let folders: Vec<String> =
         named.iter().filter(|path| Some(*path) != session && is_folder(path)).cloned().collect();
@@ -125,7 +132,9 @@ fn mount_and_start(
     bwrap.prepare(first)?;
     let (sandbox, mut fixed) = bwrap.wait_for_frame(owner, spec.view.has_own_tmp())?;
     fixed.retain(|path, _| match &spec.view {
-        View::Roots { programs, .. } => layout.writable.contains(path) || programs.contains(path),
+        View::Roots { programs, .. } | View::Served { programs, .. } => {
+            layout.writable.contains(path) || programs.contains(path)
+        }
         View::HostRead { .. } => layout.writable.contains(path),
     });
     let mut mounts = Mounts::new(sandbox, fixed, layout.plan, &shown, special)?;
@@ -148,6 +157,7 @@ fn own_mounts(spec: &Spec, mounts: &Mounts) -> io::Result<Vec<u64>> {
     let session = match &spec.view {
         View::Roots { session_dir, .. } => Some(session_dir.as_str()),
         View::HostRead { session_dir, .. } => session_dir.as_deref(),
+        View::Served { .. } => None,
     };
     let tmp = spec.view.has_own_tmp().then_some("/tmp");
     let own = session.into_iter().chain(tmp).chain(["/dev/shm"]);
@@ -166,8 +176,12 @@ fn first(spec: &Spec, layout: &ViewLayout, host: HostTree) -> InitialMounts {
     let on_tmp = layout.shown.iter().filter(|path| own_tmp && path.starts_with("/tmp/"));
     let read = host.rest().chain(&host.etc).chain(on_tmp);
     let programs = match &spec.view {
-        View::Roots { programs, .. } => programs.as_slice(),
+        View::Roots { programs, .. } | View::Served { programs, .. } => programs.as_slice(),
         View::HostRead { .. } => &[],
+    };
+    let served = match &spec.view {
+        View::Served { folders, .. } => folders.clone(),
+        View::Roots { .. } | View::HostRead { .. } => vec![],
     };
     let read = read.chain(programs).map(|path| (path.clone(), false));
     let shown = read.chain(layout.writable.iter().map(|path| (path.clone(), true))).collect();
@@ -177,6 +191,7 @@ fn first(spec: &Spec, layout: &ViewLayout, host: HostTree) -> InitialMounts {
         read_only_paths: host.read_only_paths,
         masked: host.masked,
         own_tmp,
+        served,
     }
 }
 

@@ -18,6 +18,7 @@ mod masks;
 mod network;
 mod removal;
 mod runtimes;
+mod served;
 mod special;
 mod standing_grants;
 mod termination;

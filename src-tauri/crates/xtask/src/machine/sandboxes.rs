@@ -1,12 +1,23 @@
-//! Checks that bubblewrap can create sandboxes on this machine.
+//! Checks that bubblewrap can create sandboxes on this machine, and that files can be served to them.
 
 use anyhow::{Context, bail};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
+
+/// Device of file systems in user space. Every user may open it on a desktop; containers reserve it for root.
+const FUSE: &str = "/dev/fuse";
 
 const UBUNTU: &str = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
 
-/// Creates an empty sandbox; the error explains what prevents it.
+/// Makes the device available and creates an empty sandbox; the error explains what prevents it.
 pub(crate) fn must_work() -> anyhow::Result<()> {
+    let found = std::fs::metadata(FUSE)
+        .with_context(|| format!("failed to find `{FUSE}`; run: sudo modprobe fuse"))?;
+    if found.permissions().mode() & 0o666 != 0o666 {
+        std::fs::set_permissions(FUSE, Permissions::from_mode(0o666))
+            .with_context(|| format!("failed to open `{FUSE}` to every user; run: sudo chmod 666 {FUSE}"))?;
+    }
     let options = ["--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"];
     let tried = Command::new("bwrap").args(options).output().context("failed to start bubblewrap")?;
     if tried.status.success() {

@@ -5,7 +5,7 @@
 //! - Calls that arrive in one batch are recorded and sent batch, in order.
 
 use super::Call;
-use super::record::allowed_by;
+use crate::judging::allowed_by;
 use crate::session::Session;
 use crate::session::authorize::Authorization;
 use crate::session::refusal::CallRefusal;

@@ -1,14 +1,14 @@
 //! Audit entries about a call, and the response to a refused one.
 
 use super::Call;
-use crate::judging::InspectedCall;
+use crate::judging::{InspectedCall, denied_by};
 use crate::session::Session;
 use crate::session::refusal::CallRefusal;
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, Event, PolicyDecision, redacted};
 use ironcurtain_config::PolicySnapshot;
 use ironcurtain_consent::{PAUSED, Stop};
 use ironcurtain_mcp::wire::{error_line, result_line};
-use ironcurtain_policy::{AllowedBy, Denial, DeniedBy};
+use ironcurtain_policy::Denial;
 use rmcp::model::ErrorCode;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -134,26 +134,4 @@ impl Session {
 
 pub(super) fn millis(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Converts the judge's reason for allowing a call to its audit form.
-pub(super) fn allowed_by(by: AllowedBy) -> DecidedBy {
-    match by {
-        AllowedBy::Rule => DecidedBy::Rule,
-        AllowedBy::Answer => DecidedBy::Answer,
-        AllowedBy::SessionFolder => DecidedBy::SessionFolder,
-        AllowedBy::Grant => DecidedBy::Grant,
-        AllowedBy::Introspection => DecidedBy::Introspection,
-        AllowedBy::Confined => DecidedBy::PassedOn,
-    }
-}
-
-fn denied_by(by: DeniedBy) -> DecidedBy {
-    match by {
-        DeniedBy::Rule => DecidedBy::Rule,
-        DeniedBy::NoRule => DecidedBy::NoRule,
-        DeniedBy::ProtectedPath => DecidedBy::ProtectedPath,
-        DeniedBy::InvalidArgument => DecidedBy::InvalidArgument,
-        DeniedBy::UnknownTool => DecidedBy::UnknownTool,
-    }
 }

@@ -1,0 +1,93 @@
+//! A run: a program that the user starts in a sandbox, with the user's own terminal and files.
+//!
+//! - Its working folder is mounted. Every other file is opened only after the access was judged like a call, by the same rules,
+//!   questions and grants.
+//! - INVARIANT: an access is permitted without a further question only as long as judging it again would allow it.
+//! - A run owns its sandbox and the grants of its session, and releases both when it ends.
+
+mod asking;
+mod judge;
+mod link;
+mod open;
+mod permissions;
+mod serve;
+
+use crate::services::Services;
+use ironcurtain_consent::{Principal, shown_client};
+use ironcurtain_grants::GrantSubject;
+use ironcurtain_paths::{CanonicalPath, Resolver};
+use ironcurtain_protocol::{RootView, SessionView};
+use ironcurtain_sandbox::file_access::ToView;
+use ironcurtain_visible as visible;
+pub(crate) use open::RunOptions;
+use permissions::Permissions;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// A running program.
+pub(crate) struct Run {
+    /// Session id.
+    pub(crate) id: String,
+    /// The program, as principal `run:NAME`.
+    pub(crate) principal: Arc<Principal>,
+    services: Services,
+    resolver: Resolver,
+    /// Working folder, and whether it is mounted.
+    folder: (CanonicalPath, bool),
+    pid: u32,
+    started_ms: u64,
+    counts: Counts,
+    permissions: Permissions,
+    to_view: mpsc::UnboundedSender<ToView>,
+    end: CancellationToken,
+}
+
+#[derive(Default)]
+struct Counts {
+    allowed: AtomicU64,
+    denied: AtomicU64,
+    asked: AtomicU64,
+}
+
+impl Run {
+    /// Ends the run.
+    pub(crate) fn end(&self) {
+        self.end.cancel();
+    }
+
+    /// Returns `true` if a grant to this subject applies to this run.
+    pub(crate) fn may_use(&self, subject: &GrantSubject) -> bool {
+        self.principal.is_covered_by(subject)
+    }
+
+    /// Returns the run as interfaces show it.
+    pub(crate) fn view(&self) -> SessionView {
+        let (folder, is_mounted) = &self.folder;
+        let path = visible::whole_path(folder.as_str());
+        let source = "the folder that the run was started in".to_owned();
+        let access = ["read", "write", "delete"].map(str::to_owned).into();
+        let root = || RootView { path: path.clone(), source, grant: None, access };
+        SessionView {
+            id: self.id.clone(),
+            client: shown_client(&self.principal.client_view()),
+            server: visible::line(&self.principal.server),
+            connection: None,
+            trouble: None,
+            restarts: 0,
+            sandboxed: true,
+            remote: false,
+            server_pid: Some(self.pid),
+            started_ms: self.started_ms,
+            sandbox_dir: folder.as_str().to_owned(),
+            allowed: self.counts.allowed.load(Ordering::Relaxed),
+            denied: self.counts.denied.load(Ordering::Relaxed),
+            asked: self.counts.asked.load(Ordering::Relaxed),
+            roots: is_mounted.then(root).into_iter().collect(),
+            hosts: vec![],
+            left: self.services.autostart.undecided(&self.id),
+            paused: self.services.broker.stops().is_paused(&self.id),
+        }
+    }
+}

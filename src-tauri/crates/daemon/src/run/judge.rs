@@ -1,0 +1,79 @@
+//! Judges an access to a file like a call, in the current state.
+
+use super::Run;
+use crate::judging::{InspectedCall, JudgingContext};
+use ironcurtain_config::PolicySnapshot;
+use ironcurtain_consent::found_paths::FoundPaths;
+use ironcurtain_grants::StandingGrant;
+use ironcurtain_policy::{Denial, FileOperation, PendingApproval, ServerReach, Unannotated, Verdict};
+use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Verdict about an access, with the state it was judged in.
+pub(super) struct JudgedAccess {
+    pub(super) verdict: Verdict,
+    pub(super) inspected: InspectedCall,
+    pub(super) snapshot: Arc<PolicySnapshot>,
+    pub(super) grants_version: u64,
+}
+
+impl Run {
+    /// Judges an access. Blocking for as long as resolving a path takes.
+    pub(super) fn judge(&self, wanted: &PermittedAccess, approved: &[PendingApproval]) -> JudgedAccess {
+        let table = self.services.grants.now();
+        let grants: Vec<&StandingGrant> =
+            table.grants.iter().filter(|grant| self.may_use(&grant.subject)).collect();
+        let snapshot = self.services.snapshot();
+        let context = JudgingContext {
+            snapshot: snapshot.clone(),
+            server: self.principal.server.clone(),
+            // A file is opened by itself, so nothing around it becomes accessible.
+            contained: None,
+            unannotated: Unannotated::Deny,
+            sandbox: None,
+            resolver: self.resolver.clone(),
+            grants: grants.iter().filter_map(|grant| grant.for_judging()).collect(),
+            hosts: Vec::new(),
+            tools: Vec::new(),
+            approved: approved.to_vec(),
+            reach: ServerReach::Something,
+            confined: false,
+        };
+        let arguments = arguments(wanted);
+        let (verdict, inspected) = match judged(&context, wanted, &arguments) {
+            Ok(judged) => judged,
+            Err(denial) => (Verdict::Deny(denial), InspectedCall { arguments, paths: FoundPaths::default() }),
+        };
+        JudgedAccess { verdict, inspected, snapshot, grants_version: table.version }
+    }
+}
+
+fn judged(
+    context: &JudgingContext,
+    wanted: &PermittedAccess,
+    arguments: &Arc<Map<String, Value>>,
+) -> Result<(Verdict, InspectedCall), Denial> {
+    let located = context.plan_file(operation(wanted.access), arguments)?.locate(context)?;
+    // The view resolved every link, so this one was created since.
+    if located.paths.iter().any(|found| found.path.as_str() != wanted.path) {
+        return Err(Denial::invalid("the path leads to another file by now"));
+    }
+    let judgement = context.judge(located);
+    Ok((judgement.verdict, judgement.inspected))
+}
+
+/// Returns the operation that an access is judged as.
+pub(super) fn operation(access: FileAccess) -> FileOperation {
+    match access {
+        FileAccess::Read => FileOperation::Read,
+        FileAccess::Write => FileOperation::Write,
+        FileAccess::ReadWrite => FileOperation::Change,
+        FileAccess::Delete => FileOperation::Delete,
+    }
+}
+
+fn arguments(wanted: &PermittedAccess) -> Arc<Map<String, Value>> {
+    let path = (FileOperation::PATH.to_owned(), Value::String(wanted.path.clone()));
+    Arc::new(Map::from_iter([path]))
+}

@@ -1,0 +1,311 @@
+//! Opens a run: starts the program in its sandbox.
+
+use super::permissions::Permissions;
+use super::serve::OpenedRun;
+use super::{Counts, Run};
+use crate::server::control::{SupervisorControl, SupervisorError};
+use crate::services::Services;
+use ironcurtain_audit::clock::now_ms;
+use ironcurtain_audit::{AuditError, Event};
+use ironcurtain_autostart::{SandboxWatch, SessionFacts, WatchError, WatchedServer, rules};
+use ironcurtain_config::home::{HomeError, private_dir};
+use ironcurtain_config::{GitConfigSettings, PolicySnapshot};
+use ironcurtain_consent::Principal;
+use ironcurtain_containment::{Profile, Surroundings};
+use ironcurtain_grants::Client;
+use ironcurtain_paths::{CanonicalPath, Resolver, random_name};
+use ironcurtain_protocol::{ClientView, RunHello};
+use ironcurtain_sandbox::{
+    LaunchedRun, Mount, MountAccess, NetworkAccess, ResourceLimits, SandboxLaunchError, Spec, UnixSockets,
+    View, launch_run,
+};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use tokio::net::UnixStream;
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// Why a run cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RunError {
+    /// There is no program to run.
+    #[error("no program was given; run `ironcurtain run -- PROGRAM`")]
+    NoProgram,
+    /// The working folder cannot be used.
+    #[error("cannot run in `{folder}`: {problem}")]
+    Folder {
+        /// Working folder.
+        folder: String,
+        /// Cause.
+        problem: String,
+    },
+    /// A directory of the session cannot be created.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// The working folder cannot be watched for autostart files.
+    #[error(transparent)]
+    Watch(#[from] WatchError),
+    /// The sandbox cannot be launched.
+    #[error(transparent)]
+    Launch(#[from] SandboxLaunchError),
+    /// The sandbox failed before the program ran.
+    #[error(transparent)]
+    Supervisor(#[from] SupervisorError),
+    /// The start cannot be recorded.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// An operation of the system failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Parameters of a run.
+pub(crate) struct RunOptions {
+    /// The program that asked for the run.
+    pub(crate) starter: ClientView,
+    /// Program, folder and environment.
+    pub(crate) request: RunHello,
+    /// Standard input, output and error.
+    pub(crate) streams: [OwnedFd; 3],
+}
+
+/// Variables that a run has, besides `LC_*`.
+const PASSED: [&str; 10] =
+    ["COLORTERM", "FORCE_COLOR", "LANG", "LOGNAME", "NO_COLOR", "PATH", "SHELL", "TERM", "TZ", "USER"];
+
+/// Top-level folders that are not served: the sandbox has its own.
+const OWN: [&str; 8] = ["/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/tmp", "/usr"];
+
+/// Size of the private `/tmp`.
+const TMP_SIZE: u64 = 4 << 30;
+
+/// Maximum number of processes and threads.
+const PROCESSES: u64 = 8192;
+
+impl Run {
+    /// Starts a run; [`OpenedRun::serve`] then serves it.
+    ///
+    /// # Errors
+    /// [`RunError`]: nothing runs then.
+    pub(crate) async fn open(services: Services, options: RunOptions) -> Result<OpenedRun, RunError> {
+        let RunOptions { starter, request, streams } = options;
+        let id = random_name()?;
+        let folder = folder(&request.cwd)?;
+        let snapshot = services.snapshot();
+        let principal = Arc::new(principal(&id, starter, &request, &snapshot.home)?);
+        let dir = services.home.sessions().join(&id);
+        let session_dir = dir.join("sandbox");
+        private_dir(&dir)?;
+        private_dir(&session_dir)?;
+        let around = Surroundings::new(
+            &services.home,
+            &snapshot.home,
+            &snapshot.protected,
+            &canonical(&session_dir)?,
+        )?;
+        let started_ms = now_ms();
+        services.autostart.began(&id, facts(&principal, started_ms));
+        let is_mounted = snapshot.limits().may_be_granted(&folder);
+        let profile = Profile { git_config: Some(GitConfigSettings::Guarded), ..Profile::default() };
+        let watched = WatchedServer { session: &id, server: &principal.server, before: 0 };
+        let look = services.autostart.watch(watched, rules(&profile, &around)).await?;
+        let mounts = if is_mounted { vec![mount(&folder, &look, &around).await?] } else { vec![] };
+        let spec = Spec {
+            argv: request.argv.clone(),
+            env: environment(&request.env, &snapshot.home),
+            cwd: Some(folder.as_str().to_owned()),
+            view: view(&snapshot),
+            mounts,
+            closed: vec![],
+            kept: vec![],
+            network: NetworkAccess::None,
+            unix_sockets: UnixSockets::None,
+            limits: ResourceLimits {
+                memory: None,
+                cpu: None,
+                processes: Some(PROCESSES),
+                open_files: None,
+                file_size: None,
+                tmp_size: Some(TMP_SIZE),
+            },
+            state_dir: around.sandboxes.as_str().to_owned(),
+            allow_root: services.programs.allow_root,
+        };
+        let supervisor = services.programs.dir.join("ironcurtain-sandbox");
+        let (exited, exit) = oneshot::channel();
+        let launched = tokio::task::spawn_blocking(move || {
+            // Fails if the run was given up.
+            launch_run(&spec, &supervisor, streams, move |exit| _ = exited.send(exit))
+        });
+        let LaunchedRun { control, view, pid, kill, .. } = launched.await.map_err(io::Error::from)??;
+        let mut control = SupervisorControl::new(control, Some(look))?;
+        control.started().await?;
+        view.set_nonblocking(true)?;
+        let view = UnixStream::from_std(view)?;
+        let (to_view, for_view) = mpsc::unbounded_channel();
+        let run = Arc::new(Self {
+            id,
+            resolver: Resolver::new(snapshot.home.clone(), folder.clone()),
+            folder: (folder, is_mounted),
+            pid,
+            started_ms,
+            counts: Counts::default(),
+            permissions: Permissions::new(),
+            to_view,
+            end: CancellationToken::new(),
+            principal,
+            services,
+        });
+        let began = run.principal.entry(Event::Session, format!("{} was started", run.principal.server));
+        run.services.audit.record(began).await?;
+        run.services.changed();
+        Ok(OpenedRun { run, control, kill, exit, view: (view, for_view) })
+    }
+}
+
+fn folder(cwd: &str) -> Result<CanonicalPath, RunError> {
+    let failed = |problem: String| RunError::Folder { folder: cwd.to_owned(), problem };
+    let real = Path::new(cwd).canonicalize().map_err(|e| failed(e.to_string()))?;
+    if !real.is_dir() {
+        return Err(failed("it is not a folder".to_owned()));
+    }
+    canonical(&real).map_err(|e| failed(e.to_string()))
+}
+
+fn canonical(path: &Path) -> io::Result<CanonicalPath> {
+    let real = path.canonicalize()?;
+    let text = real.to_str().ok_or_else(|| io::Error::other("it is not UTF-8"))?;
+    CanonicalPath::assume_canonical(text).map_err(io::Error::other)
+}
+
+/// Returns the program as principal `run:NAME`. Its grants are tied to its file.
+fn principal(
+    session: &str,
+    starter: ClientView,
+    request: &RunHello,
+    home: &CanonicalPath,
+) -> Result<Principal, RunError> {
+    let program = request.argv.first().filter(|program| !program.is_empty()).ok_or(RunError::NoProgram)?;
+    let name =
+        Path::new(program).file_name().map_or(program.clone(), |name| name.to_string_lossy().into_owned());
+    let path = request.env.get("PATH").map(String::as_str).unwrap_or_default();
+    let file = found(program, path, Path::new(&request.cwd)).unwrap_or_else(|| home.as_path().join(program));
+    let exe = file.to_string_lossy().into_owned();
+    Ok(Principal {
+        session: session.to_owned(),
+        client: Client {
+            key: exe.clone(),
+            view: ClientView {
+                name: name.clone(),
+                exe: Some(exe),
+                cwd: Some(request.cwd.clone()),
+                says_it_is: None,
+                label: None,
+                ..starter
+            },
+        },
+        says_it_is: Arc::new(Mutex::new(None)),
+        server: format!("run:{name}"),
+        server_command: request.argv.join(" "),
+        sandboxed: true,
+        remote: false,
+        is_new: false,
+    })
+}
+
+/// Returns the real file of a program.
+fn found(program: &str, path: &str, cwd: &Path) -> Option<PathBuf> {
+    let named = if program.contains('/') {
+        Some(cwd.join(program))
+    } else {
+        std::env::split_paths(path).map(|folder| folder.join(program)).find(|file| file.is_file())
+    };
+    named?.canonicalize().ok()
+}
+
+fn facts(principal: &Principal, started_ms: u64) -> SessionFacts {
+    SessionFacts {
+        client: principal.client.view.name.clone(),
+        server: principal.server.clone(),
+        sandboxed: true,
+        remote: false,
+        started_ms,
+    }
+}
+
+/// Returns the mount of the working folder.
+async fn mount(
+    folder: &CanonicalPath,
+    look: &SandboxWatch,
+    around: &Surroundings,
+) -> Result<Mount, WatchError> {
+    let closed = look.open(folder.as_str()).await?;
+    let kept = around.kept_in(folder);
+    Ok(Mount::new(folder.as_str(), MountAccess::ReadWrite).closing(closed).keeping(kept))
+}
+
+fn environment(given: &BTreeMap<String, String>, home: &CanonicalPath) -> BTreeMap<String, String> {
+    let passed = |name: &str| PASSED.contains(&name) || name.starts_with("LC_");
+    let mut env: BTreeMap<String, String> = given
+        .iter()
+        .filter(|(name, _)| passed(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    env.entry("PATH".to_owned()).or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
+    env.insert("HOME".to_owned(), home.as_str().to_owned());
+    env.insert("TMPDIR".to_owned(), "/tmp".to_owned());
+    env
+}
+
+/// Returns the served view: the home, and every top-level folder of which the sandbox has none of its own.
+fn view(snapshot: &PolicySnapshot) -> View {
+    let is_served = |path: &PathBuf| {
+        let is_folder = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+        let is_system = |path: &Path| path.starts_with("/lib") || path.to_string_lossy().starts_with("/lib");
+        let programs = ["/bin", "/sbin", "/nix", "/gnu"];
+        is_folder && !is_system(path) && !OWN.iter().chain(&programs).any(|own| path == Path::new(own))
+    };
+    let top = std::fs::read_dir("/").into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut folders: Vec<String> =
+        top.filter(is_served).filter_map(|path| path.to_str().map(str::to_owned)).collect();
+    let home = snapshot.home.as_str();
+    if !folders.iter().any(|folder| Path::new(home).starts_with(folder)) {
+        folders.push(home.to_owned());
+    }
+    folders.sort();
+    let hidden = snapshot.protected.paths().iter().map(|path| path.as_str().to_owned()).collect();
+    View::Served { folders, hidden, programs: vec![] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_is_a_list_of_harmless_names() {
+        let given =
+            [("TERM", "xterm"), ("LC_ALL", "C"), ("TOKEN", "t"), ("HOME", "/elsewhere"), ("LD_PRELOAD", "x")];
+        let given = given.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let home = CanonicalPath::assume_canonical("/home/u").unwrap();
+        let expected = [
+            ("HOME", "/home/u"),
+            ("LC_ALL", "C"),
+            ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+            ("TERM", "xterm"),
+            ("TMPDIR", "/tmp"),
+        ];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        assert_eq!(environment(&given, &home), expected);
+    }
+
+    #[test]
+    fn a_program_is_found_on_the_path_of_the_run() {
+        let sh = Path::new("/bin/sh").canonicalize().unwrap();
+        assert_eq!(found("sh", "/nonexistent:/bin", Path::new("/")), Some(sh.clone()));
+        assert_eq!(found("./sh", "", Path::new("/bin")), Some(sh));
+        assert_eq!(found("sh", "/nonexistent", Path::new("/bin")), None);
+    }
+}

@@ -1,0 +1,100 @@
+//! Accesses that need no further question, as the view knows them.
+//!
+//! - INVARIANT: an access is added only if neither grants nor policy have changed since it was judged. Every later change judges
+//!   all of them again, so none outlives what allowed it.
+
+use super::Run;
+use ironcurtain_config::PolicySnapshot;
+use ironcurtain_policy::Verdict;
+use ironcurtain_sandbox::file_access::{PermittedAccess, ToView};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+
+/// Maximum number of accesses that are remembered. Others are judged each time.
+const MOST: usize = 100_000;
+
+/// Permitted accesses, and the version of the grants that the view has applied.
+#[derive(Debug)]
+pub(super) struct Permissions {
+    permitted: Mutex<HashSet<PermittedAccess>>,
+    applied: watch::Sender<u64>,
+}
+
+/// Versions of the grants and the policy that an access was judged by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct JudgedVersions<'a> {
+    pub(super) grants: u64,
+    pub(super) snapshot: &'a Arc<PolicySnapshot>,
+}
+
+impl Permissions {
+    pub(super) fn new() -> Self {
+        Self { permitted: Mutex::default(), applied: watch::Sender::new(0) }
+    }
+
+    /// Notes that the view has applied the permissions of this version.
+    pub(super) fn applied(&self, version: u64) {
+        self.applied.send_if_modified(|applied| {
+            let is_newer = version > *applied;
+            *applied = version.max(*applied);
+            is_newer
+        });
+    }
+}
+
+impl Run {
+    /// Permits an access from now on. Returns `false` if it has to be judged again, because grants or policy have changed.
+    pub(super) fn permit(&self, access: PermittedAccess, judged: JudgedVersions<'_>) -> bool {
+        let mut permitted = self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_current = self.services.grants.now().version == judged.grants
+            && Arc::ptr_eq(&self.services.snapshot(), judged.snapshot);
+        if is_current && permitted.len() < MOST {
+            self.tell(ToView::Permit(access.clone()));
+            permitted.insert(access);
+        }
+        is_current
+    }
+
+    /// Judges every permitted access again whenever grants or policy change.
+    pub(super) async fn follow_changes(self: Arc<Self>) {
+        let (mut table, mut snapshots) = (self.services.grants.watch(), self.services.snapshots.clone());
+        loop {
+            // Also at the start, so that the view has applied a version from then on.
+            let run = self.clone();
+            // Fails only while the trusted process is exiting, which ends the run.
+            let _ = tokio::task::spawn_blocking(move || run.judge_again()).await;
+            let changed = tokio::select! {
+                changed = table.changed() => changed,
+                changed = snapshots.changed() => changed,
+            };
+            if changed.is_err() {
+                return;
+            }
+        }
+    }
+
+    fn judge_again(&self) {
+        let mut permitted = self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
+        // Before judging: a later change is judged by the next round.
+        let version = self.services.grants.now().version;
+        permitted.retain(|access| matches!(self.judge(access, &[]).verdict, Verdict::Allow(_)));
+        self.tell(ToView::Permissions { version, permitted: permitted.iter().cloned().collect() });
+    }
+
+    /// Waits until the view uses no older grants than those of this version. Returns at once after the run has ended.
+    pub(crate) async fn is_within(&self, version: u64) {
+        let mut applied = self.permissions.applied.subscribe();
+        tokio::select! {
+            // The sender lives as long as the run.
+            _ = applied.wait_for(|applied| *applied >= version) => {}
+            () = self.end.cancelled() => {}
+        }
+    }
+
+    /// Sends a message to the view.
+    pub(super) fn tell(&self, message: ToView) {
+        // Fails only once the run has ended.
+        let _ = self.to_view.send(message);
+    }
+}

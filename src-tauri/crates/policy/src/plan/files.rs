@@ -1,0 +1,88 @@
+//! Plans of a sandboxed program's operations on files, judged like tool calls with one path.
+
+use super::CallPlan;
+use crate::{Annotations, Denial};
+use serde_json::{Map, Value};
+use std::sync::{Arc, LazyLock};
+
+/// Operation of a program on a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FileOperation {
+    /// Reads it.
+    Read,
+    /// Creates, changes or replaces it.
+    Write,
+    /// Reads and changes it.
+    Change,
+    /// Removes or moves it.
+    Delete,
+}
+
+/// Meaning of each operation's argument.
+static MEANINGS: LazyLock<Annotations> = LazyLock::new(|| {
+    let file = Annotations::from_json(include_str!("files.json"), "files.json");
+    // A test checks that the file is valid; an operation without an annotation is refused.
+    file.unwrap_or_default()
+});
+
+impl FileOperation {
+    /// Every operation.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Change, Self::Delete];
+
+    /// Argument with the path.
+    pub const PATH: &'static str = "path";
+
+    /// Returns the name in rules and in the record, which is never the name of a tool.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "files/read",
+            Self::Write => "files/write",
+            Self::Change => "files/change",
+            Self::Delete => "files/delete",
+        }
+    }
+
+    /// Plans the operation like a call of a tool of this server.
+    ///
+    /// # Errors
+    /// A denial, if the arguments do not fit it.
+    pub fn plan<'a>(
+        self,
+        server: &str,
+        arguments: &'a Arc<Map<String, Value>>,
+    ) -> Result<CallPlan<'a>, Denial> {
+        let meanings: &'static Annotations = &MEANINGS;
+        let no_meaning = || Denial::unknown_tool(format!("unknown operation `{}`", self.name()));
+        let known = meanings.known("", self.name()).ok_or_else(no_meaning)?;
+        let values = known.annotation.accepted.take(arguments)?;
+        let mut tool = known.as_ref().clone();
+        tool.server = server.into();
+        CallPlan::build(Arc::new(tool), &known.annotation, arguments, &values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Role;
+    use serde_json::json;
+
+    #[test]
+    fn every_operation_has_a_path_with_its_roles() {
+        assert!(Annotations::from_json(include_str!("files.json"), "files.json").is_ok());
+        let roles = |operation: FileOperation| {
+            let arguments = Arc::new(json!({ "path": "/a" }).as_object().unwrap().clone());
+            let plan = operation.plan("run:bash", &arguments).unwrap();
+            assert_eq!((plan.server(), plan.tool()), ("run:bash", operation.name()));
+            let [value] = plan.values() else { panic!("expected one value") };
+            value.roles.iter().collect::<Vec<Role>>()
+        };
+        assert_eq!(roles(FileOperation::Read), [Role::ReadPath]);
+        assert_eq!(roles(FileOperation::Write), [Role::WritePath]);
+        assert_eq!(roles(FileOperation::Change), [Role::ReadPath, Role::WritePath]);
+        assert_eq!(roles(FileOperation::Delete), [Role::DeletePath]);
+        let none = Arc::new(Map::new());
+        assert!(FileOperation::Read.plan("run:bash", &none).is_err());
+    }
+}

@@ -1,0 +1,77 @@
+//! The process that serves a run's files: connects a view to the trusted process.
+//!
+//! - It acts with the user's rights for a program that may be hostile, so it has no capabilities and leaves no core file.
+//! - It ends when the sandbox ends or the trusted process is gone. Requests that wait then fail.
+
+mod gate;
+
+use std::{
+    io,
+    os::{fd::OwnedFd, unix::net::UnixStream},
+    process::ExitCode,
+    sync::Arc,
+    thread,
+};
+
+use ironcurtain_view::{FileServer, FileServerOptions};
+use rustix::{
+    fs::{Mode, OFlags, open},
+    process::{Pid, Resource, Rlimit, getgid, getrlimit, getuid, setrlimit, umask},
+    thread::{CapabilitySet, CapabilitySets, set_capabilities},
+};
+
+use crate::sys;
+use gate::ChannelGate;
+
+/// Serves a view.
+///
+/// Arguments: the supervisor's process id; the descriptors of `/dev/fuse` and of the connection to the trusted process; the
+/// hidden paths.
+pub(crate) fn run(args: &[String]) -> ExitCode {
+    let [parent, device, connection, hidden] = args else { return ExitCode::from(2) };
+    let Some(parent) = parent.parse().ok().and_then(Pid::from_raw) else { return ExitCode::from(2) };
+    let taken = [device, connection].map(|number| sys::process::take_descriptor(number));
+    let ([Ok(device), Ok(connection)], Ok(hidden)) = (taken, serde_json::from_str::<Vec<String>>(hidden))
+    else {
+        return ExitCode::from(2);
+    };
+    match serve(parent, device, connection.into(), hidden) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn serve(parent: Pid, device: OwnedFd, connection: UnixStream, hidden: Vec<String>) -> io::Result<()> {
+    sys::process::bind_to_parent(parent)?;
+    restrict()?;
+    // The program's own mask has been applied to every mode that arrives.
+    umask(Mode::empty());
+    let root = open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let gate = Arc::new(ChannelGate::new(connection.try_clone()?));
+    let options = FileServerOptions {
+        device,
+        root,
+        hidden: hidden.into_iter().map(Into::into).collect(),
+        owner: getuid().as_raw(),
+        group: getgid().as_raw(),
+        gate: gate.clone(),
+    };
+    let view = Arc::new(FileServer::start(options)?);
+    let asked = view.clone();
+    thread::Builder::new().name("permissions".into()).spawn(move || {
+        // Without the trusted process there is no permission: the supervisor ends with it.
+        let _ = gate.follow(&connection, &asked);
+        gate.deny_all();
+    })?;
+    view.wait();
+    Ok(())
+}
+
+/// Gives up capabilities and core files, and raises the number of open files.
+fn restrict() -> io::Result<()> {
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    let files = getrlimit(Resource::Nofile);
+    Ok(setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files })?)
+}

@@ -1,0 +1,98 @@
+//! Mounts the view of a run, and starts the process that serves it.
+//!
+//! - INVARIANT: only that process holds `/dev/fuse`, so that its death ends every request.
+
+use std::{
+    fs::File,
+    io,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+    process::{Child, Command, Stdio},
+};
+
+use rustix::{
+    fs::{Mode, OFlags, open},
+    mount::{
+        FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string,
+        fsmount, fsopen,
+    },
+    process::{Pid, PidfdFlags, getgid, getpid, getuid, pidfd_open},
+};
+
+use super::SupervisorStartError;
+use crate::sys;
+
+/// Process that serves the view of a run; it is killed when this value is dropped.
+#[derive(Debug)]
+pub(super) struct ServedView {
+    child: Child,
+    ended: OwnedFd,
+    /// Detached mount of the file system, until it is mounted in the sandbox.
+    mount: Option<OwnedFd>,
+}
+
+impl ServedView {
+    /// Mounts the file system in this process's user namespace and starts to serve it. `connection` leads to the process that
+    /// gives permission.
+    pub(super) fn start(
+        hidden: &[String],
+        connection: Option<OwnedFd>,
+    ) -> Result<Self, SupervisorStartError> {
+        let missing = || SupervisorStartError::View(io::ErrorKind::NotConnected.into());
+        let connection = connection.ok_or_else(missing)?;
+        Self::mount_and_serve(hidden, &connection).map_err(SupervisorStartError::View)
+    }
+
+    fn mount_and_serve(hidden: &[String], connection: &OwnedFd) -> io::Result<Self> {
+        let device = open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|error| io::Error::other(format!("`/dev/fuse`: {}", io::Error::from(error))))?;
+        let mount = mount(&device)?;
+        let program = File::open("/proc/self/exe")?;
+        let mut command = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()));
+        command.arg("--view").arg(getpid().as_raw_nonzero().to_string());
+        command.args([device.as_raw_fd().to_string(), connection.as_raw_fd().to_string()]);
+        command.arg(serde_json::to_string(hidden)?);
+        command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        sys::process::inherit(&mut command, &[device.as_fd(), connection.as_fd(), program.as_fd()]);
+        let child = command.spawn()?;
+        let ended = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
+        Ok(Self { child, ended, mount: Some(mount) })
+    }
+
+    /// Returns a descriptor that is readable once the process has exited.
+    pub(super) fn ended(&self) -> BorrowedFd<'_> {
+        self.ended.as_fd()
+    }
+
+    /// Returns the detached mount.
+    pub(super) fn take_mount(&mut self) -> Option<OwnedFd> {
+        self.mount.take()
+    }
+}
+
+impl Drop for ServedView {
+    fn drop(&mut self) {
+        // Ignore the errors: the process may have exited.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Mounts a file system whose requests arrive on `device`. It is attached nowhere.
+fn mount(device: &OwnedFd) -> io::Result<OwnedFd> {
+    let context = fsopen("fuse", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    let options = [
+        ("source", "ironcurtain".to_owned()),
+        ("fd", device.as_raw_fd().to_string()),
+        ("rootmode", "40755".to_owned()),
+        ("user_id", getuid().as_raw().to_string()),
+        ("group_id", getgid().as_raw().to_string()),
+    ];
+    for (option, value) in &options {
+        fsconfig_set_string(&context, *option, value.as_str())?;
+    }
+    // The kernel checks the user's own permissions, as on the disk.
+    fsconfig_set_flag(&context, "default_permissions")?;
+    fsconfig_create(&context)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    Ok(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)
+}

@@ -1,0 +1,87 @@
+//! Decides which files may be opened: the interface to the code that asks the user.
+
+use std::{path::PathBuf, sync::mpsc::Sender};
+
+/// Kind of access to a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AccessKind {
+    /// Reads the file.
+    Read,
+    /// Creates, changes or replaces the file.
+    Write,
+    /// Reads and changes the file.
+    ReadWrite,
+    /// Removes or moves the file.
+    Delete,
+}
+
+/// WantedAccess to one path.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct WantedAccess {
+    /// Absolute path of a file, without symlinks.
+    pub path: PathBuf,
+    /// Kind of access.
+    pub kind: AccessKind,
+}
+
+/// Permission for accesses. Called from several threads.
+pub trait Gate: Send + Sync + 'static {
+    /// Returns whether the access is permitted at this moment, without waiting.
+    fn permits(&self, access: &WantedAccess) -> bool;
+
+    /// Starts to ask for permission, and returns at once. `process` is the thread that waits, for display only.
+    fn ask(&self, access: &WantedAccess, process: u32, ticket: Ticket);
+
+    /// Reports that the request with this [`Ticket::id`] no longer waits.
+    fn withdraw(&self, ticket: u64);
+}
+
+/// Answer to one waiting request. Dropping it denies.
+#[derive(Debug)]
+#[must_use = "dropping the ticket denies the access"]
+pub struct Ticket {
+    id: u64,
+    answers: Option<Sender<Answered>>,
+}
+
+/// Answer for a waiting request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answered {
+    pub(crate) id: u64,
+    pub(crate) allowed: bool,
+}
+
+impl Ticket {
+    pub(crate) fn new(id: u64, answers: Sender<Answered>) -> Self {
+        Self { id, answers: Some(answers) }
+    }
+
+    /// Returns the id of the request, unique within its view.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Allows the access for this request.
+    pub fn allow(mut self) {
+        self.send(true);
+    }
+
+    /// Denies the access.
+    pub fn deny(mut self) {
+        self.send(false);
+    }
+
+    fn send(&mut self, allowed: bool) {
+        if let Some(answers) = self.answers.take() {
+            // Fails only if the view has ended, and its requests with it.
+            let _ = answers.send(Answered { id: self.id, allowed });
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.send(false);
+    }
+}

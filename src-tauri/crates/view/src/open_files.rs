@@ -1,0 +1,125 @@
+//! Open files of the run, each with the real file behind it and the permission it was opened with.
+//!
+//! - A file whose permission ended first refuses new writes, then, once the kernel has written its pages back, everything.
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
+};
+
+use rustix::io::Errno;
+
+use crate::gate::{AccessKind, WantedAccess};
+
+/// Maximum number of open files.
+const MOST: usize = 1 << 16;
+
+/// An open file.
+#[derive(Debug)]
+pub(crate) struct OpenFile {
+    pub(crate) file: File,
+    pub(crate) node: u64,
+    access: WantedAccess,
+    /// True if the permission was for this open only, so that it lasts until the file is closed.
+    is_once: bool,
+    state: AtomicU8,
+}
+
+const USABLE: u8 = 0;
+const WRITES_BACK: u8 = 1;
+const DEAD: u8 = 2;
+
+impl OpenFile {
+    pub(crate) fn new(file: File, node: u64, access: WantedAccess, is_once: bool) -> Self {
+        Self { file, node, access, is_once, state: AtomicU8::new(USABLE) }
+    }
+
+    /// Returns whether it was opened with permission to change it.
+    pub(crate) fn may_change(&self) -> bool {
+        self.access.kind != AccessKind::Read
+    }
+
+    /// Returns the file for reading it or its attributes.
+    pub(crate) fn to_read(&self) -> Result<&File, Errno> {
+        if self.state.load(Ordering::Acquire) == DEAD { Err(Errno::IO) } else { Ok(&self.file) }
+    }
+
+    /// Returns the file for changing it. `from_cache` if the kernel writes a page back that was changed before.
+    pub(crate) fn to_write(&self, from_cache: bool) -> Result<&File, Errno> {
+        match self.state.load(Ordering::Acquire) {
+            USABLE => Ok(&self.file),
+            WRITES_BACK if from_cache => Ok(&self.file),
+            _ => Err(Errno::IO),
+        }
+    }
+
+    /// Refuses new writes.
+    pub(crate) fn stop_writes(&self) {
+        self.state.fetch_max(WRITES_BACK, Ordering::AcqRel);
+    }
+
+    /// Refuses everything.
+    pub(crate) fn end(&self) {
+        self.state.store(DEAD, Ordering::Release);
+    }
+}
+
+/// All open files, by handle.
+#[derive(Debug, Default)]
+pub(crate) struct OpenFiles(Mutex<Handles>);
+
+#[derive(Debug, Default)]
+struct Handles {
+    files: HashMap<u64, Arc<OpenFile>>,
+    last: u64,
+}
+
+impl OpenFiles {
+    fn lock(&self) -> MutexGuard<'_, Handles> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a file and returns its handle.
+    pub(crate) fn add(&self, file: OpenFile) -> Result<u64, Errno> {
+        let mut handles = self.lock();
+        if handles.files.len() >= MOST {
+            return Err(Errno::NFILE);
+        }
+        handles.last += 1;
+        let handle = handles.last;
+        handles.files.insert(handle, Arc::new(file));
+        Ok(handle)
+    }
+
+    pub(crate) fn get(&self, handle: u64) -> Result<Arc<OpenFile>, Errno> {
+        self.lock().files.get(&handle).cloned().ok_or(Errno::BADF)
+    }
+
+    /// Removes a handle and returns its node.
+    pub(crate) fn remove(&self, handle: u64) -> Result<u64, Errno> {
+        self.lock().files.remove(&handle).map(|file| file.node).ok_or(Errno::BADF)
+    }
+
+    /// Returns a file that is open on this node with permission to change it.
+    pub(crate) fn changing(&self, node: u64) -> Option<Arc<OpenFile>> {
+        let is_usable =
+            |file: &&Arc<OpenFile>| file.node == node && file.may_change() && file.to_write(false).is_ok();
+        self.lock().files.values().find(is_usable).cloned()
+    }
+
+    /// Returns a file that is open on this node, which may have no name any more.
+    pub(crate) fn on(&self, node: u64) -> Option<Arc<OpenFile>> {
+        self.lock().files.values().find(|file| file.node == node).cloned()
+    }
+
+    /// Returns the files whose standing permission does not hold any more.
+    pub(crate) fn without_permission(&self, permits: impl Fn(&WantedAccess) -> bool) -> Vec<Arc<OpenFile>> {
+        let handles = self.lock();
+        let files = handles.files.values().filter(|file| !file.is_once && !permits(&file.access));
+        files.cloned().collect()
+    }
+}

@@ -1,0 +1,111 @@
+//! The real files: opened beneath the root, without following symlinks.
+
+use std::{
+    ffi::OsStr,
+    fs::{File, Metadata},
+    os::unix::fs::{FileTypeExt, MetadataExt},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{Mode, OFlags, ResolveFlags, openat2},
+    io::Errno,
+};
+
+use crate::{filesystems::FileSystems, hidden::Hidden, nodes::FileId, wire::LONGEST_NAME};
+
+/// Root folder, and what is hidden below it.
+#[derive(Debug)]
+pub(crate) struct RealTree {
+    root: File,
+    hidden: Hidden,
+    filesystems: FileSystems,
+}
+
+/// A file that was found, without opening it.
+pub(crate) struct Place {
+    /// Descriptor that only names the file (`O_PATH`).
+    pub(crate) file: File,
+    pub(crate) facts: Metadata,
+}
+
+impl RealTree {
+    pub(crate) fn new(root: File, hidden: Vec<PathBuf>) -> Self {
+        Self { root, hidden: Hidden::new(hidden), filesystems: FileSystems::default() }
+    }
+
+    /// Finds the file at a path relative to the root.
+    ///
+    /// # Errors
+    /// [`Errno::NOENT`] if it is hidden or on a file system that is not served.
+    pub(crate) fn find(&self, path: &Path) -> Result<Place, Errno> {
+        if self.hidden.has_path(path) {
+            return Err(Errno::NOENT);
+        }
+        let file = self.open(path, OFlags::PATH, Mode::empty())?;
+        let facts = metadata(&file)?;
+        if self.hidden.has_file(FileId::of(&facts)) || !self.filesystems.serves(facts.dev(), &file) {
+            return Err(Errno::NOENT);
+        }
+        Ok(Place { file, facts })
+    }
+
+    /// Opens the folder that contains a path, and returns the last name.
+    pub(crate) fn parent<'a>(&self, path: &'a Path) -> Result<(File, &'a OsStr), Errno> {
+        let name = path.file_name().ok_or(Errno::INVAL)?;
+        if name.len() > LONGEST_NAME {
+            return Err(Errno::NAMETOOLONG);
+        }
+        if self.hidden.has_path(path) {
+            return Err(Errno::ACCESS);
+        }
+        let parent = self.find(path.parent().unwrap_or(Path::new("")))?;
+        Ok((parent.file, name))
+    }
+
+    /// Returns whether the path relative to the root is hidden.
+    pub(crate) fn hides(&self, path: &Path) -> bool {
+        self.hidden.has_path(path)
+    }
+
+    /// Returns whether a hidden path is at or below this one.
+    pub(crate) fn hides_below(&self, path: &Path) -> bool {
+        self.hidden.has_path(path) || self.hidden.is_below(path)
+    }
+
+    /// Returns whether this is the file of a hidden path.
+    pub(crate) fn hides_file(&self, file: FileId) -> bool {
+        self.hidden.has_file(file)
+    }
+
+    /// Opens a path relative to the root. Does not check whether it is hidden.
+    ///
+    /// With `O_PATH`, a symlink as the last component is opened itself (openat2(2)).
+    pub(crate) fn open(&self, path: &Path, flags: OFlags, mode: Mode) -> Result<File, Errno> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let waits = OFlags::NONBLOCK | OFlags::NOCTTY;
+        let flags = if flags.contains(OFlags::PATH) { flags } else { flags | waits };
+        Ok(openat2(&self.root, path, flags, mode, WITHIN)?.into())
+    }
+}
+
+/// Resolution that neither leaves the root nor follows a link.
+const WITHIN: ResolveFlags =
+    ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
+
+/// Returns a file's attributes.
+pub(crate) fn metadata(file: &File) -> Result<Metadata, Errno> {
+    file.metadata().map_err(|error| errno(&error))
+}
+
+/// Returns whether a file is of a kind that the kernel opens without asking the view: a pipe, socket or device.
+pub(crate) fn is_special(facts: &Metadata) -> bool {
+    let kind = facts.file_type();
+    kind.is_fifo() || kind.is_socket() || kind.is_block_device() || kind.is_char_device()
+}
+
+/// Returns the kernel's error number.
+pub(crate) fn errno(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}

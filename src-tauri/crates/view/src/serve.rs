@@ -1,0 +1,197 @@
+//! Serves requests: one module for each group of operations.
+
+mod attributes;
+mod change;
+mod create;
+mod data;
+mod folders;
+mod look_up;
+mod open;
+
+use std::path::Path;
+
+use rustix::io::Errno;
+
+use crate::{
+    gate::{AccessKind, WantedAccess},
+    nodes::{FileId, Kind},
+    pending::{Approved, Parked},
+    server::Server,
+    wire::{self, Header, INIT_FLAGS, Negotiated, Operation, Request},
+};
+
+/// Request being served, with the accesses that were approved for it.
+struct Call<'a> {
+    header: Header,
+    approved: &'a [Approved],
+}
+
+/// Content of a reply.
+enum Reply {
+    Content(Vec<u8>),
+    Empty,
+    /// The kernel expects no reply.
+    Silence,
+}
+
+/// Reason why a request is not carried out now.
+enum Stop {
+    Failed(Errno),
+    /// This access needs permission first.
+    Asks(Approved),
+}
+
+impl From<Errno> for Stop {
+    fn from(error: Errno) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Permission for an access.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Basis {
+    /// Lasts until it is revoked.
+    Standing,
+    /// For this request.
+    Once,
+}
+
+impl Server {
+    /// Carries out a request, or lets it wait for permission.
+    pub(crate) fn handle(&self, bytes: &[u8], approved: Vec<Approved>) {
+        let (header, operation) = match Request::parse(bytes) {
+            Ok(Request { header, operation }) => (header, operation),
+            Err((Some(header), _)) => return self.reply(header.unique, Err(Errno::INVAL)),
+            // Without a header there is nothing to reply to.
+            Err((None, _)) => return,
+        };
+        match self.perform(&Call { header, approved: &approved }, &operation) {
+            Ok(Reply::Silence) => {}
+            Ok(Reply::Empty) => self.reply(header.unique, Ok(&[])),
+            Ok(Reply::Content(content)) => self.reply(header.unique, Ok(&content)),
+            Err(Stop::Failed(error)) => self.reply(header.unique, Err(error)),
+            Err(Stop::Asks(asked)) => {
+                let access = asked.access.clone();
+                let parked = Parked { bytes: bytes.to_vec(), process: header.process, asked, approved };
+                if self.pending.park(header.unique, parked) {
+                    self.gate.ask(&access, header.process, self.ticket(header.unique));
+                } else {
+                    self.reply(header.unique, Err(Errno::ACCESS));
+                }
+            }
+        }
+    }
+
+    /// Continues a request that was answered.
+    pub(crate) fn resume(&self, unique: u64, allowed: bool) {
+        let Some(Parked { bytes, asked, mut approved, .. }) = self.pending.take(unique) else { return };
+        if allowed {
+            approved.push(asked);
+            return self.handle(&bytes, approved);
+        }
+        self.give_up(&bytes);
+        self.reply(unique, Err(Errno::ACCESS));
+    }
+
+    /// Ends the wait of a request whose thread is about to be terminated.
+    pub(crate) fn interrupt(&self, unique: u64) {
+        let Some(parked) = self.pending.take(unique) else { return };
+        self.give_up(&parked.bytes);
+        self.reply(unique, Err(Errno::INTR));
+        self.gate.withdraw(unique);
+    }
+
+    /// Removes the entry of a file that was not allowed to be created.
+    fn give_up(&self, bytes: &[u8]) {
+        if let Ok(Request { header, operation: Operation::Open { .. } }) = Request::parse(bytes)
+            && let Ok(Kind::Virtual(_)) = self.nodes.kind(header.node)
+        {
+            self.nodes.retire_node(header.node);
+        }
+    }
+
+    fn reply(&self, unique: u64, reply: Result<&[u8], Errno>) {
+        let content = reply.unwrap_or_default();
+        // Fails if the request was aborted.
+        let _ = self.device.write(&[&wire::message(unique, reply.err(), content.len()), content]);
+    }
+
+    fn perform(&self, call: &Call<'_>, operation: &Operation<'_>) -> Result<Reply, Stop> {
+        let node = call.header.node;
+        let content = match *operation {
+            Operation::Init { major, max_readahead, flags } => negotiate(major, max_readahead, flags)?,
+            Operation::Lookup(name) => self.look_up(node, name)?,
+            Operation::GetAttributes { handle } => self.attributes(node, handle)?,
+            Operation::SetAttributes(change) => self.set_attributes(call, node, change)?,
+            Operation::ReadLink => self.read_link(node)?,
+            Operation::MakeLink { name, target } => self.make_link(call, node, name, target)?,
+            Operation::MakeNode { name, mode } => self.make_node(node, name, mode)?,
+            Operation::MakeFolder { name, mode } => self.make_folder(node, name, mode)?,
+            Operation::HardLink { node: old, name } => self.hard_link(call, old, node, name)?,
+            Operation::Open { flags } => self.open(call, node, flags)?,
+            Operation::Read { handle, offset, size } => self.read(handle, offset, size)?,
+            Operation::Write { handle, offset, from_cache, append, data } => {
+                self.write(handle, offset, (from_cache, append), data)?
+            }
+            Operation::Statistics => self.statistics(node)?,
+            Operation::OpenFolder => self.open_folder(node)?,
+            Operation::ReadFolder { handle, offset, size } => self.read_folder(node, handle, offset, size)?,
+            Operation::Seek { handle, offset, whence } => self.seek(handle, offset, whence)?,
+            Operation::Unlink(name) => return self.remove(call, (node, name), false),
+            Operation::RemoveFolder(name) => return self.remove(call, (node, name), true),
+            Operation::Rename { name, parent, new_name, flags } => {
+                return self.rename(call, (node, name), (parent, new_name), flags);
+            }
+            Operation::Release { handle } => return self.release(handle),
+            Operation::Sync { handle, data_only } => return self.sync(handle, data_only),
+            Operation::Allocate { handle, offset, length, mode } => {
+                return self.allocate(handle, offset, length, mode);
+            }
+            Operation::ReleaseFolder { handle } => {
+                self.directories.remove(handle);
+                return Ok(Reply::Empty);
+            }
+            Operation::Flush | Operation::SyncFolder | Operation::Destroy => return Ok(Reply::Empty),
+            Operation::Forget(ref nodes) => {
+                nodes.iter().for_each(|(node, lookups)| self.nodes.forget(*node, *lookups));
+                return Ok(Reply::Silence);
+            }
+            Operation::Interrupt { unique } => {
+                self.pending.interrupt(unique);
+                return Ok(Reply::Silence);
+            }
+            Operation::Unsupported => return Err(Errno::NOSYS.into()),
+        };
+        Ok(Reply::Content(content))
+    }
+
+    /// Requires permission for an access to a path below the root. `file` is the file found at the path.
+    fn permit(
+        &self,
+        call: &Call<'_>,
+        path: &Path,
+        kind: AccessKind,
+        file: Option<FileId>,
+    ) -> Result<(WantedAccess, Basis), Stop> {
+        let access = WantedAccess { path: Path::new("/").join(path), kind };
+        if self.gate.permits(&access) {
+            return Ok((access, Basis::Standing));
+        }
+        let asked = Approved { access, file };
+        if call.approved.contains(&asked) {
+            return Ok((asked.access, Basis::Once));
+        }
+        Err(Stop::Asks(asked))
+    }
+}
+
+fn negotiate(major: u32, max_readahead: u32, flags: u32) -> Result<Vec<u8>, Errno> {
+    const MAJOR: u32 = 7;
+    if major < MAJOR {
+        return Err(Errno::PROTO);
+    }
+    Ok(wire::init(&Negotiated { max_readahead, flags: flags & INIT_FLAGS }))
+}
+
+#[cfg(test)]
+mod tests;

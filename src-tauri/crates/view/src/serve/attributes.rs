@@ -1,0 +1,93 @@
+//! Changes attributes: size, permissions and times. The owner stays.
+
+use std::{fs::File, os::fd::AsRawFd};
+
+use rustix::{
+    fs::{
+        AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, chmodat, ftruncate,
+        utimensat,
+    },
+    io::Errno,
+};
+
+use super::{Call, Stop};
+use crate::{
+    gate::AccessKind,
+    nodes::{FileId, Kind},
+    server::Server,
+    wire::{AttributeChange, NewTime},
+};
+
+impl Server {
+    pub(super) fn set_attributes(
+        &self,
+        call: &Call<'_>,
+        node: u64,
+        change: AttributeChange,
+    ) -> Result<Vec<u8>, Stop> {
+        if let Ok(Kind::Virtual(_)) = self.nodes.kind(node) {
+            change.mode.into_iter().for_each(|mode| self.nodes.set_virtual_mode(node, mode));
+            return Ok(self.attributes(node, None)?);
+        }
+        let [owner, group] = self.ids;
+        if change.owner.is_some_and(|new| new != owner) || change.group.is_some_and(|new| new != group) {
+            return Err(Errno::PERM.into());
+        }
+        let open = change.handle.map(|handle| self.files.get(handle)).transpose()?;
+        // The kernel truncates for an open with `O_TRUNC` without naming its handle.
+        match open.filter(|open| open.may_change()).or_else(|| self.files.changing(node)) {
+            Some(open) => {
+                apply(open.to_write(false)?, Some(open.to_write(false)?), change)?;
+                self.note_content(&open, open.to_write(false)?);
+            }
+            None => {
+                let path = self.nodes.path(node)?;
+                let place = self.tree.find(&path)?;
+                let file = FileId::of(&place.facts);
+                if self.nodes.kind(node)? != Kind::Real(file) {
+                    return Err(Errno::STALE.into());
+                }
+                if !self.made.has(file) {
+                    self.permit(call, &path, AccessKind::Write, Some(file))?;
+                }
+                let sized = change.size.map(|_| {
+                    let opened = self.tree.open(&path, OFlags::WRONLY, Mode::empty())?;
+                    let facts = crate::real_tree::metadata(&opened)?;
+                    let is_same = FileId::of(&facts) == file && facts.is_file();
+                    if is_same { Ok(opened) } else { Err(Errno::STALE) }
+                });
+                apply(&place.file, sized.transpose()?.as_ref(), change)?;
+            }
+        }
+        Ok(self.attributes(node, change.handle)?)
+    }
+}
+
+/// Applies a change to a file, whose size is changed through `writable`.
+fn apply(file: &File, writable: Option<&File>, change: AttributeChange) -> Result<(), Errno> {
+    if let Some(size) = change.size {
+        ftruncate(writable.ok_or(Errno::BADF)?, size)?;
+    }
+    // By descriptor, because a name may lead to another file by now.
+    let by_descriptor = format!("/proc/self/fd/{}", file.as_raw_fd());
+    if let Some(mode) = change.mode {
+        const PERMISSIONS: u32 = 0o1777;
+        chmodat(CWD, &by_descriptor, Mode::from_raw_mode(mode & PERMISSIONS), AtFlags::empty())?;
+    }
+    if change.accessed.is_some() || change.modified.is_some() {
+        let times =
+            Timestamps { last_access: time(change.accessed), last_modification: time(change.modified) };
+        utimensat(CWD, &by_descriptor, &times, AtFlags::empty())?;
+    }
+    Ok(())
+}
+
+fn time(time: Option<NewTime>) -> Timespec {
+    match time {
+        None => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        Some(NewTime::Now) => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+        Some(NewTime::At { seconds, nanoseconds }) => {
+            Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() }
+        }
+    }
+}

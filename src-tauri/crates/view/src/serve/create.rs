@@ -1,0 +1,139 @@
+//! New entries. Files and folders exist only in the view until something in them is allowed.
+
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    fs::{AtFlags, CWD, Mode, linkat, mkdirat, symlinkat},
+    io::Errno,
+};
+use std::os::fd::AsRawFd;
+
+use super::{Call, Stop};
+use crate::{
+    gate::{AccessKind, WantedAccess},
+    invalidation::drop_attributes,
+    nodes::{FileId, Kind},
+    server::Server,
+    wire::LONGEST_NAME,
+};
+
+const TYPE: u32 = 0o170_000;
+const FOLDER: u32 = 0o040_000;
+/// Permissions that are passed on: neither setuid nor setgid.
+const PERMISSIONS: u32 = 0o1777;
+
+impl Server {
+    /// Creates an entry that exists only in the view.
+    pub(super) fn make_node(&self, parent: u64, name: &OsStr, mode: u32) -> Result<Vec<u8>, Errno> {
+        const REGULAR: u32 = 0o100_000;
+        const PIPE: u32 = 0o010_000;
+        const SOCKET: u32 = 0o140_000;
+        let kind = if mode & TYPE == 0 { REGULAR } else { mode & TYPE };
+        if ![REGULAR, PIPE, SOCKET].contains(&kind) {
+            return Err(Errno::PERM);
+        }
+        self.new_path(parent, name)?;
+        self.nodes.make_virtual(parent, name, kind | mode & PERMISSIONS)?;
+        self.look_up(parent, name)
+    }
+
+    pub(super) fn make_folder(&self, parent: u64, name: &OsStr, mode: u32) -> Result<Vec<u8>, Errno> {
+        let path = self.new_path(parent, name)?;
+        let access = WantedAccess { path: Path::new("/").join(&path), kind: AccessKind::Write };
+        if self.gate.permits(&access) {
+            self.make_real(parent)?;
+            self.create_folder(&path, mode)?;
+        } else {
+            self.nodes.make_virtual(parent, name, FOLDER | mode & PERMISSIONS)?;
+        }
+        self.look_up(parent, name)
+    }
+
+    pub(super) fn make_link(
+        &self,
+        call: &Call<'_>,
+        parent: u64,
+        name: &OsStr,
+        target: &OsStr,
+    ) -> Result<Vec<u8>, Stop> {
+        let path = self.new_path(parent, name)?;
+        self.permit(call, &path, AccessKind::Write, None)?;
+        self.make_real(parent)?;
+        let (folder, name) = self.tree.parent(&path)?;
+        symlinkat(target, &folder, name)?;
+        self.note_made(&path)?;
+        Ok(self.look_up(parent, name)?)
+    }
+
+    /// Gives a file another name, which needs permission to change it under both.
+    pub(super) fn hard_link(
+        &self,
+        call: &Call<'_>,
+        node: u64,
+        parent: u64,
+        name: &OsStr,
+    ) -> Result<Vec<u8>, Stop> {
+        let path = self.new_path(parent, name)?;
+        let old = self.nodes.path(node)?;
+        let place = self.tree.find(&old)?;
+        let file = FileId::of(&place.facts);
+        if self.nodes.kind(node)? != Kind::Real(file) || !place.facts.is_file() {
+            return Err(Errno::PERM.into());
+        }
+        self.permit(call, &old, AccessKind::ReadWrite, Some(file))?;
+        self.permit(call, &path, AccessKind::Write, None)?;
+        self.make_real(parent)?;
+        let (folder, name) = self.tree.parent(&path)?;
+        // By descriptor, because the name may lead to another file by now.
+        let source = format!("/proc/self/fd/{}", place.file.as_raw_fd());
+        linkat(CWD, source, &folder, name, AtFlags::SYMLINK_FOLLOW)?;
+        drop_attributes(&*self.device, node);
+        Ok(self.look_up(parent, name)?)
+    }
+
+    /// Makes a folder that exists only in the view real, parents first.
+    pub(super) fn make_real(&self, folder: u64) -> Result<(), Errno> {
+        let Kind::Virtual(mode) = self.nodes.kind(folder)? else { return Ok(()) };
+        if let Some(parent) = self.nodes.parent(folder) {
+            self.make_real(parent)?;
+        }
+        let file = self.create_folder(&self.nodes.path(folder)?, mode)?;
+        self.nodes.became_real(folder, file);
+        Ok(())
+    }
+
+    fn create_folder(&self, path: &Path, mode: u32) -> Result<FileId, Errno> {
+        let (folder, name) = self.tree.parent(path)?;
+        mkdirat(&folder, name, Mode::from_raw_mode(mode & PERMISSIONS))?;
+        self.note_made(path)
+    }
+
+    /// Notes that this run created the file at a path.
+    fn note_made(&self, path: &Path) -> Result<FileId, Errno> {
+        let file = FileId::of(&self.tree.find(path)?.facts);
+        self.made.add(file);
+        Ok(file)
+    }
+
+    /// Returns the path of a new entry.
+    fn new_path(&self, parent: u64, name: &OsStr) -> Result<PathBuf, Errno> {
+        if name.len() > LONGEST_NAME {
+            return Err(Errno::NAMETOOLONG);
+        }
+        let path = self.nodes.path(parent)?.join(name);
+        if self.tree.hides(&path) {
+            return Err(Errno::ACCESS);
+        }
+        match self.tree.find(&path) {
+            Ok(_) => Err(Errno::EXIST),
+            Err(Errno::NOENT) if matches!(self.nodes.named(parent, name), Some((_, Kind::Virtual(_)))) => {
+                Err(Errno::EXIST)
+            }
+            Err(Errno::NOENT) => Ok(path),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Lists folders, without hidden names and with the entries that exist only in the view.
+
+use std::{
+    ffi::{OsStr, OsString},
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
+    path::Path,
+};
+
+use rustix::{
+    fs::{Dir, FileType, Mode, OFlags},
+    io::Errno,
+};
+
+use super::look_up::virtual_inode;
+use crate::{
+    directories::{FolderEntry, MOST_ENTRIES},
+    nodes::{FileId, Kind},
+    real_tree::metadata,
+    server::Server,
+    wire::{self, Folder},
+};
+
+impl Server {
+    pub(super) fn open_folder(&self, node: u64) -> Result<Vec<u8>, Errno> {
+        let path = self.nodes.path(node)?;
+        if let Kind::Real(_) = self.nodes.kind(node)? {
+            self.tree.find(&path)?;
+            self.tree.open(&path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
+        }
+        Ok(wire::opened(self.directories.add()?, false))
+    }
+
+    pub(super) fn read_folder(
+        &self,
+        node: u64,
+        handle: u64,
+        offset: u64,
+        size: u32,
+    ) -> Result<Vec<u8>, Errno> {
+        if offset == 0 {
+            self.directories.list(handle, self.entries(node)?)?;
+        }
+        let listed = self.directories.listed(handle)?;
+        let mut folder = Folder::new(size);
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        for (entry, next) in listed.iter().zip(1..).skip(start) {
+            if !folder.add(&entry.name, entry.inode, entry.kind, next) {
+                break;
+            }
+        }
+        Ok(folder.finish())
+    }
+
+    fn entries(&self, node: u64) -> Result<Vec<FolderEntry>, Errno> {
+        let path = self.nodes.path(node)?;
+        let mut entries = match self.nodes.kind(node)? {
+            Kind::Real(_) => self.real_entries(&path)?,
+            Kind::Virtual(_) => {
+                [".", ".."].map(|name| entry(name.into(), virtual_inode(node), FileType::Directory)).into()
+            }
+        };
+        for (name, child, mode) in self.nodes.virtual_children(node) {
+            // A file of that name may have appeared outside.
+            if !entries.iter().any(|entry| entry.name == name) {
+                entries.push(entry(name, virtual_inode(child), FileType::from_raw_mode(mode)));
+            }
+        }
+        Ok(entries)
+    }
+
+    fn real_entries(&self, path: &Path) -> Result<Vec<FolderEntry>, Errno> {
+        self.tree.find(path)?;
+        let folder = self.tree.open(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
+        let device = metadata(&folder)?.dev();
+        let mut entries = Vec::new();
+        for found in Dir::read_from(&folder)? {
+            let found = found?;
+            let name = OsStr::from_bytes(found.file_name().to_bytes());
+            let file = FileId { device, inode: found.ino() };
+            if self.tree.hides(&path.join(name)) || self.tree.hides_file(file) {
+                continue;
+            }
+            if entries.len() >= MOST_ENTRIES {
+                return Err(Errno::OVERFLOW);
+            }
+            entries.push(entry(name.to_owned(), found.ino(), found.file_type()));
+        }
+        Ok(entries)
+    }
+}
+
+fn entry(name: OsString, inode: u64, kind: FileType) -> FolderEntry {
+    // The type bits of a mode are those of `d_type`, shifted.
+    let kind = u8::try_from(kind.as_raw_mode() >> 12).unwrap_or(0);
+    FolderEntry { name, inode, kind }
+}

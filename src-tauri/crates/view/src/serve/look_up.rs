@@ -1,0 +1,138 @@
+//! Names and attributes, which are free to look at.
+
+use std::{ffi::OsStr, fs::Metadata, os::unix::fs::MetadataExt};
+
+use rustix::{
+    fs::{fstatvfs, readlinkat},
+    io::Errno,
+};
+
+use crate::{
+    nodes::{FileId, Kind},
+    real_tree::{is_special, metadata},
+    server::Server,
+    wire::{self, Entry, LONGEST_NAME, Ttl},
+};
+
+/// Group that the kernel reports for one without a place in the user namespace.
+const OVERFLOW: u32 = 65534;
+
+/// Marks inode numbers of entries that exist only in the view.
+const VIRTUAL_INODE: u64 = 1 << 62;
+
+/// Type bits of a mode.
+const TYPE: u32 = 0o170_000;
+
+impl Server {
+    pub(super) fn look_up(&self, parent: u64, name: &OsStr) -> Result<Vec<u8>, Errno> {
+        if name.len() > LONGEST_NAME {
+            return Err(Errno::NAMETOOLONG);
+        }
+        let path = self.nodes.path(parent)?.join(name);
+        match self.tree.find(&path) {
+            Ok(place) => {
+                let node = self.nodes.found(parent, name, FileId::of(&place.facts))?;
+                Ok(wire::entry(node, &self.shown(&place.facts), lifetime(&place.facts)))
+            }
+            Err(Errno::NOENT) if !self.tree.hides(&path) => {
+                let (node, mode) = self.nodes.found_virtual(parent, name).ok_or(Errno::NOENT)?;
+                Ok(wire::entry(node, &self.shown_virtual(node, mode), Ttl::None))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn attributes(&self, node: u64, handle: Option<u64>) -> Result<Vec<u8>, Errno> {
+        let open = handle.map(|handle| self.files.get(handle)).transpose()?;
+        let facts = match open {
+            Some(open) => metadata(open.to_read()?)?,
+            None => match self.named_facts(node) {
+                Ok(Named::Real(facts)) => facts,
+                Ok(Named::Virtual(mode)) => {
+                    return Ok(wire::attributes(&self.shown_virtual(node, mode), Ttl::None));
+                }
+                // A file without a name is still there as long as it is open.
+                Err(error) => metadata(self.files.on(node).ok_or(error)?.to_read()?)?,
+            },
+        };
+        Ok(wire::attributes(&self.shown(&facts), lifetime(&facts)))
+    }
+
+    pub(super) fn read_link(&self, node: u64) -> Result<Vec<u8>, Errno> {
+        let place = self.tree.find(&self.nodes.path(node)?)?;
+        Ok(readlinkat(&place.file, "", Vec::new())?.into_bytes())
+    }
+
+    pub(super) fn statistics(&self, node: u64) -> Result<Vec<u8>, Errno> {
+        let mut path = self.nodes.path(node)?;
+        // An entry that exists only in the view is on the file system of its nearest real folder.
+        while let Err(Errno::NOENT) = self.tree.find(&path) {
+            if !path.pop() {
+                break;
+            }
+        }
+        Ok(wire::statistics(&fstatvfs(&self.tree.find(&path)?.file)?))
+    }
+
+    /// Returns the attributes of a file that is still the one that the node stands for.
+    fn named_facts(&self, node: u64) -> Result<Named, Errno> {
+        let (path, kind) = (self.nodes.path(node)?, self.nodes.kind(node)?);
+        match (kind, self.tree.find(&path)) {
+            (Kind::Real(file), Ok(place)) if file == FileId::of(&place.facts) => Ok(Named::Real(place.facts)),
+            (Kind::Virtual(mode), Err(Errno::NOENT)) => Ok(Named::Virtual(mode)),
+            (Kind::Real(_) | Kind::Virtual(_), Ok(_)) => {
+                self.nodes.retire_node(node);
+                Err(Errno::STALE)
+            }
+            (Kind::Real(_) | Kind::Virtual(_), Err(error)) => Err(error),
+        }
+    }
+
+    /// Returns a file's attributes as the sandbox sees them.
+    fn shown(&self, facts: &Metadata) -> Entry {
+        let [_, group] = self.ids;
+        let mut entry = Entry::of(facts);
+        if is_special(facts) {
+            // The kernel would open it without asking.
+            entry.mode &= TYPE;
+        }
+        if entry.group == OVERFLOW {
+            entry.group = group;
+        }
+        entry
+    }
+
+    pub(super) fn shown_virtual(&self, node: u64, mode: u32) -> Entry {
+        let [owner, group] = self.ids;
+        let time = (self.started, 0);
+        let links = if mode & TYPE == 0o040_000 { 2 } else { 1 };
+        Entry {
+            inode: virtual_inode(node),
+            size: 0,
+            blocks: 0,
+            accessed: time,
+            modified: time,
+            changed: time,
+            mode,
+            links,
+            owner,
+            group,
+        }
+    }
+}
+
+/// File behind a name.
+enum Named {
+    Real(Metadata),
+    Virtual(u32),
+}
+
+/// Returns the inode number of an entry that exists only in the view.
+pub(super) fn virtual_inode(node: u64) -> u64 {
+    VIRTUAL_INODE | node
+}
+
+/// Returns how long the kernel may use a file's attributes. Another name may change those of a file with several.
+fn lifetime(facts: &Metadata) -> Ttl {
+    if facts.nlink() > 1 && !facts.is_dir() { Ttl::None } else { Ttl::Second }
+}

@@ -1,0 +1,129 @@
+//! Opens files: the operation that waits for permission.
+
+use std::{fs::Metadata, os::unix::ffi::OsStrExt, path::Path};
+
+use rustix::{
+    fs::{Mode, OFlags},
+    io::Errno,
+};
+
+use super::{Basis, Call, Stop};
+use crate::{
+    gate::{AccessKind, WantedAccess},
+    nodes::{FileId, Kind, Stamp},
+    open_files::OpenFile,
+    real_tree::metadata,
+    server::Server,
+    wire::{self, TRUNCATE},
+};
+
+/// Flags of the program's open that are passed on.
+const PASSED: OFlags =
+    OFlags::RDWR.union(OFlags::WRONLY).union(OFlags::SYNC).union(OFlags::DSYNC).union(OFlags::NOATIME);
+
+impl Server {
+    pub(super) fn open(&self, call: &Call<'_>, node: u64, flags: u32) -> Result<Vec<u8>, Stop> {
+        // The kernel looks the path up again.
+        let path = self.nodes.path(node).map_err(|_| Errno::STALE)?;
+        match self.nodes.kind(node).map_err(|_| Errno::STALE)? {
+            Kind::Virtual(mode) => self.create(call, node, &path, (mode, flags)),
+            Kind::Real(file) => self.open_real(call, node, &path, (file, flags)),
+        }
+    }
+
+    fn open_real(
+        &self,
+        call: &Call<'_>,
+        node: u64,
+        path: &Path,
+        (file, flags): (FileId, u32),
+    ) -> Result<Vec<u8>, Stop> {
+        let kind = kind_of(flags);
+        // Shared memory of an SQLite database with a write-ahead log. A mapping here is not the one that programs outside have,
+        // so their changes would be lost.
+        if kind != AccessKind::Read && path.as_os_str().as_bytes().ends_with(b"-shm") {
+            return Err(Errno::ACCESS.into());
+        }
+        let place = self.tree.find(path)?;
+        self.check(node, file, &place.facts)?;
+        let (access, basis) = self.permit(call, path, kind, Some(file))?;
+        let opened = self.tree.open(path, passed(flags), Mode::empty()).map_err(not_opened)?;
+        let facts = metadata(&opened)?;
+        // It may have been replaced since it was found.
+        self.check(node, file, &facts)?;
+        let keeps_pages = self.nodes.is_unchanged(node, Stamp::of(&facts));
+        let handle = self.keep(OpenFile::new(opened, node, access, basis == Basis::Once))?;
+        Ok(wire::opened(handle, keeps_pages))
+    }
+
+    /// Creates the real file of an entry that exists only in the view.
+    fn create(
+        &self,
+        call: &Call<'_>,
+        node: u64,
+        path: &Path,
+        (mode, flags): (u32, u32),
+    ) -> Result<Vec<u8>, Stop> {
+        const REGULAR: u32 = 0o100_000;
+        if mode & 0o170_000 != REGULAR {
+            return Err(Errno::ACCESS.into());
+        }
+        let (access, basis) = self.permit(call, path, AccessKind::Write, None)?;
+        if let Some(parent) = self.nodes.parent(node) {
+            self.make_real(parent)?;
+        }
+        // Opening the parent first refuses a hidden one.
+        self.tree.parent(path)?;
+        let create = passed(flags) | OFlags::CREATE | OFlags::EXCL;
+        let opened = match self.tree.open(path, create, Mode::from_raw_mode(mode & 0o777)) {
+            Ok(opened) => opened,
+            Err(error) => {
+                self.nodes.retire_node(node);
+                // Another program has created it meanwhile: the kernel looks it up again.
+                return Err(if error == Errno::EXIST { Errno::STALE } else { not_opened(error) }.into());
+            }
+        };
+        let facts = metadata(&opened)?;
+        let file = FileId::of(&facts);
+        self.made.add(file);
+        self.nodes.became_real(node, file);
+        let access = WantedAccess { kind: kind_of(flags), ..access };
+        let handle = self.keep(OpenFile::new(opened, node, access, basis == Basis::Once))?;
+        Ok(wire::opened(handle, false))
+    }
+
+    /// Checks that the file is the one that the node stands for, and can be served.
+    fn check(&self, node: u64, file: FileId, facts: &Metadata) -> Result<(), Errno> {
+        if FileId::of(facts) != file {
+            self.nodes.retire_node(node);
+            return Err(Errno::STALE);
+        }
+        if facts.is_file() { Ok(()) } else { Err(Errno::ACCESS) }
+    }
+
+    fn keep(&self, open: OpenFile) -> Result<u64, Errno> {
+        let node = open.node;
+        let handle = self.files.add(open)?;
+        self.nodes.hold(node);
+        Ok(handle)
+    }
+}
+
+fn kind_of(flags: u32) -> AccessKind {
+    let flags_set = OFlags::from_bits_retain(flags);
+    let changes = flags_set.contains(OFlags::WRONLY) || flags & TRUNCATE != 0;
+    match (flags_set.contains(OFlags::RDWR), changes) {
+        (true, _) => AccessKind::ReadWrite,
+        (false, true) => AccessKind::Write,
+        (false, false) => AccessKind::Read,
+    }
+}
+
+fn passed(flags: u32) -> OFlags {
+    OFlags::from_bits_retain(flags) & PASSED
+}
+
+/// Hides that a file became a symlink or a pipe without a reader.
+fn not_opened(error: Errno) -> Errno {
+    if matches!(error, Errno::LOOP | Errno::NXIO) { Errno::ACCESS } else { error }
+}

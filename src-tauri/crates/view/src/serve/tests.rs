@@ -1,0 +1,386 @@
+//! Requests of a fake kernel, as bytes, against real files.
+
+use std::{
+    collections::HashMap,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex,
+        mpsc::{self, Receiver},
+    },
+    time::Duration,
+};
+
+use rustix::io::Errno;
+
+use crate::{
+    device::Device,
+    gate::{AccessKind, Gate, Ticket, WantedAccess},
+    server::Server,
+};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Collects what is written to the kernel.
+struct FakeKernel(Mutex<mpsc::Sender<Vec<u8>>>);
+
+impl Device for FakeKernel {
+    fn read(&self, _: &mut [u8]) -> io::Result<Option<usize>> {
+        Ok(None)
+    }
+
+    fn write(&self, parts: &[&[u8]]) -> io::Result<()> {
+        self.0.lock().unwrap().send(parts.concat()).map_err(io::Error::other)
+    }
+}
+
+/// Permits some accesses and keeps the tickets of the others.
+#[derive(Default)]
+struct FakeGate {
+    permitted: Mutex<Vec<WantedAccess>>,
+    asked: Mutex<HashMap<WantedAccess, Vec<Ticket>>>,
+    withdrawn: Mutex<Vec<u64>>,
+}
+
+impl Gate for FakeGate {
+    fn permits(&self, access: &WantedAccess) -> bool {
+        self.permitted.lock().unwrap().contains(access)
+    }
+
+    fn ask(&self, access: &WantedAccess, _: u32, ticket: Ticket) {
+        self.asked.lock().unwrap().entry(access.clone()).or_default().push(ticket);
+    }
+
+    fn withdraw(&self, ticket: u64) {
+        self.withdrawn.lock().unwrap().push(ticket);
+    }
+}
+
+/// A served folder, and the kernel that asks about it.
+struct Scene {
+    dir: tempfile::TempDir,
+    server: Arc<Server>,
+    gate: Arc<FakeGate>,
+    written: Receiver<Vec<u8>>,
+    last: std::cell::Cell<u64>,
+}
+
+type Answer = Result<Vec<u8>, i32>;
+
+impl Scene {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a.txt"), "content").unwrap();
+        fs::write(dir.path().join("secret"), "key").unwrap();
+        fs::hard_link(dir.path().join("secret"), dir.path().join("linked")).unwrap();
+        fs::create_dir(dir.path().join("sub")).unwrap();
+        std::os::unix::fs::symlink("a.txt", dir.path().join("link")).unwrap();
+        let (sender, written) = mpsc::channel();
+        let gate = Arc::new(FakeGate::default());
+        let root = fs::File::open(dir.path()).unwrap();
+        // Hidden paths are absolute in the view, whose root is the folder; inodes are found at the real path.
+        let hidden = vec![PathBuf::from("/secret"), dir.path().join("secret")];
+        let device = Arc::new(FakeKernel(Mutex::new(sender)));
+        let ids = [rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw()];
+        let server = Server::start(device, root, hidden, gate.clone(), ids).unwrap();
+        Self { dir, server, gate, written, last: std::cell::Cell::new(0) }
+    }
+
+    /// Sends a request and returns its number.
+    fn send(&self, opcode: u32, node: u64, body: &[u8]) -> u64 {
+        let unique = self.last.get() + 2;
+        self.last.set(unique);
+        let mut bytes = u32::try_from(40 + body.len()).unwrap().to_ne_bytes().to_vec();
+        bytes.extend(opcode.to_ne_bytes());
+        bytes.extend(unique.to_ne_bytes());
+        bytes.extend(node.to_ne_bytes());
+        bytes.extend([0; 8]);
+        bytes.extend(std::process::id().to_ne_bytes());
+        bytes.extend([0; 4]);
+        bytes.extend(body);
+        self.server.handle(&bytes, Vec::new());
+        unique
+    }
+
+    /// Returns the reply to a request. Notifications are skipped.
+    fn reply(&self, unique: u64) -> Answer {
+        loop {
+            let message = self.written.recv_timeout(PATIENCE).expect("a reply");
+            let number = |at: usize| i32::from_ne_bytes(message[at..at + 4].try_into().unwrap());
+            assert_eq!(usize::try_from(number(0)).unwrap(), message.len());
+            let to = u64::from_ne_bytes(message[8..16].try_into().unwrap());
+            if to == 0 {
+                continue;
+            }
+            assert_eq!(to, unique);
+            return if number(4) == 0 { Ok(message[16..].to_vec()) } else { Err(-number(4)) };
+        }
+    }
+
+    fn call(&self, opcode: u32, node: u64, body: &[u8]) -> Answer {
+        let unique = self.send(opcode, node, body);
+        self.reply(unique)
+    }
+
+    fn look_up(&self, parent: u64, name: &str) -> Result<u64, i32> {
+        let reply = self.call(1, parent, &named(&[], name))?;
+        Ok(u64::from_ne_bytes(reply[..8].try_into().unwrap()))
+    }
+
+    /// Opens a file with an answer to the question, and returns its handle.
+    fn open(&self, node: u64, flags: i32, allowed: bool) -> Result<u64, i32> {
+        let unique = self.send(14, node, &[flags.to_ne_bytes(), [0; 4]].concat());
+        self.answer(allowed);
+        self.reply(unique).map(|reply| u64::from_ne_bytes(reply[..8].try_into().unwrap()))
+    }
+
+    /// Answers everything that is asked.
+    fn answer(&self, allowed: bool) {
+        for ticket in std::mem::take(&mut *self.gate.asked.lock().unwrap()).into_values().flatten() {
+            if allowed { ticket.allow() } else { ticket.deny() }
+        }
+    }
+
+    fn read(&self, handle: u64, offset: u64) -> Answer {
+        let fields = [handle.to_ne_bytes(), offset.to_ne_bytes()].concat();
+        self.call(15, 1, &[&fields[..], &100_u32.to_ne_bytes(), &[0; 20]].concat())
+    }
+
+    fn write(&self, handle: u64, data: &[u8]) -> Answer {
+        let size = u32::try_from(data.len()).unwrap().to_ne_bytes();
+        self.call(16, 1, &[&handle.to_ne_bytes()[..], &[0; 8], &size, &[0; 20], data].concat())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn asked(&self) -> Vec<WantedAccess> {
+        self.gate.asked.lock().unwrap().keys().cloned().collect()
+    }
+
+    fn names(&self, node: u64) -> Vec<String> {
+        let handle = self.call(27, node, &[0; 8]).unwrap();
+        let handle = u64::from_ne_bytes(handle[..8].try_into().unwrap());
+        let fields = [handle.to_ne_bytes(), [0; 8]].concat();
+        let mut rest =
+            &self.call(28, node, &[&fields[..], &4096_u32.to_ne_bytes(), &[0; 20]].concat()).unwrap()[..];
+        let mut names = Vec::new();
+        while !rest.is_empty() {
+            let length = u32::from_ne_bytes(rest[16..20].try_into().unwrap()) as usize;
+            names.push(String::from_utf8(rest[24..24 + length].to_vec()).unwrap());
+            rest = &rest[(24 + length).next_multiple_of(8)..];
+        }
+        names.sort();
+        names
+    }
+}
+
+fn named(fields: &[u8], name: &str) -> Vec<u8> {
+    [fields, name.as_bytes(), b"\0"].concat()
+}
+
+fn errno(error: Errno) -> i32 {
+    error.raw_os_error()
+}
+
+fn wanted(path: &str, kind: AccessKind) -> WantedAccess {
+    WantedAccess { path: Path::new(path).to_owned(), kind }
+}
+
+const READ: i32 = 0;
+const WRITE: i32 = 1;
+
+#[test]
+fn looking_asks_nothing_and_hidden_files_do_not_exist() {
+    let scene = Scene::new();
+    let reply = scene.call(1, 1, &named(&[], "a.txt")).unwrap();
+    let inode = u64::from_ne_bytes(reply[40..48].try_into().unwrap());
+    use std::os::unix::fs::MetadataExt;
+    assert_eq!(inode, fs::metadata(scene.path("a.txt")).unwrap().ino());
+    assert_eq!(scene.look_up(1, "missing"), Err(errno(Errno::NOENT)));
+    assert_eq!(scene.look_up(1, &"x".repeat(256)), Err(errno(Errno::NAMETOOLONG)));
+    // By its name, and by another name of the same file.
+    assert_eq!(scene.look_up(1, "secret"), Err(errno(Errno::NOENT)));
+    assert_eq!(scene.look_up(1, "linked"), Err(errno(Errno::NOENT)));
+    assert_eq!(scene.names(1), [".", "..", "a.txt", "link", "sub"]);
+    let link = scene.look_up(1, "link").unwrap();
+    assert_eq!(scene.call(5, link, &[]).unwrap(), b"a.txt");
+    assert_eq!(scene.asked(), []);
+}
+
+#[test]
+fn an_open_waits_and_then_reads_the_real_file() {
+    let scene = Scene::new();
+    let node = scene.look_up(1, "a.txt").unwrap();
+    let unique = scene.send(14, node, &[0; 8]);
+    assert_eq!(scene.asked(), [wanted("/a.txt", AccessKind::Read)]);
+    scene.answer(true);
+    let handle = u64::from_ne_bytes(scene.reply(unique).unwrap()[..8].try_into().unwrap());
+    assert_eq!(scene.read(handle, 0).unwrap(), b"content");
+    assert_eq!(scene.read(handle, 3).unwrap(), b"tent");
+    assert_eq!(scene.read(handle, 7).unwrap(), b"");
+    // The answer was for one open.
+    assert_eq!(scene.open(node, READ, false), Err(errno(Errno::ACCESS)));
+    // A permission needs no question.
+    scene.gate.permitted.lock().unwrap().push(wanted("/a.txt", AccessKind::Read));
+    scene.call(14, node, &[0; 8]).unwrap();
+    assert_eq!(scene.asked(), []);
+}
+
+#[test]
+fn an_answer_is_not_used_for_a_file_that_was_replaced() {
+    let scene = Scene::new();
+    let node = scene.look_up(1, "a.txt").unwrap();
+    let unique = scene.send(14, node, &[0; 8]);
+    fs::write(scene.path("other"), "other").unwrap();
+    fs::rename(scene.path("other"), scene.path("a.txt")).unwrap();
+    scene.answer(true);
+    assert_eq!(scene.reply(unique), Err(errno(Errno::STALE)));
+    // Or by a link to a hidden file.
+    let node = scene.look_up(1, "a.txt").unwrap();
+    let unique = scene.send(14, node, &[0; 8]);
+    fs::remove_file(scene.path("a.txt")).unwrap();
+    std::os::unix::fs::symlink("secret", scene.path("a.txt")).unwrap();
+    scene.answer(true);
+    assert_eq!(scene.reply(unique), Err(errno(Errno::STALE)));
+}
+
+#[test]
+fn a_new_file_exists_only_in_the_view_until_it_is_allowed() {
+    let scene = Scene::new();
+    let fields = [0o100_644_u32.to_ne_bytes(), [0; 4], [0; 4], [0; 4]].concat();
+    let create = |name: &str| {
+        let reply = scene.call(8, 1, &named(&fields, name)).unwrap();
+        u64::from_ne_bytes(reply[..8].try_into().unwrap())
+    };
+    let denied = create("new");
+    assert_eq!((scene.path("new").exists(), scene.look_up(1, "new")), (false, Ok(denied)));
+    assert!(scene.names(1).contains(&"new".to_owned()));
+    assert_eq!(scene.open(denied, WRITE, false), Err(errno(Errno::ACCESS)));
+    assert_eq!(scene.look_up(1, "new"), Err(errno(Errno::NOENT)));
+    let allowed = create("new");
+    let handle = scene.open(allowed, WRITE, true).unwrap();
+    scene.write(handle, b"hello").unwrap();
+    assert_eq!(fs::read(scene.path("new")).unwrap(), b"hello");
+    // The run may remove what it created; anything else needs permission.
+    scene.call(10, 1, &named(&[], "new")).unwrap();
+    assert!(!scene.path("new").exists());
+    let unique = scene.send(10, 1, &named(&[], "a.txt"));
+    assert_eq!(scene.asked(), [wanted("/a.txt", AccessKind::Delete)]);
+    scene.answer(false);
+    assert_eq!(scene.reply(unique), Err(errno(Errno::ACCESS)));
+    assert!(scene.path("a.txt").exists());
+    // A hidden name cannot be created.
+    assert_eq!(scene.call(8, 1, &named(&fields, "secret")), Err(errno(Errno::ACCESS)));
+}
+
+#[test]
+fn a_folder_becomes_real_with_the_first_file_in_it() {
+    let scene = Scene::new();
+    let folder = scene.call(9, 1, &named(&[0o755_u32.to_ne_bytes(), [0; 4]].concat(), "d")).unwrap();
+    let folder = u64::from_ne_bytes(folder[..8].try_into().unwrap());
+    assert!(!scene.path("d").exists());
+    let fields = [0o100_644_u32.to_ne_bytes(), [0; 4], [0; 4], [0; 4]].concat();
+    let file = scene.call(8, folder, &named(&fields, "f")).unwrap();
+    let file = u64::from_ne_bytes(file[..8].try_into().unwrap());
+    assert_eq!(scene.call(11, 1, &named(&[], "d")), Err(errno(Errno::NOTEMPTY)));
+    scene.open(file, WRITE, true).unwrap();
+    assert!(scene.path("d/f").is_file());
+}
+
+#[test]
+fn a_rename_needs_both_permissions() {
+    let scene = Scene::new();
+    scene.look_up(1, "a.txt").unwrap();
+    let body = [&1_u64.to_ne_bytes()[..], b"a.txt\0b.txt\0"].concat();
+    let unique = scene.send(12, 1, &body);
+    assert_eq!(scene.asked(), [wanted("/a.txt", AccessKind::Delete)]);
+    scene.answer(true);
+    while scene.asked().is_empty() {
+        std::thread::yield_now();
+    }
+    assert_eq!(scene.asked(), [wanted("/b.txt", AccessKind::Write)]);
+    scene.answer(true);
+    scene.reply(unique).unwrap();
+    assert_eq!(fs::read(scene.path("b.txt")).unwrap(), b"content");
+    // A hidden file is neither a source nor a target.
+    let body = [&1_u64.to_ne_bytes()[..], b"b.txt\0secret\0"].concat();
+    assert_eq!(scene.call(12, 1, &body), Err(errno(Errno::ACCESS)));
+}
+
+#[test]
+fn a_file_that_is_open_for_writing_can_be_truncated() {
+    let scene = Scene::new();
+    let node = scene.look_up(1, "a.txt").unwrap();
+    let mut truncate = vec![0_u8; 88];
+    truncate[0] = 1 << 3;
+    let unique = scene.send(4, node, &truncate);
+    assert_eq!(scene.asked(), [wanted("/a.txt", AccessKind::Write)]);
+    scene.answer(false);
+    assert_eq!(scene.reply(unique), Err(errno(Errno::ACCESS)));
+    // A file that is open for reading does not permit it.
+    scene.open(node, READ, true).unwrap();
+    scene.send(4, node, &truncate);
+    assert_eq!(scene.asked(), [wanted("/a.txt", AccessKind::Write)]);
+    scene.answer(false);
+    scene.written.recv_timeout(PATIENCE).unwrap();
+    scene.open(node, WRITE, true).unwrap();
+    scene.call(4, node, &truncate).unwrap();
+    assert_eq!(fs::read(scene.path("a.txt")).unwrap(), b"");
+}
+
+#[test]
+fn a_revoked_file_fails_although_it_is_open() {
+    let scene = Scene::new();
+    scene.gate.permitted.lock().unwrap().push(wanted("/a.txt", AccessKind::ReadWrite));
+    let node = scene.look_up(1, "a.txt").unwrap();
+    let handle = scene.open(node, 2, true).unwrap();
+    assert!(scene.server.revoke());
+    assert_eq!(scene.read(handle, 0).unwrap(), b"content");
+    scene.gate.permitted.lock().unwrap().clear();
+    assert!(scene.server.revoke());
+    assert_eq!(scene.read(handle, 0), Err(errno(Errno::IO)));
+    assert_eq!(scene.write(handle, b"x"), Err(errno(Errno::IO)));
+    assert_eq!(fs::read(scene.path("a.txt")).unwrap(), b"content");
+}
+
+#[test]
+fn pipes_are_shown_without_permissions_and_never_opened() {
+    let scene = Scene::new();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        scene.path("pipe"),
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o666),
+        0,
+    )
+    .unwrap();
+    let reply = scene.call(1, 1, &named(&[], "pipe")).unwrap();
+    let mode = u32::from_ne_bytes(reply[100..104].try_into().unwrap());
+    assert_eq!(mode, 0o010_000);
+    let node = u64::from_ne_bytes(reply[..8].try_into().unwrap());
+    assert_eq!(scene.call(14, node, &[0; 8]), Err(errno(Errno::ACCESS)));
+}
+
+#[test]
+fn a_malformed_request_is_refused_and_the_next_one_served() {
+    let scene = Scene::new();
+    assert_eq!(scene.call(14, 1, &[1]), Err(errno(Errno::INVAL)));
+    assert_eq!(scene.call(999, 1, &[]), Err(errno(Errno::NOSYS)));
+    scene.server.handle(&[1, 2, 3], Vec::new());
+    scene.look_up(1, "a.txt").unwrap();
+}
+
+#[test]
+fn a_thread_that_ends_does_not_wait() {
+    let scene = Scene::new();
+    let node = scene.look_up(1, "a.txt").unwrap();
+    let unique = scene.send(14, node, &[0; 8]);
+    scene.server.interrupt(unique);
+    assert_eq!(scene.reply(unique), Err(errno(Errno::INTR)));
+    assert_eq!(*scene.gate.withdrawn.lock().unwrap(), [unique]);
+    // A late answer changes nothing.
+    scene.answer(true);
+    scene.look_up(1, "a.txt").unwrap();
+}

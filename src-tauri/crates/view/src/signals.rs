@@ -1,0 +1,45 @@
+//! Detects that a waiting thread is about to be terminated.
+
+use std::fs;
+
+/// Signals that end a wait: HUP, INT, QUIT, KILL and TERM. The kernel reports an interruption for every caught signal; ending the
+/// wait for the others would break programs with timers.
+const ENDING: u64 = 1 | (1 << 1) | (1 << 2) | (1 << 8) | (1 << 14);
+
+/// Returns whether one of these signals is pending for the thread, or the thread has exited.
+pub(crate) fn is_ending(thread: u32) -> bool {
+    match fs::read_to_string(format!("/proc/{thread}/status")) {
+        Ok(status) => has_ending(&status),
+        Err(_) => true,
+    }
+}
+
+fn has_ending(status: &str) -> bool {
+    let set = |field: &str| {
+        let value = status.lines().find_map(|line| line.strip_prefix(field))?;
+        u64::from_str_radix(value.trim(), 16).ok()
+    };
+    let pending = set("SigPnd:").unwrap_or(0) | set("ShdPnd:").unwrap_or(0);
+    pending & !set("SigBlk:").unwrap_or(0) & ENDING != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(own: u64, shared: u64, blocked: u64) -> bool {
+        has_ending(&format!(
+            "Name:\tcat\nSigPnd:\t{own:016x}\nShdPnd:\t{shared:016x}\nSigBlk:\t{blocked:016x}\n"
+        ))
+    }
+
+    #[test]
+    fn only_signals_that_terminate_end_a_wait() {
+        const TERM: u64 = 1 << 14;
+        const ALARM: u64 = 1 << 13;
+        assert!(status(TERM, 0, 0) && status(0, TERM, 0) && status(0, 1 << 8, 0));
+        assert!(!status(ALARM, ALARM, 0) && !status(0, 0, 0));
+        assert!(!status(TERM, 0, TERM));
+        assert!(!is_ending(std::process::id()) && is_ending(u32::MAX));
+    }
+}

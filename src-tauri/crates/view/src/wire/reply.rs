@@ -1,0 +1,248 @@
+//! Builds replies and notifications.
+
+use std::{
+    ffi::OsStr,
+    fs::Metadata,
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
+};
+
+use rustix::{fs::StatVfs, io::Errno};
+
+use super::MAX_WRITE;
+
+/// Features that are used if the kernel offers them: parallel lookups, asynchronous and large reads and writes, many pages in
+/// one request, and dropping cached pages when a file changed. Not `ATOMIC_O_TRUNC`: an open that truncates would hold the
+/// file's lock while it waits.
+pub(crate) const INIT_FLAGS: u32 = 1 | (1 << 5) | (1 << 12) | (1 << 18) | (1 << 22);
+
+/// Protocol version that replies follow.
+const VERSION: [u32; 2] = [7, 31];
+
+/// Outcome of the negotiation.
+pub(crate) struct Negotiated {
+    pub(crate) max_readahead: u32,
+    pub(crate) flags: u32,
+}
+
+/// Time for which the kernel may use an entry or its attributes without asking again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ttl {
+    None,
+    Second,
+}
+
+impl Ttl {
+    fn seconds(self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Second => 1,
+        }
+    }
+}
+
+/// Attributes of a file as the kernel displays them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) inode: u64,
+    pub(crate) size: u64,
+    pub(crate) blocks: u64,
+    pub(crate) accessed: (i64, i64),
+    pub(crate) modified: (i64, i64),
+    pub(crate) changed: (i64, i64),
+    pub(crate) mode: u32,
+    pub(crate) links: u32,
+    pub(crate) owner: u32,
+    pub(crate) group: u32,
+}
+
+impl Entry {
+    /// Returns the attributes of a real file.
+    pub(crate) fn of(facts: &Metadata) -> Self {
+        Self {
+            inode: facts.ino(),
+            size: facts.size(),
+            blocks: facts.blocks(),
+            accessed: (facts.atime(), facts.atime_nsec()),
+            modified: (facts.mtime(), facts.mtime_nsec()),
+            changed: (facts.ctime(), facts.ctime_nsec()),
+            mode: facts.mode(),
+            links: u32::try_from(facts.nlink()).unwrap_or(u32::MAX),
+            owner: facts.uid(),
+            group: facts.gid(),
+        }
+    }
+
+    fn write(&self, to: &mut Vec<u8>) {
+        let times = [self.accessed, self.modified, self.changed];
+        for number in [self.inode, self.size, self.blocks] {
+            to.extend(number.to_ne_bytes());
+        }
+        times.iter().for_each(|(seconds, _)| to.extend(seconds.to_ne_bytes()));
+        times.iter().for_each(|(_, part)| to.extend(u32::try_from(*part).unwrap_or(0).to_ne_bytes()));
+        const BLOCK: u32 = 4096;
+        for number in [self.mode, self.links, self.owner, self.group, 0, BLOCK, 0] {
+            to.extend(number.to_ne_bytes());
+        }
+    }
+}
+
+/// Returns the header of a reply with `length` bytes of content.
+pub(crate) fn message(unique: u64, error: Option<Errno>, length: usize) -> Vec<u8> {
+    header(unique, error.map_or(0, |error| -error.raw_os_error()), length)
+}
+
+fn header(unique: u64, code: i32, length: usize) -> Vec<u8> {
+    const HEADER: usize = 16;
+    let whole = u32::try_from(HEADER + length).unwrap_or(u32::MAX);
+    [&whole.to_ne_bytes()[..], &code.to_ne_bytes(), &unique.to_ne_bytes()].concat()
+}
+
+pub(crate) fn init(negotiated: &Negotiated) -> Vec<u8> {
+    const MOST_IN_BACKGROUND: u16 = 64;
+    const CONGESTED: u16 = 48;
+    const MOST_PAGES: u16 = 256;
+    const NANOSECOND: u32 = 1;
+    let mut reply = numbers(&[VERSION[0], VERSION[1], negotiated.max_readahead, negotiated.flags]);
+    reply.extend(MOST_IN_BACKGROUND.to_ne_bytes());
+    reply.extend(CONGESTED.to_ne_bytes());
+    reply.extend(numbers(&[MAX_WRITE, NANOSECOND]));
+    reply.extend(MOST_PAGES.to_ne_bytes());
+    reply.resize(64, 0);
+    reply
+}
+
+/// Builds the reply to a lookup.
+pub(crate) fn entry(node: u64, entry: &Entry, ttl: Ttl) -> Vec<u8> {
+    let mut reply = Vec::with_capacity(128);
+    for number in [node, 0, ttl.seconds(), ttl.seconds(), 0] {
+        reply.extend(number.to_ne_bytes());
+    }
+    entry.write(&mut reply);
+    reply
+}
+
+pub(crate) fn attributes(entry: &Entry, ttl: Ttl) -> Vec<u8> {
+    let mut reply = Vec::with_capacity(104);
+    for number in [ttl.seconds(), 0] {
+        reply.extend(number.to_ne_bytes());
+    }
+    entry.write(&mut reply);
+    reply
+}
+
+/// Builds the reply to an open.
+pub(crate) fn opened(handle: u64, keeps_pages: bool) -> Vec<u8> {
+    const KEEP_CACHE: u32 = 1 << 1;
+    let mut reply = handle.to_ne_bytes().to_vec();
+    reply.extend(numbers(&[if keeps_pages { KEEP_CACHE } else { 0 }, 0]));
+    reply
+}
+
+pub(crate) fn written(count: usize) -> Vec<u8> {
+    numbers(&[u32::try_from(count).unwrap_or(u32::MAX), 0])
+}
+
+pub(crate) fn seek(offset: u64) -> Vec<u8> {
+    offset.to_ne_bytes().to_vec()
+}
+
+pub(crate) fn statistics(found: &StatVfs) -> Vec<u8> {
+    let mut reply = Vec::with_capacity(80);
+    for number in [found.f_blocks, found.f_bfree, found.f_bavail, found.f_files, found.f_ffree] {
+        reply.extend(number.to_ne_bytes());
+    }
+    let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    reply.extend(numbers(&[small(found.f_bsize), small(found.f_namemax), small(found.f_frsize)]));
+    reply.resize(80, 0);
+    reply
+}
+
+/// Builds the notification that drops a node's attributes and, unless `attributes_only`, its pages.
+pub(crate) fn invalidate(node: u64, attributes_only: bool) -> Vec<u8> {
+    const INVALIDATE_INODE: i32 = 2;
+    let offset: i64 = if attributes_only { -1 } else { 0 };
+    let mut notification = header(0, INVALIDATE_INODE, 24);
+    notification.extend(node.to_ne_bytes());
+    notification.extend(offset.to_ne_bytes());
+    notification.extend(0_i64.to_ne_bytes());
+    notification
+}
+
+/// Entries of a folder, up to the size that the kernel asked for.
+pub(crate) struct Folder {
+    bytes: Vec<u8>,
+    most: usize,
+}
+
+impl Folder {
+    pub(crate) fn new(most: u32) -> Self {
+        let most = usize::try_from(most.min(MAX_WRITE)).unwrap_or(0);
+        Self { bytes: Vec::new(), most }
+    }
+
+    /// Adds an entry, unless the reply is full. `next` is the position after it.
+    pub(crate) fn add(&mut self, name: &OsStr, inode: u64, kind: u8, next: u64) -> bool {
+        const FIELDS: usize = 24;
+        let name = name.as_bytes();
+        let whole = (FIELDS + name.len()).next_multiple_of(8);
+        let Ok(length) = u32::try_from(name.len()) else { return false };
+        let end = self.bytes.len() + whole;
+        if end > self.most {
+            return false;
+        }
+        self.bytes.extend(inode.to_ne_bytes());
+        self.bytes.extend(next.to_ne_bytes());
+        self.bytes.extend(numbers(&[length, kind.into()]));
+        self.bytes.extend(name);
+        self.bytes.resize(end, 0);
+        true
+    }
+
+    pub(crate) fn finish(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+fn numbers(numbers: &[u32]) -> Vec<u8> {
+    numbers.iter().flat_map(|number| number.to_ne_bytes()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENTRY: Entry = Entry {
+        inode: 5,
+        size: 6,
+        blocks: 1,
+        accessed: (1, 2),
+        modified: (3, 4),
+        changed: (5, 6),
+        mode: 0o100_644,
+        links: 1,
+        owner: 1000,
+        group: 1000,
+    };
+
+    #[test]
+    fn replies_have_the_size_of_the_kernels_structures() {
+        assert_eq!(entry(9, &ENTRY, Ttl::Second).len(), 128);
+        assert_eq!(attributes(&ENTRY, Ttl::None).len(), 104);
+        assert_eq!(init(&Negotiated { max_readahead: 0, flags: 0 }).len(), 64);
+        assert_eq!(opened(1, true).len(), 16);
+        assert_eq!(written(3).len(), 8);
+        assert_eq!(invalidate(3, true).len(), 40);
+        assert_eq!(message(1, Some(Errno::ACCESS), 0)[4..8], (-13_i32).to_ne_bytes());
+    }
+
+    #[test]
+    fn a_folder_is_cut_at_a_whole_entry() {
+        let mut folder = Folder::new(64);
+        assert!(folder.add(OsStr::new("a"), 1, 8, 1));
+        assert!(folder.add(OsStr::new("12345678"), 2, 8, 2));
+        assert!(!folder.add(OsStr::new("c"), 3, 8, 3));
+        let bytes = folder.finish();
+        assert_eq!(bytes.len(), 64);
+        assert_eq!(&bytes[32 + 24..], b"12345678");
+    }
+}

@@ -1,0 +1,173 @@
+//! `ironcurtain run`: a program works on the user's files, and waits while the user is asked.
+
+use crate::scripted_user::{Next, paths};
+use crate::world::{World, eventually, programs};
+use ironcurtain_consent::{Lifetime, Reach};
+use ironcurtain_protocol::{Reply, Request};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+/// Time that only a failure needs.
+const BOUND: Duration = Duration::from_secs(20);
+
+/// A shell that was started with `ironcurtain run`.
+struct Shell {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Shell {
+    fn start(world: &World, folder: &Path) -> Self {
+        let mut child = Command::new(programs().join("ironcurtain"))
+            .args(["run", "--", "/bin/sh"])
+            .current_dir(folder)
+            .env("IRONCURTAIN_HOME", world.ours())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
+        Self { child, stdin, stdout: BufReader::new(stdout) }
+    }
+
+    /// Runs a command and returns its output, and its exit status as the last line.
+    fn run(&mut self, command: &str) -> String {
+        writeln!(self.stdin.as_ref().unwrap(), "{{ {command}; }} 2>&1; echo \"status $?\"").unwrap();
+        let mut said = String::new();
+        while !said.lines().last().is_some_and(|line| line.contains("status ")) {
+            assert_ne!(self.stdout.read_line(&mut said).unwrap(), 0, "the shell has exited: {said}");
+        }
+        said
+    }
+
+    /// Closes the shell's input and returns its exit status.
+    fn exit(mut self) -> Option<i32> {
+        self.stdin = None;
+        self.child.wait().unwrap().code()
+    }
+}
+
+#[test]
+fn a_file_is_asked_about_granted_listed_and_revoked() {
+    let world = World::new();
+    world.file("notes.txt", "my notes\n");
+    world.file("project/own", "own\n");
+    let mut shell = Shell::start(&world, &world.path("project"));
+    // The working folder is the run's own.
+    assert_eq!(shell.run("cat own; echo made > made; ls"), "own\nmade\nown\nstatus 0\n");
+    assert_eq!(std::fs::read_to_string(world.path("project/made")).unwrap(), "made\n");
+    // Looking is free.
+    assert_eq!(shell.run("ls ~ && [ -f ~/notes.txt ]"), "docs\nnotes.txt\nproject\nstatus 0\n");
+    assert_eq!(world.user.count(), 0);
+    // The same call succeeds after one answer, and the grant covers later ones.
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    assert_eq!(shell.run("cat ~/notes.txt"), "my notes\nstatus 0\n");
+    assert_eq!(shell.run("cat ~/notes.txt"), "my notes\nstatus 0\n");
+    let asked = world.user.asked();
+    assert_eq!(asked.len(), 1);
+    assert_eq!(paths(&asked[0]), [world.path("notes.txt").to_str().unwrap()]);
+    assert_eq!((asked[0].client.name.as_str(), asked[0].server.as_str()), ("sh", "run:sh"));
+    let grants = world.grants();
+    assert_eq!(grants.len(), 1);
+    assert_eq!(
+        (grants[0].server.as_str(), grants[0].access.as_slice()),
+        ("run:sh", &["read".to_owned()][..])
+    );
+    // A descriptor that stays open loses the access too.
+    assert_eq!(shell.run("exec 7< ~/notes.txt"), "status 0\n");
+    world.revoke_only_grant();
+    let held = shell.run("cat <&7");
+    assert!(held.contains("Input/output error"), "{held}");
+    let revoked = shell.run("cat ~/notes.txt");
+    assert!(revoked.contains("Permission denied") && revoked.ends_with("status 1\n"), "{revoked}");
+    assert_eq!(world.user.asked().len(), 1);
+    // The no holds for the run.
+    let denied = shell.run("cat ~/notes.txt");
+    assert!(denied.contains("Permission denied"), "{denied}");
+    assert_eq!((world.user.asked().len(), world.questions().denied.len()), (0, 1));
+    writeln!(shell.stdin.as_ref().unwrap(), "exit 7").unwrap();
+    assert_eq!(shell.exit(), Some(7));
+}
+
+#[test]
+fn a_folder_answer_covers_what_is_in_it() {
+    let world = World::new();
+    for name in ["a", "b", "sub/c"] {
+        world.file(&format!("docs/{name}"), name);
+    }
+    world.file("project/own", "own");
+    let mut shell = Shell::start(&world, &world.path("project"));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    assert_eq!(shell.run("cd ~/docs && cat a"), "astatus 0\n");
+    assert_eq!(shell.run("cat b sub/c"), "bsub/cstatus 0\n");
+    assert_eq!(world.user.asked().len(), 1);
+    // Reading does not include writing.
+    let denied = shell.run("echo x > a");
+    assert!(denied.contains("Permission denied"), "{denied}");
+    assert_eq!(world.user.asked().len(), 1);
+    assert_eq!(std::fs::read_to_string(world.path("docs/a")).unwrap(), "a");
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    assert_eq!(shell.run("echo new > b && cat b"), "new\nstatus 0\n");
+    assert_eq!(world.user.asked().len(), 1);
+    assert_eq!(shell.exit(), Some(0));
+    eventually("the run and its grants are gone", BOUND, || {
+        world.sessions().is_empty() && world.grants().is_empty()
+    });
+}
+
+#[test]
+fn protected_files_and_our_own_do_not_exist_in_a_run() {
+    let world = World::new();
+    world.file(".ssh/id_ed25519", "key");
+    world.file("project/own", "own");
+    let mut shell = Shell::start(&world, &world.path("project"));
+    let ours = world.ours();
+    for path in [world.path(".ssh/id_ed25519"), ours.join("state"), ours.join("run/socket")] {
+        let said = shell.run(&format!("cat {}", path.display()));
+        assert!(said.contains("No such file or directory"), "{said}");
+    }
+    assert_eq!(shell.run("ls -A ~"), "docs\nproject\nstatus 0\n");
+    let created = shell.run("echo x > ~/.ssh");
+    assert!(created.contains("Permission denied"), "{created}");
+    assert_eq!(world.user.count(), 0);
+    // Any other file of the home leads to a question.
+    world.file("other", "other");
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    assert_eq!(shell.run("cat ~/other"), "otherstatus 0\n");
+}
+
+#[test]
+fn a_run_is_listed_paused_and_ended() {
+    let world = World::new();
+    world.file("notes.txt", "notes");
+    world.file("project/own", "own");
+    let mut shell = Shell::start(&world, &world.path("project"));
+    assert_eq!(shell.run("true"), "status 0\n");
+    // The program runs slightly before its run is listed.
+    eventually("the run is listed", BOUND, || world.sessions().len() == 1);
+    let sessions = world.sessions();
+    assert_eq!((sessions[0].server.as_str(), sessions[0].sandboxed), ("run:sh", true));
+    assert_eq!(world.request(Request::Pause { session: sessions[0].id.clone() }), Reply::Done);
+    let paused = shell.run("cat ~/notes.txt");
+    assert!(paused.contains("Permission denied"), "{paused}");
+    assert_eq!(world.user.count(), 0);
+    assert_eq!(world.request(Request::Resume { session: sessions[0].id.clone() }), Reply::Done);
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    assert_eq!(shell.run("cat ~/notes.txt"), "notesstatus 0\n");
+    assert_eq!(world.request(Request::EndSession { session: sessions[0].id.clone() }), Reply::Done);
+    assert_eq!(shell.child.wait().unwrap().code(), Some(137));
+    eventually("the run is gone", BOUND, || world.sessions().is_empty());
+}
+
+#[test]
+fn a_run_in_the_home_itself_gets_nothing_as_a_whole() {
+    let world = World::new();
+    world.file("notes.txt", "notes");
+    let mut shell = Shell::start(&world, &world.path(""));
+    let denied = shell.run("cat notes.txt");
+    assert!(denied.contains("Permission denied"), "{denied}");
+    assert_eq!(world.user.asked().len(), 1);
+}
