@@ -107,7 +107,7 @@ function draw() {
   const { mood, word } = protectionState(snapshot);
   render(parts.statePill(mood, word, connectedLine(snapshot)), pill);
   render(brake(snapshot.status), stop);
-  render(html`<div class="page ${current.wide ? "wide" : ""}" id="page-${current.id}">${current.view(snapshot, part)}</div>`, page);
+  render(html`<div class="page ${current.wide ? "wide" : ""}" id="page-${current.id}">${content(current, snapshot, part)}</div>`, page);
   current.drawn?.();
   const control = state.focus && document.querySelector(`[data-key="${CSS.escape(state.focus)}"]`);
   if (control instanceof HTMLElement) control.focus();
@@ -124,6 +124,20 @@ function link(one, current, snapshot) {
   const n = one.count?.(snapshot) ?? 0;
   const mark = n === "!" ? html`<span class="count alert" role="img" aria-label=${FRAME.alert}>!</span>` : n > 0 ? html`<span class="count">${n}</span>` : nothing;
   return html`<li><a href="#${one.id}" data-key="nav:${one.id}" aria-current=${one === current ? "page" : nothing}>${parts.icon(one.icon)}${one.name}${mark}</a></li>`;
+}
+
+/**
+ * Returns the content of a page, or the reason why it cannot be drawn.
+ * @param {Page} one
+ * @param {import("./types.js").Snapshot} snapshot
+ * @param {string} part
+ */
+function content(one, snapshot, part) {
+  try {
+    return one.view(snapshot, part);
+  } catch (failure) {
+    return html`<h1>${one.name}</h1><p role="alert">${FRAME.pageFailed}</p><p class="quiet">${backend.sentence(failure)}</p>`;
+  }
 }
 
 /** @param {unknown} failure */

@@ -39,7 +39,7 @@
  *   time_ms: number }} Denial
  * @typedef {{ missed: MissedQuestion[], denied: Denial[] }} Questions
  * @typedef {{ status: Status, sessions: Session[], records: SessionRecord[], quarantine: SessionRecord[], grants: Grant[], changed_servers: string[], waiting: Waiting[],
- *   questions: Questions, clients: KnownClient[], recent: Call[], day: Day, home: string, shim: string,
+ *   questions: Questions, clients: KnownClient[], recent: Call[], day: Day | null, home: string, shim: string,
  *   appearance: "system" | "light" | "dark", first_run: boolean }} Snapshot
  * @typedef {{ folder: string, there: number, seen: number, said: string }} PrivateFolderAttempt
  *

@@ -52,7 +52,7 @@ export const activity = {
     const { calls } = log;
     return html`
       ${parts.heading(ACTIVITY.title, html`<div class="both">${liveButton()}${tools()}</div>`)}
-      ${strip(snapshot.day, showTime, { from: wanted.from_ms, to: wanted.to_ms })}
+      ${snapshot.day === null ? nothing : strip(snapshot.day, showTime, { from: wanted.from_ms, to: wanted.to_ms })}
       ${filterBar(snapshot, search)}
       ${results()}
       ${log.problem ? parts.problem(ACTIVITY.failed(log.problem)) : nothing}

@@ -28,7 +28,7 @@ export const home = {
       ${[status.other_home, ...status.troubles].filter(Boolean).map((trouble) => html`<p class="card bad-card bad" role="alert">${parts.icon("triangle-alert")} ${trouble}</p>`)}
       ${sessions.length === 0 ? noAgent(snapshot) : map(reachModel(snapshot))}
       ${needsYou(snapshot)}
-      ${lastDay(day)}
+      ${day === null ? nothing : lastDay(day)}
       ${recent.length === 0 ? nothing : html`
         ${parts.section(HOME.recent, html`<a class="more" href="#activity" data-key="all">${HOME.all}</a>`)}
         <ul class="lines">${repeat(recent, (call) => call.seq, (call) => html`<li><a class="line" href="#activity/${call.seq}" data-key="recent:${call.seq}">${cells(call)}</a></li>`)}</ul>`}`;

@@ -17,6 +17,7 @@ export const FRAME = {
   alert: "needs you",
   unreachableTitle: "IronCurtain is not responding",
   unreachableText: "This window cannot show its state until it responds. Quit it from the tray and start it again.",
+  pageFailed: "This page cannot be shown. Restart IronCurtain, and report this if it happens again.",
   lockDown: "Lock down",
   lockDownMore: "More ways to lock down",
   locking: "Locking\u2026",
