@@ -41,7 +41,7 @@ const last = (path) => {
  * @param {string} path
  */
 function leadAndName(path) {
-  const shown = short(path, state.snapshot?.home ?? "");
+  const shown = short(path, home());
   const at = shown.lastIndexOf("/", shown.length - 2);
   return [shown.slice(0, at + 1), shown.slice(at + 1)];
 }
@@ -57,6 +57,24 @@ export function subject(call) {
   const rest = call.paths.length > 1 ? html` <span class="quiet">${ACTIVITY.more(call.paths.length - 1)}</span>` : nothing;
   return html`<span class="verb">${verb(call) || call.tool}</span> ${last(first)}${rest}`;
 }
+
+/**
+ * Returns a line as a screen reader says it.
+ * @param {Call[]} calls Newest first; several are similar.
+ */
+export function spoken(calls) {
+  const [call] = calls;
+  if (!call) return "";
+  const many = VERBS[call.verb]?.many ?? "";
+  const path = call.paths[0] ?? call.tool ?? "";
+  const about = calls.length > 1 ? `${ACTIVITY.many(calls.length, many)} ${short(folder(call), home())}`
+    : call.decision === null || call.verb === "" || path === "" ? call.summary
+    : `${verb(call.paths.length === 0 ? { ...call, verb: "call" } : call)} ${short(path, home())}${call.paths.length > 1 ? ` ${ACTIVITY.more(call.paths.length - 1)}` : ""}`;
+  const words = MARKS[call.decision ?? ""]?.[2] ?? "";
+  return [clockOf(call.time_ms), words, about, call.client, why(call)].filter(Boolean).join(", ");
+}
+
+const home = () => state.snapshot?.home ?? "";
 
 /**
  * Returns the cells of a line.

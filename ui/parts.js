@@ -246,7 +246,7 @@ const DOTS = {
  * @param {string} line
  */
 export const statePill = (mood, word, line) => html`
-  <span class="pill ${mood}">${statusIcon(mood)}<span class="pill-words"><b>${word}</b>${line ? html`<span class="small">${line}</span>` : nothing}</span></span>`;
+  <div class="pill ${mood}">${statusIcon(mood)}<div class="pill-words"><p><b>${word}</b></p>${line ? html`<p class="small">${line}</p>` : nothing}</div></div>`;
 
 /**
  * Returns a button that shows an icon only.

@@ -52,7 +52,7 @@ fn folder_granted_in_window_is_readable_until_revoked() {
     std::fs::create_dir_all(&folder).expect("the folder");
     std::fs::write(folder.join("plan.txt"), "ship on Tuesday").expect("the file");
     let app = App::spawn(command(&screen, &[]).env("GTK_USE_PORTAL", "1"));
-    screen.click(&window::named(&screen, "Skip setup"));
+    window::skip_setup(&screen);
     window::says(&screen, "Not protected");
     let mut agent = agent(&screen);
     window::says(&screen, "1 agent");

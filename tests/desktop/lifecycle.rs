@@ -86,14 +86,15 @@ fn crashed_page_reloads_and_questions_still_work() {
 fn login_autostart_follows_its_setting() {
     let screen = Screen::start();
     let _app = App::start(&screen, &[]);
-    window::says(&screen, "Skip setup");
+    window::skip_setup(&screen);
     window::open(&screen, "Settings");
     let entry = screen.home().join(".config/autostart/io.github.ironcurtain-desktop.desktop");
     for on in [true, false] {
         let tick = until("the checkbox", || {
-            let all = screen.controls("^IronCurtain$").into_iter();
-            let mut after = all.skip_while(|one| !one.name.contains("Start with the desktop"));
-            after.find(|one| one.role == "check box" && one.is("checked") != on)
+            let mut all = screen.controls("^IronCurtain$").into_iter();
+            all.find(|one| {
+                one.name == "Start with the desktop" && one.is("focusable") && one.is("checked") != on
+            })
         });
         screen.click(&tick);
         until("the entry", || {

@@ -40,7 +40,7 @@ fn use_under(manager: &str) {
         std::fs::write(folder.join(file), "ship on Tuesday").expect("the file");
     }
     let app = App::start(&screen, &[]);
-    screen.click(&window::named(&screen, "Skip setup"));
+    window::skip_setup(&screen);
     window::says(&screen, "Not protected");
     let ours = screen.window(WINDOW);
 

@@ -47,7 +47,7 @@ fn killed_window_process_keeps_sessions_and_reopens() {
     let file = screen.home().join("plan.txt");
     std::fs::write(&file, "ship on Tuesday").expect("the file");
     let app = App::start(&screen, &[]);
-    screen.click(&window::named(&screen, "Skip setup"));
+    window::skip_setup(&screen);
     window::says(&screen, "Not protected");
     let mut agent = agent(&screen);
     window::says(&screen, "1 agent");
