@@ -44,7 +44,7 @@ fn host_and_server_edits_leave_other_settings_unchanged() {
     window::says(&screen, "api.example.com is closed. Its session was closed.");
     drop(first);
     window::open(&screen, "Home");
-    window::says(&screen, "No agent connected");
+    window::says(&screen, "Not protected");
     window::open(&screen, "Agents");
 
     let _second = agent(&screen);

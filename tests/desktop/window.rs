@@ -159,15 +159,16 @@ fn gone(screen: &Screen, button: &str) {
     });
 }
 
-/// Skips the first steps and waits for the pages.
+/// Waits for the first steps, skips them and waits for the pages.
 pub(crate) fn skip_setup(screen: &Screen) {
+    named(screen, "Skip setup");
     until("the pages", || {
         let all = screen.controls(WINDOW);
-        let is_drawn = all.iter().any(|one| one.role == "link" && one.name.starts_with("Home"));
         if let Some(skip) = all.iter().find(|one| one.name == "Skip setup") {
             screen.click(skip);
+            return None;
         }
-        is_drawn.then_some(())
+        all.iter().any(|one| one.role == "link" && one.name.starts_with("Home")).then_some(())
     });
 }
 

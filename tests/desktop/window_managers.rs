@@ -90,7 +90,7 @@ fn use_under(manager: &str) {
 
     window::open(&screen, "Permissions");
     let press = |name: &str| screen.click(&window::named(&screen, name));
-    press("Add a permission\u{2026}");
+    press("Add a permission");
     press("Pick a folder\u{2026}");
     let picker = screen.window(PICKER);
     screen.wait_for_focus(&picker);

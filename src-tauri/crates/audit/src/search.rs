@@ -5,6 +5,7 @@
 //! - Without a usable index, every line is read.
 
 mod calls;
+mod counted;
 mod counts;
 mod filter;
 mod index;

@@ -108,7 +108,7 @@ pub struct RootView {
     pub source: String,
     /// Grant that provides it, if any. Revoking the grant removes this root.
     pub grant: Option<String>,
-    /// What is possible there without asking: `read`, `write`, `delete`.
+    /// Operations possible there without asking: `read`, `write`, `delete`.
     #[serde(default)]
     pub access: Vec<String>,
 }

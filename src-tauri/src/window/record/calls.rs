@@ -25,7 +25,7 @@ pub(in crate::window) struct Call {
     outcome: Option<String>,
     summary: String,
     paths: Vec<String>,
-    /// What it does to its paths, such as `read`; empty for other entries.
+    /// Operation on its paths, such as `read`; empty for other entries.
     verb: &'static str,
     /// Ground of the decision, in a few words.
     reason: String,

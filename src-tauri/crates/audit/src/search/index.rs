@@ -1,7 +1,7 @@
 //! Index of one log file: the words of each line and the line's position.
 
 use super::calls::call_key;
-use super::counts::{Alike, Kind};
+use super::counted::{Alike, Kind};
 use super::filter::{Narrow, indexed};
 use crate::chain::{self, Written};
 use crate::recall::Recall;

@@ -1,0 +1,43 @@
+//! Properties by which decisions are counted.
+
+use crate::{Entry, Event, Status};
+
+/// Kind of an entry that counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Allowed = 1,
+    Asked = 2,
+    Denied = 3,
+}
+
+/// Property that counted entries share.
+pub(super) struct Alike {
+    /// Number of the period, from the beginning.
+    pub(super) period: u64,
+    pub(super) kind: Kind,
+    /// Rule that decided; `None` for a question.
+    pub(super) rule: Option<String>,
+    /// The user was asked about the call.
+    pub(super) was_asked: bool,
+}
+
+impl Kind {
+    pub(super) fn of(entry: &Entry) -> Option<Self> {
+        let status = entry.policy_decision.as_ref().map(|decision| &decision.status);
+        match (entry.event, status) {
+            (Event::Question, _) => Some(Self::Asked),
+            (Event::Decision | Event::Network, Some(Status::Allow)) => Some(Self::Allowed),
+            (Event::Decision | Event::Network, Some(Status::Deny)) => Some(Self::Denied),
+            (_, _) => None,
+        }
+    }
+
+    pub(super) fn from_code(code: i64) -> Option<Self> {
+        [Self::Allowed, Self::Asked, Self::Denied].into_iter().find(|kind| *kind as i64 == code)
+    }
+
+    /// Returns whether it is a decision, not a question.
+    pub(super) fn is_final(self) -> bool {
+        self != Self::Asked
+    }
+}
