@@ -18,7 +18,7 @@ const MARKS = { allow: ["check", "good", ACTIVITY.allowed], deny: ["x", "bad", A
  */
 export function mark(decision) {
   const [name, tone, words] = MARKS[decision ?? ""] ?? ["info", "quiet", ""];
-  return html`<span class="mark ${tone}">${parts.icon(name, tone)}<span class="unseen">${words}</span></span>`;
+  return html`<span class="mark ${tone}">${parts.icon(name, tone)}<span class="unseen">${words ? `${words}, ` : nothing}</span></span>`;
 }
 
 /** Returns the reason and the outcome, without backquotes around names, which are for terminals. @param {Call} call */
@@ -33,7 +33,7 @@ const verb = ({ verb, decision }) => VERBS[verb]?.[decision === "allow" ? "done"
 /** @param {string} path */
 const last = (path) => {
   const [lead, strong] = path.startsWith("/") ? leadAndName(path) : ["", path];
-  return html`<span class="path" title=${path}><span class="lead">${lead}</span><b>${strong}</b></span>`;
+  return html`<span class="path" title=${path}><span class="unseen">${lead}${strong}</span><span class="lead" aria-hidden="true">${lead}</span><b aria-hidden="true">${strong}</b></span>`;
 };
 
 /**
@@ -41,7 +41,7 @@ const last = (path) => {
  * @param {string} path
  */
 function leadAndName(path) {
-  const shown = short(path, home());
+  const shown = short(path, state.snapshot?.home ?? "");
   const at = shown.lastIndexOf("/", shown.length - 2);
   return [shown.slice(0, at + 1), shown.slice(at + 1)];
 }
@@ -58,23 +58,8 @@ export function subject(call) {
   return html`<span class="verb">${verb(call) || call.tool}</span> ${last(first)}${rest}`;
 }
 
-/**
- * Returns a line as a screen reader says it.
- * @param {Call[]} calls Newest first; several are similar.
- */
-export function spoken(calls) {
-  const [call] = calls;
-  if (!call) return "";
-  const many = VERBS[call.verb]?.many ?? "";
-  const path = call.paths[0] ?? call.tool ?? "";
-  const about = calls.length > 1 ? `${ACTIVITY.many(calls.length, many)} ${short(folder(call), home())}`
-    : call.decision === null || call.verb === "" || path === "" ? call.summary
-    : `${verb(call.paths.length === 0 ? { ...call, verb: "call" } : call)} ${short(path, home())}${call.paths.length > 1 ? ` ${ACTIVITY.more(call.paths.length - 1)}` : ""}`;
-  const words = MARKS[call.decision ?? ""]?.[2] ?? "";
-  return [clockOf(call.time_ms), words, about, call.client, why(call)].filter(Boolean).join(", ");
-}
-
-const home = () => state.snapshot?.home ?? "";
+/** Separates the cells for screen readers. */
+const PAUSE = html`<span class="unseen">, </span>`;
 
 /**
  * Returns the cells of a line.
@@ -82,8 +67,8 @@ const home = () => state.snapshot?.home ?? "";
  */
 export const cells = (call) => html`
   <span class="when">${clockOf(call.time_ms)}</span>${mark(call.decision)}<span class="about">${subject(call)}</span>
-  <span class="who">${call.client ? html`${parts.agentIcon(call.client, "small")}${parts.foreign(call.client)}` : nothing}</span>
-  <span class="why" title=${why(call)}>${why(call)}</span>`;
+  <span class="who">${PAUSE}${call.client ? html`${parts.agentIcon(call.client, "small")}${parts.foreign(call.client)}` : nothing}</span>
+  <span class="why" title=${why(call)}>${PAUSE}${why(call)}</span>`;
 
 /**
  * Returns the cells of the line of several similar calls.
@@ -97,6 +82,6 @@ export function manyCells(calls, isOpen) {
   return html`
     <span class="when">${clockOf(call.time_ms)}</span>${mark(call.decision)}
     <span class="about">${parts.icon(isOpen ? "chevron-down" : "chevron-right")} <span class="verb">${ACTIVITY.many(calls.length, many)}</span> ${last(folder(call))}</span>
-    <span class="who">${call.client ? html`${parts.agentIcon(call.client, "small")}${parts.foreign(call.client)}` : nothing}</span>
-    <span class="why" title=${why(call)}>${why(call)}</span>`;
+    <span class="who">${PAUSE}${call.client ? html`${parts.agentIcon(call.client, "small")}${parts.foreign(call.client)}` : nothing}</span>
+    <span class="why" title=${why(call)}>${PAUSE}${why(call)}</span>`;
 }

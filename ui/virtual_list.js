@@ -14,7 +14,6 @@ const STEP = 6;
  * @property {T[]} items
  * @property {(item: T) => number} key
  * @property {(item: T) => unknown} cells
- * @property {(item: T) => string} label
  * @property {(item: T) => string} kind CSS class.
  * @property {(item: T) => boolean} isChosen
  * @property {(item: T) => void} press
@@ -96,7 +95,7 @@ export class VirtualList {
       shown.press(item);
     };
     return html`<div class="line ${shown.kind(item)} ${at === active ? "active" : ""}" role="option" id=${id(key)} data-line=${key} aria-selected=${String(shown.isChosen(item))}
-      aria-label=${shown.label(item)} aria-setsize=${shown.items.length} aria-posinset=${at + 1} @click=${press}>${shown.cells(item)}</div>`;
+      aria-setsize=${shown.items.length} aria-posinset=${at + 1} @click=${press}>${shown.cells(item)}</div>`;
   }
 
   #activeIndex() {

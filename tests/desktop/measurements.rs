@@ -88,7 +88,7 @@ fn measure_one_process(look: Duration, questions: usize) -> Vec<Figure> {
     let before = memory(pid);
     screen.helper("tray.py", &["press", "Open IronCurtain"]);
     let window = screen.window(WINDOW);
-    crate::window::says(&screen, "Skip setup");
+    crate::window::skip_setup(&screen);
     quiet(pid);
     let idle = wakeups(&family(pid), look * 3);
     let mut agent = agent(&screen);

@@ -2,7 +2,7 @@
 
 import { actButton } from "../action_button.js";
 import { chooseTime, clearFilter, filterBar, isNarrow, wanted } from "../activity_filter.js";
-import { cells, manyCells, spoken, subject } from "../activity_line.js";
+import { cells, manyCells, subject } from "../activity_line.js";
 import { ActivityLog } from "../activity_log.js";
 import { lines } from "../activity_runs.js";
 import * as backend from "../backend.js";
@@ -68,7 +68,6 @@ export const activity = {
       items: items(),
       key: (item) => item.key,
       cells: ({ calls, isOpen }) => (calls.length > 1 ? manyCells(calls, isOpen) : calls[0] ? cells(calls[0]) : nothing),
-      label: ({ calls }) => spoken(calls),
       kind: (item) => (item.isPart ? "part" : ""),
       isChosen: (item) => item.key === chosen,
       press,

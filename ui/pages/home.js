@@ -1,6 +1,6 @@
 // The state of protection at a glance: the map, what needs the user, the last day, and recent calls.
 
-import { cells, spoken } from "../activity_line.js";
+import { cells } from "../activity_line.js";
 import { showTime } from "./activity.js";
 import { html, nothing, repeat } from "../html.js";
 import { map } from "../map.js";
@@ -31,7 +31,7 @@ export const home = {
       ${day === null ? nothing : lastDay(day)}
       ${recent.length === 0 ? nothing : html`
         ${parts.section(HOME.recent, html`<a class="more" href="#activity" data-key="all">${HOME.all}</a>`)}
-        <ul class="lines">${repeat(recent, (call) => call.seq, (call) => html`<li><a class="line" href="#activity/${call.seq}" data-key="recent:${call.seq}" aria-label=${spoken([call])}>${cells(call)}</a></li>`)}</ul>`}`;
+        <ul class="lines">${repeat(recent, (call) => call.seq, (call) => html`<li><a class="line" href="#activity/${call.seq}" data-key="recent:${call.seq}">${cells(call)}</a></li>`)}</ul>`}`;
   },
 };
 
