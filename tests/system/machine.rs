@@ -287,12 +287,15 @@ fn stat(pid: u32) -> Option<(String, u32, String)> {
 /// Suspends a process and waits until each of its threads is stopped. `kill` returns before they are.
 pub fn suspend(process: u32) {
     kill_process(pid(process), Signal::STOP).unwrap();
+    eventually("every thread is stopped", BOUND, || is_stopped(process));
+}
+
+/// Returns whether every thread of a process is stopped.
+pub fn is_stopped(process: u32) -> bool {
     let is_stopped = |thread: std::io::Result<std::fs::DirEntry>| {
         let stat = std::fs::read_to_string(thread.unwrap().path().join("stat"));
         // A thread that has exited counts as stopped.
         stat.ok().is_none_or(|stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with(['T', 'Z'])))
     };
-    eventually("every thread is stopped", BOUND, || {
-        std::fs::read_dir(format!("/proc/{process}/task")).unwrap().all(is_stopped)
-    });
+    std::fs::read_dir(format!("/proc/{process}/task")).unwrap().all(is_stopped)
 }

@@ -1,5 +1,6 @@
 //! `ironcurtain run`: a program works on the user's files, and waits while the user is asked.
 
+use crate::machine::{descendants, is_stopped};
 use crate::scripted_user::{Next, paths};
 use crate::world::{World, eventually, programs};
 use ironcurtain_consent::{Lifetime, Reach};
@@ -151,12 +152,21 @@ fn a_run_is_listed_paused_and_ended() {
     let sessions = world.sessions();
     assert_eq!((sessions[0].server.as_str(), sessions[0].sandboxed), ("run:sh", true));
     assert_eq!(world.request(Request::Pause { session: sessions[0].id.clone() }), Reply::Done);
-    let paused = shell.run("cat ~/notes.txt");
-    assert!(paused.contains("Permission denied"), "{paused}");
+    // Every program is stopped, also for files that need no question.
+    let program = Path::new("/bin/sh").canonicalize().unwrap();
+    let below = descendants(sessions[0].server_pid.unwrap());
+    let shells: Vec<u32> = below.iter().filter(|one| one.exe() == program).map(|one| one.pid).collect();
+    assert!(!shells.is_empty());
+    eventually("the shell is stopped", BOUND, || shells.iter().all(|shell| is_stopped(*shell)));
+    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    writeln!(shell.stdin.as_ref().unwrap(), "cat own").unwrap();
+    assert!(shells.iter().all(|shell| is_stopped(*shell)));
     assert_eq!(world.user.count(), 0);
     assert_eq!(world.request(Request::Resume { session: sessions[0].id.clone() }), Reply::Done);
-    world.user.will(Next::Allow(Reach::Paths, Lifetime::Once));
-    assert_eq!(shell.run("cat ~/notes.txt"), "notesstatus 0\n");
+    assert_eq!(shell.run("cat ~/notes.txt"), "ownnotesstatus 0\n");
+    // A paused run can be ended.
+    assert_eq!(world.request(Request::Pause { session: sessions[0].id.clone() }), Reply::Done);
+    eventually("the shell is stopped again", BOUND, || shells.iter().all(|shell| is_stopped(*shell)));
     assert_eq!(world.request(Request::EndSession { session: sessions[0].id.clone() }), Reply::Done);
     assert_eq!(shell.child.wait().unwrap().code(), Some(137));
     eventually("the run is gone", BOUND, || world.sessions().is_empty());
@@ -170,4 +180,46 @@ fn a_run_in_the_home_itself_gets_nothing_as_a_whole() {
     let denied = shell.run("cat notes.txt");
     assert!(denied.contains("Permission denied"), "{denied}");
     assert_eq!(world.user.asked().len(), 1);
+}
+
+#[test]
+fn redirected_files_are_copied_and_never_opened_inside() {
+    let world = World::new();
+    let list = world.file("list.txt", "one\ntwo\n");
+    world.file("project/own", "own");
+    let output = world.path("output.txt");
+    let ran = |stdin: &Path| {
+        let mut command = Command::new(programs().join("ironcurtain"));
+        command.args(["run", "--", "/bin/sh", "-c", "cat; readlink /proc/self/fd/0 /proc/self/fd/1 >&2"]);
+        command.current_dir(world.path("project")).env("IRONCURTAIN_HOME", world.ours());
+        command.stdin(std::fs::File::open(stdin).unwrap());
+        command.stdout(std::fs::File::create(&output).unwrap());
+        let child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let child = child.wait_with_output().unwrap();
+        (child.status.code(), String::from_utf8_lossy(&child.stderr).into_owned())
+    };
+    let (code, said) = ran(&list);
+    assert_eq!(code, Some(0), "{said}");
+    assert_eq!(said.lines().filter(|line| line.starts_with("pipe:")).count(), 2, "{said}");
+    assert_eq!(std::fs::read_to_string(&output).unwrap(), "one\ntwo\n");
+    // An open folder would lead to everything in it.
+    let (code, said) = ran(&world.path("docs"));
+    assert!(code != Some(0) && said.contains("folder"), "{code:?} {said}");
+    assert_eq!(std::fs::read_to_string(&output).unwrap(), "");
+}
+
+#[test]
+fn autostart_files_outside_the_working_folder_are_denied() {
+    let world = World::new();
+    world.file("docs/.vscode/tasks.json", "{}");
+    world.file("docs/plain", "old\n");
+    world.file("project/own", "own");
+    let mut shell = Shell::start(&world, &world.path("project"));
+    world.user.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    assert_eq!(shell.run("echo new > ~/docs/plain"), "status 0\n");
+    let denied = shell.run("echo x > ~/docs/.vscode/tasks.json");
+    assert!(denied.contains("Permission denied"), "{denied}");
+    assert_eq!(world.user.asked().len(), 1);
+    assert_eq!(std::fs::read_to_string(world.path("docs/plain")).unwrap(), "new\n");
+    assert_eq!(std::fs::read_to_string(world.path("docs/.vscode/tasks.json")).unwrap(), "{}");
 }

@@ -6,6 +6,7 @@
 //! - A run owns its sandbox and the grants of its session, and releases both when it ends.
 
 mod asking;
+mod freeze;
 mod judge;
 mod link;
 mod open;
@@ -42,6 +43,8 @@ pub(crate) struct Run {
     permissions: Permissions,
     to_view: mpsc::UnboundedSender<ToView>,
     end: CancellationToken,
+    /// Cancelled once the sandbox has exited.
+    gone: CancellationToken,
 }
 
 #[derive(Default)]

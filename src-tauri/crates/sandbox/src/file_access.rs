@@ -56,8 +56,8 @@ pub enum ToView {
     Answer {
         /// Id of the question.
         id: u64,
-        /// True if the access is allowed, once for each program that waits.
-        allowed: bool,
+        /// The answer.
+        answer: AccessAnswer,
     },
     /// An access that needs no question from now on.
     Permit(PermittedAccess),
@@ -68,6 +68,18 @@ pub enum ToView {
         /// Permitted accesses.
         permitted: Vec<PermittedAccess>,
     },
+}
+
+/// Answer to a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AccessAnswer {
+    /// The access is refused.
+    Denied,
+    /// It is allowed once for each program that waits.
+    Once,
+    /// It was permitted before this answer. If the permission has ended since, the view asks again.
+    Permitted,
 }
 
 /// Access to a path that needs no question.

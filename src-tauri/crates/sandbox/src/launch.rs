@@ -127,8 +127,6 @@ pub struct LaunchedRun {
     pub pid: u32,
     /// Handle that kills the sandbox.
     pub kill: KillHandle,
-    /// Source of the proxy's listener, if the spec's network is [`NetworkAccess::Proxied`].
-    pub egress: Option<Egress>,
 }
 
 /// Starts `supervisor_program` on `spec`, whose view is [`View::Served`](crate::View::Served), with these standard streams. Calls
@@ -149,8 +147,8 @@ pub fn launch_run(
         (streams, Some(theirs.into())),
         on_ended,
     )?;
-    let StartedSupervisor { control, pid, kill, egress } = started;
-    Ok(LaunchedRun { control, view, pid, kill, egress })
+    let StartedSupervisor { control, pid, kill, .. } = started;
+    Ok(LaunchedRun { control, view, pid, kill })
 }
 
 fn launch_in(

@@ -38,6 +38,7 @@ use self::{
     lines::{ControlLines, say},
     owner::SandboxOwner,
     start::start,
+    streams::{StreamError, Streams},
 };
 
 use crate::{
@@ -81,6 +82,8 @@ pub(crate) enum SupervisorStartError {
     HungUp,
     #[error("failed to serve files, which a run needs: {0}")]
     View(io::Error),
+    #[error(transparent)]
+    Stream(#[from] StreamError),
     #[error("failed to prepare the sandbox: {0}")]
     Prepare(#[from] io::Error),
     #[error(transparent)]
@@ -105,8 +108,11 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     };
     let control = UnixStream::from(control);
     let owner: &dyn SandboxOwner = &control;
+    let mut streams = Streams::default();
     let started = read_spec(parent, File::from(spec)).and_then(|spec| {
         let closed = spec.closed.clone();
+        // A server's streams are pipes, which stay as they are.
+        streams = Streams::take()?;
         let given = InheritedDescriptors { streams: take_streams()?, egress, group };
         let special = SpecialLink::new(special.into(), None, spec.unix_sockets)?;
         start(Some(parent), &spec, owner, given, (view, special), |_| Ok(closed))
@@ -119,8 +125,10 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
             return ExitCode::from(FAILED);
         }
     };
-    let end = serve_control(&mut bwrap, &mut mounts, &control);
+    let end = serve_control(&mut bwrap, &mut mounts, &control, &mut streams);
     let status = end.unwrap_or_else(|_| bwrap.kill());
+    // A program whose output cannot be written has received a broken pipe, and reports it.
+    drop(streams.finish());
     // Ignore the error: a launcher that has exited needs no notification.
     let _ = say(&control, &SandboxEvent::Exited { status });
     exit_code(status)
@@ -159,7 +167,12 @@ fn exit_code(status: i32) -> ExitCode {
 /// Handles control requests until the server exits, the launcher hangs up or a signal arrives, and returns the exit status.
 ///
 /// An error also terminates the sandbox.
-fn serve_control(bwrap: &mut Bwrap, mounts: &mut Mounts, control: &UnixStream) -> io::Result<i32> {
+fn serve_control(
+    bwrap: &mut Bwrap,
+    mounts: &mut Mounts,
+    control: &UnixStream,
+    streams: &mut Streams,
+) -> io::Result<i32> {
     // On logout, every process of the session is signalled at once.
     let signals = Signals::hold()?;
     let mut lines = ControlLines::default();
@@ -168,15 +181,16 @@ fn serve_control(bwrap: &mut Bwrap, mounts: &mut Mounts, control: &UnixStream) -
         let [asked, ended, unserved, signalled] =
             [control.as_fd(), bwrap.ended(), bwrap.view_ended(), signals.as_fd()]
                 .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        let mut polled = [asked, ended, unserved, signalled, mounts.news(), mounts.special_news()];
+        let mut polled = vec![asked, ended, unserved, signalled, mounts.news(), mounts.special_news()];
+        polled.extend(streams.polled());
         if !wait(&mut polled, quiet.as_ref())? {
             quiet = None;
             bwrap.settle();
             continue;
         }
         quiet = Some(QUIET);
-        let [asked, ended, unserved, signalled, mounted, special] =
-            polled.map(|polled| !polled.revents().is_empty());
+        let has = |place: usize| polled.get(place).is_some_and(|polled| !polled.revents().is_empty());
+        let [asked, ended, unserved, signalled, mounted, special] = [0, 1, 2, 3, 4, 5].map(has);
         if ended {
             return Ok(bwrap.reap());
         }
@@ -187,6 +201,7 @@ fn serve_control(bwrap: &mut Bwrap, mounts: &mut Mounts, control: &UnixStream) -
         if mounted || special {
             restore(mounts, control)?;
         }
+        streams.copy()?;
         let lines = if asked { lines.read(control)? } else { vec![] };
         for line in lines {
             let reply = answer(&line, mounts);

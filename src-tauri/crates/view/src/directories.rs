@@ -14,6 +14,9 @@ const MOST: usize = 1 << 12;
 /// Maximum number of entries of one folder that are listed.
 pub(crate) const MOST_ENTRIES: usize = 1 << 20;
 
+/// Maximum number of entries that all open folders keep.
+const MOST_KEPT: usize = 4 * MOST_ENTRIES;
+
 /// Entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FolderEntry {
@@ -54,11 +57,37 @@ impl Directories {
     /// Stores the entries of an open folder.
     pub(crate) fn list(&self, handle: u64, entries: Vec<FolderEntry>) -> Result<(), Errno> {
         let mut handles = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = handles.snapshots.iter().filter(|(other, _)| **other != handle);
+        let kept: usize = kept.map(|(_, entries)| entries.len()).sum();
+        if kept + entries.len() > MOST_KEPT {
+            return Err(Errno::NFILE);
+        }
         *handles.snapshots.get_mut(&handle).ok_or(Errno::BADF)? = Arc::new(entries);
         Ok(())
     }
 
     pub(crate) fn remove(&self, handle: u64) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).snapshots.remove(&handle);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_entries_are_bounded_in_total() {
+        let directories = Directories::default();
+        let entries = || {
+            let entry = FolderEntry { name: OsString::new(), inode: 1, kind: 8 };
+            vec![entry; MOST_ENTRIES]
+        };
+        let handles: Vec<u64> = (0..5).map(|_| directories.add().unwrap()).collect();
+        handles[..4].iter().for_each(|handle| directories.list(*handle, entries()).unwrap());
+        assert_eq!(directories.list(handles[4], entries()), Err(Errno::NFILE));
+        // A folder that is read again replaces its own entries.
+        directories.list(handles[0], entries()).unwrap();
+        directories.remove(handles[0]);
+        directories.list(handles[4], entries()).unwrap();
     }
 }

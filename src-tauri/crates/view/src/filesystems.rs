@@ -1,54 +1,108 @@
 //! File systems whose files are served: those of local disks and memory.
 //!
-//! - Others may block a thread without end (network file systems), or show the kernel's own state.
+//! - Others may block a thread without end (network file systems), or show the kernel's own state. They are recognized by the
+//!   mount table, before anything in them is touched.
 
 use std::{
-    collections::HashMap,
-    fs::File,
+    fs,
+    os::unix::ffi::OsStringExt,
+    path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
-use rustix::fs::fstatfs;
-
-/// Types that `statfs(2)` reports for ext, xfs, btrfs, tmpfs, ramfs, overlayfs, zfs, f2fs, bcachefs, jfs, reiserfs, vfat, exfat,
-/// ntfs3, squashfs, iso9660, udf, erofs, ecryptfs and hfsplus.
-const SERVED: [u32; 20] = [
-    0xef53,
-    0x5846_5342,
-    0x9123_683e,
-    0x0102_1994,
-    0x8584_58f6,
-    0x794c_7630,
-    0x2fc1_2fc1,
-    0xf2f5_2010,
-    0xca45_1a4e,
-    0x3153_464a,
-    0x5265_4973,
-    0x4d44,
-    0x2011_bab0,
-    0x7366_746e,
-    0x7371_7368,
-    0x9660,
-    0x1501_3346,
-    0xe0f5_e1e2,
-    0xf15f,
-    0x482b,
+/// Types of the file systems that are served.
+const SERVED: [&str; 24] = [
+    "bcachefs", "btrfs", "ecryptfs", "erofs", "exfat", "ext2", "ext3", "ext4", "f2fs", "hfsplus", "iso9660",
+    "jfs", "msdos", "ntfs3", "overlay", "ramfs", "reiserfs", "rootfs", "squashfs", "tmpfs", "udf", "vfat",
+    "xfs", "zfs",
 ];
 
-/// Decisions by device.
+/// Time after which the mount table is read again.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// Mounts of this process.
 #[derive(Debug, Default)]
-pub(crate) struct FileSystems(Mutex<HashMap<u64, bool>>);
+pub(crate) struct FileSystems(Mutex<Option<(Instant, Vec<Mount>)>>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Mount {
+    path: PathBuf,
+    is_served: bool,
+}
 
 impl FileSystems {
-    /// Returns whether files on this device are served. `file` is one of them.
-    pub(crate) fn serves(&self, device: u64, file: &File) -> bool {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known.get(&device) {
-            return *known;
-        }
-        let Ok(found) = fstatfs(file) else { return false };
-        let is_served = u32::try_from(found.f_type).is_ok_and(|kind| SERVED.contains(&kind));
-        known.insert(device, is_served);
+    /// Returns whether the file system that contains an absolute path is served. Without a readable mount table, none is.
+    pub(crate) fn serves(&self, path: &Path) -> bool {
+        let mut mounts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = mounts.take().filter(|(since, _)| since.elapsed() < FRESH);
+        let known = known.unwrap_or_else(|| {
+            (Instant::now(), parse(&fs::read("/proc/self/mountinfo").unwrap_or_default()))
+        });
+        let is_served = serves(&known.1, path);
+        *mounts = Some(known);
         is_served
+    }
+}
+
+/// Returns whether the mount that a path is in is served: the deepest one, and the last of several at the same place.
+fn serves(mounts: &[Mount], path: &Path) -> bool {
+    let around = mounts.iter().filter(|mount| path.starts_with(&mount.path));
+    around.max_by_key(|mount| mount.path.as_os_str().len()).is_some_and(|mount| mount.is_served)
+}
+
+/// Parses the lines of proc_pid_mountinfo(5): the fifth field is the mount point, the first one after `-` the type.
+fn parse(table: &[u8]) -> Vec<Mount> {
+    let lines = table.split(|byte| *byte == b'\n');
+    lines
+        .filter_map(|line| {
+            let mut fields = line.split(|byte| *byte == b' ');
+            let path = unescaped(fields.nth(4)?);
+            let kind = fields.skip_while(|field| *field != b"-").nth(1)?;
+            let is_served = SERVED.iter().any(|served| served.as_bytes() == kind);
+            Some(Mount { path: PathBuf::from(std::ffi::OsString::from_vec(path)), is_served })
+        })
+        .collect()
+}
+
+/// Replaces octal escapes such as `\040`.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let (mut bytes, mut rest) = (Vec::with_capacity(text.len()), text);
+    while let Some((first, after)) = rest.split_first() {
+        let code = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+        let code = code.filter(|_| *first == b'\\').and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { after.get(3..).unwrap_or_default() } else { after };
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &[u8] = b"22 1 254:1 / / rw shared:1 - ext4 /dev/vda1 rw\n\
+        30 22 0:26 / /proc rw - proc proc rw\n\
+        31 22 0:45 / /mnt/the\\040share rw master:3 - nfs4 host:/ rw\n\
+        32 31 0:46 / /mnt/the\\040share/local rw - tmpfs none rw\n\
+        33 22 0:47 / /over rw - tmpfs none rw\n\
+        34 33 0:48 / /over rw - fuse.sshfs host: rw\n";
+
+    #[test]
+    fn deepest_and_last_mount_decides() {
+        let mounts = parse(TABLE);
+        let serves = |path: &str| serves(&mounts, Path::new(path));
+        assert!(serves("/home/u") && serves("/mnt") && serves("/mnt/the share/local/x") && serves("/procs"));
+        assert!(!serves("/mnt/the share") && !serves("/mnt/the share/x") && !serves("/proc/1"));
+        assert!(!serves("/over/x"));
+        assert!(!super::serves(&[], Path::new("/home/u")));
+    }
+
+    #[test]
+    fn own_mount_table_is_read() {
+        let systems = FileSystems::default();
+        assert!(!systems.serves(Path::new("/proc/self")));
+        let here = tempfile::tempdir_in(".").unwrap();
+        assert!(systems.serves(&here.path().canonicalize().unwrap()));
     }
 }

@@ -15,7 +15,7 @@ pub enum AccessKind {
     Delete,
 }
 
-/// WantedAccess to one path.
+/// Access to one path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WantedAccess {
     /// Absolute path of a file, without symlinks.
@@ -36,7 +36,7 @@ pub trait Gate: Send + Sync + 'static {
     fn withdraw(&self, ticket: u64);
 }
 
-/// Answer to one waiting request. Dropping it denies.
+/// Ticket of one waiting request, for its answer. Dropping it denies.
 #[derive(Debug)]
 #[must_use = "dropping the ticket denies the access"]
 pub struct Ticket {
@@ -48,7 +48,17 @@ pub struct Ticket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Answered {
     pub(crate) id: u64,
-    pub(crate) allowed: bool,
+    pub(crate) answer: Answer,
+}
+
+/// Outcome of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Denied,
+    /// Allowed for this request alone.
+    Once,
+    /// The request is tried again, with the permissions of that moment.
+    Again,
 }
 
 impl Ticket {
@@ -64,24 +74,29 @@ impl Ticket {
 
     /// Allows the access for this request.
     pub fn allow(mut self) {
-        self.send(true);
+        self.send(Answer::Once);
+    }
+
+    /// Tries the request again, because the gate permits its access now. If it does not any more, it is asked again.
+    pub fn retry(mut self) {
+        self.send(Answer::Again);
     }
 
     /// Denies the access.
     pub fn deny(mut self) {
-        self.send(false);
+        self.send(Answer::Denied);
     }
 
-    fn send(&mut self, allowed: bool) {
+    fn send(&mut self, answer: Answer) {
         if let Some(answers) = self.answers.take() {
             // Fails only if the view has ended, and its requests with it.
-            let _ = answers.send(Answered { id: self.id, allowed });
+            let _ = answers.send(Answered { id: self.id, answer });
         }
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.send(false);
+        self.send(Answer::Denied);
     }
 }

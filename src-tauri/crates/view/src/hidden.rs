@@ -1,6 +1,7 @@
 //! Paths that do not exist in the view.
 //!
-//! - A hidden file is recognized by its path and by its inode, so a hard link or another mount of the disk does not show it.
+//! - A hidden path is recognized by its inode too, so a hard link to a hidden file, or a hidden folder on another mount of the disk,
+//!   is not shown either. A hard link to a file inside a hidden folder is an ordinary file.
 
 use std::{
     collections::HashSet,

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use crate::wire::ROOT;
 
-/// Maximum number of nodes. The kernel forgets unused ones long before.
+/// Maximum number of nodes. The kernel forgets unused ones only when it needs memory; until then, further names fail with `ENFILE`.
 const MOST_NODES: usize = 1 << 20;
 
 /// Maximum number of entries that exist only in the view.

@@ -13,7 +13,7 @@ use std::{
 
 use rustix::io::Errno;
 
-use crate::gate::{AccessKind, WantedAccess};
+use crate::gate::WantedAccess;
 
 /// Maximum number of open files.
 const MOST: usize = 1 << 16;
@@ -26,6 +26,8 @@ pub(crate) struct OpenFile {
     access: WantedAccess,
     /// True if the permission was for this open only, so that it lasts until the file is closed.
     is_once: bool,
+    /// True if the descriptor can change the file.
+    is_writable: bool,
     state: AtomicU8,
 }
 
@@ -34,13 +36,23 @@ const WRITES_BACK: u8 = 1;
 const DEAD: u8 = 2;
 
 impl OpenFile {
-    pub(crate) fn new(file: File, node: u64, access: WantedAccess, is_once: bool) -> Self {
-        Self { file, node, access, is_once, state: AtomicU8::new(USABLE) }
+    pub(crate) fn new(
+        file: File,
+        node: u64,
+        (access, is_once): (WantedAccess, bool),
+        is_writable: bool,
+    ) -> Self {
+        Self { file, node, access, is_once, is_writable, state: AtomicU8::new(USABLE) }
     }
 
-    /// Returns whether it was opened with permission to change it.
+    /// Returns whether it was opened for changing it.
     pub(crate) fn may_change(&self) -> bool {
-        self.access.kind != AccessKind::Read
+        self.is_writable
+    }
+
+    /// Returns whether the permission still holds.
+    pub(crate) fn is_permitted(&self, permits: impl Fn(&WantedAccess) -> bool) -> bool {
+        self.is_once || permits(&self.access)
     }
 
     /// Returns the file for reading it or its attributes.
@@ -83,16 +95,17 @@ impl OpenFiles {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a file and returns its handle.
-    pub(crate) fn add(&self, file: OpenFile) -> Result<u64, Errno> {
+    /// Adds a file, and returns it with its handle.
+    pub(crate) fn add(&self, file: OpenFile) -> Result<(u64, Arc<OpenFile>), Errno> {
         let mut handles = self.lock();
         if handles.files.len() >= MOST {
             return Err(Errno::NFILE);
         }
         handles.last += 1;
         let handle = handles.last;
-        handles.files.insert(handle, Arc::new(file));
-        Ok(handle)
+        let file = Arc::new(file);
+        handles.files.insert(handle, file.clone());
+        Ok((handle, file))
     }
 
     pub(crate) fn get(&self, handle: u64) -> Result<Arc<OpenFile>, Errno> {
@@ -119,7 +132,7 @@ impl OpenFiles {
     /// Returns the files whose standing permission does not hold any more.
     pub(crate) fn without_permission(&self, permits: impl Fn(&WantedAccess) -> bool) -> Vec<Arc<OpenFile>> {
         let handles = self.lock();
-        let files = handles.files.values().filter(|file| !file.is_once && !permits(&file.access));
+        let files = handles.files.values().filter(|file| !file.is_permitted(&permits));
         files.cloned().collect()
     }
 }

@@ -3,7 +3,8 @@
 use std::{
     ffi::OsStr,
     fs::{File, Metadata},
-    os::unix::fs::{FileTypeExt, MetadataExt},
+    io,
+    os::{fd::AsRawFd, unix::fs::FileTypeExt},
     path::{Path, PathBuf},
 };
 
@@ -18,6 +19,8 @@ use crate::{filesystems::FileSystems, hidden::Hidden, nodes::FileId, wire::LONGE
 #[derive(Debug)]
 pub(crate) struct RealTree {
     root: File,
+    /// Absolute path of the root.
+    place: PathBuf,
     hidden: Hidden,
     filesystems: FileSystems,
 }
@@ -30,8 +33,9 @@ pub(crate) struct Place {
 }
 
 impl RealTree {
-    pub(crate) fn new(root: File, hidden: Vec<PathBuf>) -> Self {
-        Self { root, hidden: Hidden::new(hidden), filesystems: FileSystems::default() }
+    pub(crate) fn new(root: File, hidden: Vec<PathBuf>) -> io::Result<Self> {
+        let place = std::fs::read_link(format!("/proc/self/fd/{}", root.as_raw_fd()))?;
+        Ok(Self { root, place, hidden: Hidden::new(hidden), filesystems: FileSystems::default() })
     }
 
     /// Finds the file at a path relative to the root.
@@ -39,12 +43,12 @@ impl RealTree {
     /// # Errors
     /// [`Errno::NOENT`] if it is hidden or on a file system that is not served.
     pub(crate) fn find(&self, path: &Path) -> Result<Place, Errno> {
-        if self.hidden.has_path(path) {
+        if self.hidden.has_path(path) || !self.filesystems.serves(&self.place.join(path)) {
             return Err(Errno::NOENT);
         }
         let file = self.open(path, OFlags::PATH, Mode::empty())?;
         let facts = metadata(&file)?;
-        if self.hidden.has_file(FileId::of(&facts)) || !self.filesystems.serves(facts.dev(), &file) {
+        if self.hidden.has_file(FileId::of(&facts)) {
             return Err(Errno::NOENT);
         }
         Ok(Place { file, facts })
@@ -106,6 +110,6 @@ pub(crate) fn is_special(facts: &Metadata) -> bool {
 }
 
 /// Returns the kernel's error number.
-pub(crate) fn errno(error: &std::io::Error) -> Errno {
+pub(crate) fn errno(error: &io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

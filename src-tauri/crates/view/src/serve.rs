@@ -13,7 +13,7 @@ use std::path::Path;
 use rustix::io::Errno;
 
 use crate::{
-    gate::{AccessKind, WantedAccess},
+    gate::{AccessKind, Answer, WantedAccess},
     nodes::{FileId, Kind},
     pending::{Approved, Parked},
     server::Server,
@@ -65,7 +65,11 @@ impl Server {
             // Without a header there is nothing to reply to.
             Err((None, _)) => return,
         };
-        match self.perform(&Call { header, approved: &approved }, &operation) {
+        let performed = {
+            let _operation = self.operation();
+            self.perform(&Call { header, approved: &approved }, &operation)
+        };
+        match performed {
             Ok(Reply::Silence) => {}
             Ok(Reply::Empty) => self.reply(header.unique, Ok(&[])),
             Ok(Reply::Content(content)) => self.reply(header.unique, Ok(&content)),
@@ -83,14 +87,19 @@ impl Server {
     }
 
     /// Continues a request that was answered.
-    pub(crate) fn resume(&self, unique: u64, allowed: bool) {
+    pub(crate) fn resume(&self, unique: u64, answer: Answer) {
         let Some(Parked { bytes, asked, mut approved, .. }) = self.pending.take(unique) else { return };
-        if allowed {
-            approved.push(asked);
-            return self.handle(&bytes, approved);
+        match answer {
+            Answer::Once => {
+                approved.push(asked);
+                self.handle(&bytes, approved);
+            }
+            Answer::Again => self.handle(&bytes, approved),
+            Answer::Denied => {
+                self.give_up(&bytes);
+                self.reply(unique, Err(Errno::ACCESS));
+            }
         }
-        self.give_up(&bytes);
-        self.reply(unique, Err(Errno::ACCESS));
     }
 
     /// Ends the wait of a request whose thread is about to be terminated.
@@ -124,7 +133,8 @@ impl Server {
             Operation::GetAttributes { handle } => self.attributes(node, handle)?,
             Operation::SetAttributes(change) => self.set_attributes(call, node, change)?,
             Operation::ReadLink => self.read_link(node)?,
-            Operation::MakeLink { name, target } => self.make_link(call, node, name, target)?,
+            // A link would give the files behind it another path, which other programs may run them by.
+            Operation::MakeLink => return Err(Errno::PERM.into()),
             Operation::MakeNode { name, mode } => self.make_node(node, name, mode)?,
             Operation::MakeFolder { name, mode } => self.make_folder(node, name, mode)?,
             Operation::HardLink { node: old, name } => self.hard_link(call, old, node, name)?,

@@ -8,7 +8,7 @@ use std::{
     os::fd::OwnedFd,
     path::PathBuf,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, Weak,
         mpsc::{self, Receiver, Sender},
     },
     thread::{self, JoinHandle},
@@ -107,6 +107,8 @@ pub(crate) struct Server {
     /// Time of entries that exist only in the view.
     pub(crate) started: i64,
     answers: Mutex<Sender<Answered>>,
+    /// Held for reading while an operation is carried out.
+    operations: RwLock<()>,
 }
 
 impl Server {
@@ -123,12 +125,13 @@ impl Server {
         let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let server = Arc::new(Self {
             nodes: Nodes::new(FileId::of(&root.metadata()?)),
-            tree: RealTree::new(root, hidden),
+            tree: RealTree::new(root, hidden)?,
             files: OpenFiles::default(),
             directories: Directories::default(),
             made: Made::default(),
             pending: Arc::default(),
             answers: Mutex::new(answers),
+            operations: RwLock::default(),
             started: started.cast_signed(),
             device: device.clone(),
             gate,
@@ -159,7 +162,14 @@ impl Server {
         // This writes changed pages back, which is still possible.
         let is_dropped = self.invalidations.drop_pages_now(ended.iter().map(|file| file.node));
         ended.iter().for_each(|file| file.end());
+        // Waits for operations that were permitted before.
+        drop(self.operations.write().unwrap_or_else(PoisonError::into_inner));
         is_dropped
+    }
+
+    /// Marks an operation as being carried out, until the guard is dropped.
+    pub(crate) fn operation(&self) -> RwLockReadGuard<'_, ()> {
+        self.operations.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn run(&self) {
@@ -180,9 +190,9 @@ impl Drop for Server {
 }
 
 fn follow_answers(server: &Weak<Server>, answers: &Receiver<Answered>) {
-    for Answered { id, allowed } in answers {
+    for Answered { id, answer } in answers {
         let Some(server) = server.upgrade() else { return };
-        server.resume(id, allowed);
+        server.resume(id, answer);
     }
 }
 

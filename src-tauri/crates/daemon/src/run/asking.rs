@@ -6,7 +6,7 @@
 
 use super::Run;
 use super::judge::{JudgedAccess, operation};
-use super::permissions::JudgedVersions;
+use super::permissions::{JudgedVersions, Permitting};
 use crate::judging::{allowed_by, denied_by};
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Entry, Event, PolicyDecision, redacted};
@@ -16,7 +16,7 @@ use ironcurtain_consent::{
     QuestionKey, RequestedAccess, SessionDenial, file_state,
 };
 use ironcurtain_policy::{AllowedBy, Denial, Escalation, FileWrites, PendingApproval, Permit, Verdict};
-use ironcurtain_sandbox::file_access::PermittedAccess;
+use ironcurtain_sandbox::file_access::{AccessAnswer, PermittedAccess};
 use std::sync::atomic::Ordering;
 
 /// Maximum number of times one access is judged, which happens whenever a similar question is answered.
@@ -26,34 +26,35 @@ const MOST_ROUNDS: usize = 200;
 const MOST_QUESTIONS: usize = 3;
 
 impl Run {
-    /// Returns whether an access is allowed. If it stays allowed, the view gets the permission before this returns.
-    pub(super) async fn decide(&self, wanted: PermittedAccess) -> bool {
-        let allowed = self.decided(&wanted).await;
+    /// Decides about an access. If it stays allowed, the view gets the permission before this returns.
+    pub(super) async fn decide(&self, wanted: PermittedAccess) -> AccessAnswer {
+        let answer = self.decided(&wanted).await;
+        let allowed = answer != AccessAnswer::Denied;
         let counter = if allowed { &self.counts.allowed } else { &self.counts.denied };
         counter.fetch_add(1, Ordering::Relaxed);
         self.services.metrics.decided(if allowed { "allow" } else { "deny" });
         self.services.changed();
-        allowed
+        answer
     }
 
-    async fn decided(&self, wanted: &PermittedAccess) -> bool {
+    async fn decided(&self, wanted: &PermittedAccess) -> AccessAnswer {
         let (mut approved, mut answers) = (Vec::new(), 0);
         for _ in 0..MOST_ROUNDS {
             let judged = self.judge(wanted, &approved);
             match &judged.verdict {
                 Verdict::Allow(permit) => match self.allow(wanted, permit, &judged).await {
-                    Some(allowed) => return allowed,
+                    Some(answer) => return answer,
                     None => continue,
                 },
                 Verdict::Deny(denial) => {
                     self.record_denial(wanted, denial, &judged).await;
-                    return false;
+                    return AccessAnswer::Denied;
                 }
                 Verdict::Escalate(escalation) => {
                     // The answer was about another state of the file.
                     approved.clear();
                     if answers == MOST_QUESTIONS {
-                        return false;
+                        return AccessAnswer::Denied;
                     }
                     match self.question(wanted, escalation, &judged).await {
                         Ok(Some(yes)) => {
@@ -65,18 +66,23 @@ impl Run {
                             if !matches!(problem, ExchangeError::NotApproved(_)) {
                                 tracing::error!(%problem, "failed to ask about a file");
                             }
-                            return false;
+                            return AccessAnswer::Denied;
                         }
                     }
                 }
             }
         }
-        false
+        AccessAnswer::Denied
     }
 
     /// Records an allowed access, and permits it from now on unless the user allowed it once. Returns `None` if it has to be
     /// judged again.
-    async fn allow(&self, wanted: &PermittedAccess, permit: &Permit, judged: &JudgedAccess) -> Option<bool> {
+    async fn allow(
+        &self,
+        wanted: &PermittedAccess,
+        permit: &Permit,
+        judged: &JudgedAccess,
+    ) -> Option<AccessAnswer> {
         let reason = permit.reason();
         let mut entry = self.entry(wanted, judged, Event::Decision, "allowed");
         entry.policy_decision =
@@ -85,15 +91,24 @@ impl Run {
         entry.grant_id = permit.grants().first().cloned();
         if let Err(problem) = self.services.audit.record(entry).await {
             tracing::error!(%problem, "failed to record an allowed access, which is denied");
-            return Some(false);
+            return Some(AccessAnswer::Denied);
         }
         if !self.services.grants.hold(permit.grants()) {
             return None;
         }
         self.services.grants.used(permit.grants());
+        if permit.allowed_by() == AllowedBy::Answer {
+            return Some(AccessAnswer::Once);
+        }
         let versions = JudgedVersions { grants: judged.grants_version, snapshot: &judged.snapshot };
-        let is_current = permit.allowed_by() == AllowedBy::Answer || self.permit(wanted.clone(), versions);
-        is_current.then_some(true)
+        match self.permit(wanted.clone(), versions) {
+            Permitting::Permitted => Some(AccessAnswer::Permitted),
+            Permitting::Outdated => None,
+            Permitting::Full => {
+                tracing::error!(run = self.id, "the run has used too many files; another one is denied");
+                Some(AccessAnswer::Denied)
+            }
+        }
     }
 
     /// Asks one question. Returns what the user approved for this access alone, or nothing if it is to be judged again.

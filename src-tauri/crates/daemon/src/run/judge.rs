@@ -2,9 +2,11 @@
 
 use super::Run;
 use crate::judging::{InspectedCall, JudgingContext};
+use ironcurtain_autostart::runs_later;
 use ironcurtain_config::PolicySnapshot;
 use ironcurtain_consent::found_paths::FoundPaths;
 use ironcurtain_grants::StandingGrant;
+use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Denial, FileOperation, PendingApproval, ServerReach, Unannotated, Verdict};
 use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
 use serde_json::{Map, Value};
@@ -41,7 +43,7 @@ impl Run {
             confined: false,
         };
         let arguments = arguments(wanted);
-        let (verdict, inspected) = match judged(&context, wanted, &arguments) {
+        let (verdict, inspected) = match judged(&context, wanted, &arguments, &snapshot.home) {
             Ok(judged) => judged,
             Err(denial) => (Verdict::Deny(denial), InspectedCall { arguments, paths: FoundPaths::default() }),
         };
@@ -53,11 +55,18 @@ fn judged(
     context: &JudgingContext,
     wanted: &PermittedAccess,
     arguments: &Arc<Map<String, Value>>,
+    home: &CanonicalPath,
 ) -> Result<(Verdict, InspectedCall), Denial> {
     let located = context.plan_file(operation(wanted.access), arguments)?.locate(context)?;
     // The view resolved every link, so this one was created since.
     if located.paths.iter().any(|found| found.path.as_str() != wanted.path) {
-        return Err(Denial::invalid("the path leads to another file by now"));
+        return Err(Denial::invalid("the path now leads to another file"));
+    }
+    // Only the working folder is watched for such files.
+    if wanted.access != FileAccess::Read && located.paths.iter().any(|found| runs_later(&found.path, home)) {
+        return Err(Denial::protected(
+            "other programs run this file; a run may change such a file only in the folder that it was started in",
+        ));
     }
     let judgement = context.judge(located);
     Ok((judgement.verdict, judgement.inspected))

@@ -4,9 +4,11 @@ use super::Run;
 use ironcurtain_sandbox::file_access::{FromView, PermittedAccess, ToView};
 use std::collections::HashMap;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
+use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -14,9 +16,11 @@ use tokio::task::{AbortHandle, JoinSet};
 pub(super) async fn serve(
     run: Arc<Run>,
     view: UnixStream,
-    mut to_view: mpsc::UnboundedReceiver<ToView>,
+    to_view: mpsc::UnboundedReceiver<ToView>,
 ) -> io::Result<()> {
-    let (from, mut to) = view.into_split();
+    let (from, to) = view.into_split();
+    // Reading never waits for writing: the view may wait until its questions are read.
+    let mut writing = pin!(write(to, to_view));
     let mut lines = BufReader::new(from).lines();
     // Dropping the set withdraws the questions.
     let (mut asking, mut open) = (JoinSet::new(), HashMap::<u64, AbortHandle>::new());
@@ -28,21 +32,24 @@ pub(super) async fn serve(
                     FromView::Ask { id, path, access, .. } => {
                         let run = run.clone();
                         let wanted = PermittedAccess { path, access };
-                        let answer = asking.spawn(async move {
-                            let allowed = run.decide(wanted).await;
-                            run.tell(ToView::Answer { id, allowed });
+                        let answering = asking.spawn(async move {
+                            let answer = run.decide(wanted).await;
+                            run.tell(ToView::Answer { id, answer });
                             id
                         });
-                        open.insert(id, answer);
+                        open.insert(id, answering);
                     }
                     FromView::Withdraw { id } => {
                         open.remove(&id).iter().for_each(AbortHandle::abort);
                     }
                     FromView::Applied { version, complete } => {
-                        if !complete {
-                            tracing::warn!(run = run.id, "the kernel did not drop the pages of a revoked file in time");
+                        if complete {
+                            run.permissions.applied(version);
+                        } else {
+                            // The program may still read pages of a revoked file, so the end of the run revokes it.
+                            tracing::error!(run = run.id, "the kernel did not drop the pages of a revoked file in time; the run is ended");
+                            run.end();
                         }
-                        run.permissions.applied(version);
                     }
                 }
             }
@@ -51,11 +58,17 @@ pub(super) async fn serve(
                     open.remove(&id);
                 }
             }
-            Some(message) = to_view.recv() => {
-                let mut line = serde_json::to_vec(&message)?;
-                line.push(b'\n');
-                to.write_all(&line).await?;
-            }
+            written = &mut writing => return written,
         }
     }
+}
+
+/// Writes messages until the connection is closed.
+async fn write(mut to: OwnedWriteHalf, mut messages: mpsc::UnboundedReceiver<ToView>) -> io::Result<()> {
+    while let Some(message) = messages.recv().await {
+        let mut line = serde_json::to_vec(&message)?;
+        line.push(b'\n');
+        to.write_all(&line).await?;
+    }
+    Ok(())
 }

@@ -7,7 +7,7 @@ use crate::server::control::{SupervisorControl, SupervisorError};
 use crate::services::Services;
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{AuditError, Event};
-use ironcurtain_autostart::{SandboxWatch, SessionFacts, WatchError, WatchedServer, rules};
+use ironcurtain_autostart::{Autostart, SandboxWatch, SessionFacts, WatchError, WatchedServer, rules};
 use ironcurtain_config::home::{HomeError, private_dir};
 use ironcurtain_config::{GitConfigSettings, PolicySnapshot};
 use ironcurtain_consent::Principal;
@@ -108,6 +108,7 @@ impl Run {
         )?;
         let started_ms = now_ms();
         services.autostart.began(&id, facts(&principal, started_ms));
+        let mut record = OpenRecord { autostart: services.autostart.clone(), id: Some(id.clone()) };
         let is_mounted = snapshot.limits().may_be_granted(&folder);
         let profile = Profile { git_config: Some(GitConfigSettings::Guarded), ..Profile::default() };
         let watched = WatchedServer { session: &id, server: &principal.server, before: 0 };
@@ -156,13 +157,27 @@ impl Run {
             permissions: Permissions::new(),
             to_view,
             end: CancellationToken::new(),
+            gone: CancellationToken::new(),
             principal,
             services,
         });
         let began = run.principal.entry(Event::Session, format!("{} was started", run.principal.server));
         run.services.audit.record(began).await?;
+        record.id = None;
         run.services.changed();
         Ok(OpenedRun { run, control, kill, exit, view: (view, for_view) })
+    }
+}
+
+/// Ends the record of a session that could not be opened, when it is dropped.
+struct OpenRecord {
+    autostart: Autostart,
+    id: Option<String>,
+}
+
+impl Drop for OpenRecord {
+    fn drop(&mut self) {
+        self.id.iter().for_each(|id| self.autostart.ended(id));
     }
 }
 
@@ -264,9 +279,8 @@ fn environment(given: &BTreeMap<String, String>, home: &CanonicalPath) -> BTreeM
 fn view(snapshot: &PolicySnapshot) -> View {
     let is_served = |path: &PathBuf| {
         let is_folder = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
-        let is_system = |path: &Path| path.starts_with("/lib") || path.to_string_lossy().starts_with("/lib");
-        let programs = ["/bin", "/sbin", "/nix", "/gnu"];
-        is_folder && !is_system(path) && !OWN.iter().chain(&programs).any(|own| path == Path::new(own))
+        let programs = ["/bin", "/gnu", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/sbin"];
+        is_folder && !OWN.iter().chain(&programs).any(|own| path == Path::new(own))
     };
     let top = std::fs::read_dir("/").into_iter().flatten().flatten().map(|entry| entry.path());
     let mut folders: Vec<String> =

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
-/// Maximum number of accesses that are remembered. Others are judged each time.
+/// Maximum number of accesses that are permitted at a time. Further ones are denied.
 const MOST: usize = 100_000;
 
 /// Permitted accesses, and the version of the grants that the view has applied.
@@ -26,6 +26,16 @@ pub(super) struct Permissions {
 pub(super) struct JudgedVersions<'a> {
     pub(super) grants: u64,
     pub(super) snapshot: &'a Arc<PolicySnapshot>,
+}
+
+/// Result of permitting an access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Permitting {
+    Permitted,
+    /// Grants or policy have changed, so the access has to be judged again.
+    Outdated,
+    /// Too many accesses are permitted already.
+    Full,
 }
 
 impl Permissions {
@@ -44,16 +54,20 @@ impl Permissions {
 }
 
 impl Run {
-    /// Permits an access from now on. Returns `false` if it has to be judged again, because grants or policy have changed.
-    pub(super) fn permit(&self, access: PermittedAccess, judged: JudgedVersions<'_>) -> bool {
+    /// Permits an access from now on.
+    pub(super) fn permit(&self, access: PermittedAccess, judged: JudgedVersions<'_>) -> Permitting {
         let mut permitted = self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
         let is_current = self.services.grants.now().version == judged.grants
             && Arc::ptr_eq(&self.services.snapshot(), judged.snapshot);
-        if is_current && permitted.len() < MOST {
-            self.tell(ToView::Permit(access.clone()));
-            permitted.insert(access);
+        if !is_current {
+            return Permitting::Outdated;
         }
-        is_current
+        if permitted.len() >= MOST && !permitted.contains(&access) {
+            return Permitting::Full;
+        }
+        self.tell(ToView::Permit(access.clone()));
+        permitted.insert(access);
+        Permitting::Permitted
     }
 
     /// Judges every permitted access again whenever grants or policy change.
@@ -75,20 +89,27 @@ impl Run {
     }
 
     fn judge_again(&self) {
-        let mut permitted = self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
-        // Before judging: a later change is judged by the next round.
-        let version = self.services.grants.now().version;
-        permitted.retain(|access| matches!(self.judge(access, &[]).verdict, Verdict::Allow(_)));
+        let permitted = || self.permissions.permitted.lock().unwrap_or_else(PoisonError::into_inner);
+        // Accesses that are added from here on were judged by this version or a later one.
+        let (version, before) = {
+            let permitted = permitted();
+            (self.services.grants.now().version, permitted.clone())
+        };
+        // Judging takes time, and opening files must not wait for it, so the lock is not held.
+        let allowed = |access: &PermittedAccess| matches!(self.judge(access, &[]).verdict, Verdict::Allow(_));
+        let ended: Vec<PermittedAccess> = before.into_iter().filter(|access| !allowed(access)).collect();
+        let mut permitted = permitted();
+        ended.iter().for_each(|access| _ = permitted.remove(access));
         self.tell(ToView::Permissions { version, permitted: permitted.iter().cloned().collect() });
     }
 
-    /// Waits until the view uses no older grants than those of this version. Returns at once after the run has ended.
+    /// Waits until the view uses no older grants than those of this version, or nothing of the run is left.
     pub(crate) async fn is_within(&self, version: u64) {
         let mut applied = self.permissions.applied.subscribe();
         tokio::select! {
             // The sender lives as long as the run.
             _ = applied.wait_for(|applied| *applied >= version) => {}
-            () = self.end.cancelled() => {}
+            () = self.gone.cancelled() => {}
         }
     }
 

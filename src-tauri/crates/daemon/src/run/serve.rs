@@ -14,6 +14,7 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
 
 /// Time for a sandbox to exit after its connection was closed; then it is killed.
 const EXIT_BOUND: Duration = Duration::from_secs(5);
@@ -35,9 +36,11 @@ impl OpenedRun {
     pub(crate) async fn serve(self, mut starter: UnixStream) {
         let Self { run, mut control, kill, mut exit, view: (view, for_view) } = self;
         let following = tokio::spawn(run.clone().follow_changes());
+        let pausing = tokio::spawn(run.clone().follow_pauses());
         let mut linked = tokio::spawn(link::serve(run.clone(), view, for_view));
         let check = control.look().map(SandboxWatch::check);
-        let status = loop {
+        // `None` if the sandbox has not exited yet.
+        let exited = loop {
             let checked = async {
                 match &check {
                     Some(check) => check.notified().await,
@@ -45,11 +48,11 @@ impl OpenedRun {
                 }
             };
             tokio::select! {
-                ended = &mut exit => break ended.ok().and_then(|exit| exit.status),
-                // Without its view, the sandbox ends by itself. One that does not is killed.
+                ended = &mut exit => break Some(ended.ok()),
+                // The sandbox exits when its view does. Kill it if it has not exited in time.
                 _ = &mut linked => {
                     let exit = tokio::time::timeout(EXIT_BOUND, &mut exit).await;
-                    break exit.ok().and_then(Result::ok).and_then(|exit| exit.status);
+                    break exit.ok().map(Result::ok);
                 }
                 () = run.end.cancelled() => break None,
                 () = disconnected(&mut starter) => break None,
@@ -65,8 +68,17 @@ impl OpenedRun {
         // Closing the connection ends the sandbox.
         drop(control);
         kill.kill_after(EXIT_BOUND);
-        linked.abort();
-        following.abort();
+        let ended_by_itself = exited.is_some();
+        let exited = match exited {
+            Some(exited) => exited,
+            // It is killed within the bound.
+            None => exit.await.ok(),
+        };
+        run.gone.cancel();
+        [linked.abort_handle(), following.abort_handle(), pausing.abort_handle()]
+            .iter()
+            .for_each(AbortHandle::abort);
+        let status = exited.filter(|_| ended_by_itself).and_then(|exit| exit.status);
         run.close(status).await;
         // Fails if the starter has disconnected.
         let _ = send(&mut starter, &RunNote::Exited { status: status.unwrap_or(KILLED) }).await;
@@ -77,6 +89,9 @@ impl OpenedRun {
         self.run.end.cancel();
         drop(self.control);
         self.kill.kill_after(EXIT_BOUND);
+        // It is killed within the bound.
+        let _ = self.exit.await;
+        self.run.gone.cancel();
         self.run.close(None).await;
     }
 }

@@ -9,7 +9,7 @@ use std::{
 
 use ironcurtain_view::{AccessKind, FileServer, Gate, Ticket, WantedAccess};
 
-use crate::file_access::{FileAccess, FromView, PermittedAccess, ToView};
+use crate::file_access::{AccessAnswer, FileAccess, FromView, PermittedAccess, ToView};
 
 /// Connection to the trusted process, and the permissions it has sent.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl ChannelGate {
     pub(super) fn follow(&self, connection: &UnixStream, view: &FileServer) -> io::Result<()> {
         for line in BufReader::new(connection).lines() {
             match serde_json::from_str(&line?)? {
-                ToView::Answer { id, allowed } => self.answer(id, allowed),
+                ToView::Answer { id, answer } => self.answer(id, answer),
                 ToView::Permit(access) => drop(self.permitted().insert(access)),
                 ToView::Permissions { version, permitted } => {
                     *self.permitted() = permitted.into_iter().collect();
@@ -63,10 +63,14 @@ impl ChannelGate {
         asks.open.clear();
     }
 
-    fn answer(&self, id: u64, allowed: bool) {
+    fn answer(&self, id: u64, answer: AccessAnswer) {
         let Some(ask) = self.asks().open.remove(&id) else { return };
         for ticket in ask.tickets {
-            if allowed { ticket.allow() } else { ticket.deny() }
+            match answer {
+                AccessAnswer::Denied => ticket.deny(),
+                AccessAnswer::Once => ticket.allow(),
+                AccessAnswer::Permitted => ticket.retry(),
+            }
         }
     }
 

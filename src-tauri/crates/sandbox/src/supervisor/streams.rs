@@ -28,7 +28,7 @@ const NAMES: [&str; 3] = ["standard input", "standard output", "standard error"]
 
 /// Error preparing a command's streams.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum StreamError {
+pub(crate) enum StreamError {
     #[error(
         "{0} is a folder, which would give the command access to everything in it; redirect a file or a pipe"
     )]

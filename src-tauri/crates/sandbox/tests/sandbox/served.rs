@@ -16,7 +16,7 @@ use std::{
 use ironcurtain_sandbox::{
     KillHandle, LaunchedRun, Mount, MountAccess, SandboxEvent, SandboxExit, Spec, View,
     client::ControlClient,
-    file_access::{FileAccess, FromView, PermittedAccess, ToView},
+    file_access::{AccessAnswer, FileAccess, FromView, PermittedAccess, ToView},
     launch_run,
 };
 
@@ -71,7 +71,8 @@ impl Shell {
                         let allowed = decide(&path, access);
                         noted.lock().unwrap().push((path, access));
                         if let Some(allowed) = allowed {
-                            tell(&reading, &ToView::Answer { id, allowed });
+                            let answer = if allowed { AccessAnswer::Once } else { AccessAnswer::Denied };
+                            tell(&reading, &ToView::Answer { id, answer });
                         }
                     }
                     FromView::Withdraw { .. } => {}

@@ -1,13 +1,13 @@
 //! Removes and moves entries.
 
-use std::{ffi::OsStr, path::Path};
+use std::{ffi::OsStr, fs::Metadata, path::Path};
 
 use rustix::{
     fs::{AtFlags, RenameFlags, renameat_with, unlinkat},
     io::Errno,
 };
 
-use super::{Call, Reply, Stop};
+use super::{Call, Reply, Stop, open::refuse_shared_memory};
 use crate::{
     gate::AccessKind,
     nodes::{FileId, Kind},
@@ -31,17 +31,16 @@ impl Server {
             return Ok(Reply::Empty);
         }
         let place = self.tree.find(&path)?;
-        let file = FileId::of(&place.facts);
         match (is_folder, place.facts.is_dir()) {
             (true, false) => return Err(Errno::NOTDIR.into()),
             (false, true) => return Err(Errno::ISDIR.into()),
             (true, true) | (false, false) => {}
         }
-        self.permit_move(call, &path, file)?;
+        self.permit_leaving(call, &path, &place.facts, &[AccessKind::Delete])?;
         let (folder, name) = self.tree.parent(&path)?;
         unlinkat(&folder, name, if is_folder { AtFlags::REMOVEDIR } else { AtFlags::empty() })?;
         self.nodes.retire(parent, name);
-        self.made.remove(file);
+        self.made.remove(&place.facts);
         Ok(Reply::Empty)
     }
 
@@ -60,6 +59,7 @@ impl Server {
         if self.tree.hides_below(&path) || self.tree.hides_below(&new_path) {
             return Err(Errno::ACCESS.into());
         }
+        refuse_shared_memory(&new_path)?;
         let replaced = self.nodes.named(new_parent, new_name);
         if let Some((_, Kind::Virtual(_))) = self.nodes.named(parent, name) {
             let is_free = replaced.is_none() && matches!(self.tree.find(&new_path), Err(Errno::NOENT));
@@ -73,18 +73,25 @@ impl Server {
             return Err(Errno::NOTEMPTY.into());
         }
         let is_exchange = flags.contains(RenameFlags::EXCHANGE);
-        let file = FileId::of(&self.tree.find(&path)?.facts);
-        let target = self.tree.find(&new_path).ok().map(|place| FileId::of(&place.facts));
-        self.permit_move(call, &path, file)?;
-        match target.filter(|_| is_exchange) {
+        let facts = self.tree.find(&path)?.facts;
+        // What a folder contains was judged under its old name only. Programs copy it instead, file by file.
+        if facts.is_dir() {
+            return Err(Errno::XDEV.into());
+        }
+        let target = self.tree.find(&new_path).ok().map(|place| place.facts);
+        // A moved file can be read where the run may read.
+        const MOVE: [AccessKind; 2] = [AccessKind::Read, AccessKind::Delete];
+        self.permit_leaving(call, &path, &facts, &MOVE)?;
+        match target.as_ref().filter(|_| is_exchange) {
+            Some(target) if target.is_dir() => return Err(Errno::XDEV.into()),
             Some(target) => {
-                self.permit_move(call, &new_path, target)?;
-                self.permit(call, &path, AccessKind::Write, Some(file))?;
+                self.permit_leaving(call, &new_path, target, &MOVE)?;
+                self.permit(call, &path, AccessKind::Write, Some(FileId::of(&facts)))?;
             }
             None if is_exchange => return Err(Errno::NOENT.into()),
             None => {}
         }
-        self.permit(call, &new_path, AccessKind::Write, target)?;
+        self.permit(call, &new_path, AccessKind::Write, target.as_ref().map(FileId::of))?;
         self.make_real(new_parent)?;
         let ((folder, old), (new_folder, new)) = (self.tree.parent(&path)?, self.tree.parent(&new_path)?);
         renameat_with(&folder, old, &new_folder, new, flags)?;
@@ -96,10 +103,18 @@ impl Server {
         Ok(Reply::Empty)
     }
 
-    /// Requires permission to remove a file from a path, unless this run created it.
-    fn permit_move(&self, call: &Call<'_>, path: &Path, file: FileId) -> Result<(), Stop> {
-        if !self.made.has(file) {
-            self.permit(call, path, AccessKind::Delete, Some(file))?;
+    /// Requires permission for each kind of access to a file that leaves its path, unless this run created it.
+    fn permit_leaving(
+        &self,
+        call: &Call<'_>,
+        path: &Path,
+        facts: &Metadata,
+        kinds: &[AccessKind],
+    ) -> Result<(), Stop> {
+        if !self.made.has(facts) {
+            for kind in kinds {
+                self.permit(call, path, *kind, Some(FileId::of(facts)))?;
+            }
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, Mode, linkat, mkdirat, symlinkat},
+    fs::{AtFlags, CWD, Mode, linkat, mkdirat},
     io::Errno,
 };
 use std::os::fd::AsRawFd;
@@ -50,22 +50,6 @@ impl Server {
             self.nodes.make_virtual(parent, name, FOLDER | mode & PERMISSIONS)?;
         }
         self.look_up(parent, name)
-    }
-
-    pub(super) fn make_link(
-        &self,
-        call: &Call<'_>,
-        parent: u64,
-        name: &OsStr,
-        target: &OsStr,
-    ) -> Result<Vec<u8>, Stop> {
-        let path = self.new_path(parent, name)?;
-        self.permit(call, &path, AccessKind::Write, None)?;
-        self.make_real(parent)?;
-        let (folder, name) = self.tree.parent(&path)?;
-        symlinkat(target, &folder, name)?;
-        self.note_made(&path)?;
-        Ok(self.look_up(parent, name)?)
     }
 
     /// Gives a file another name, which needs permission to change it under both.
@@ -113,9 +97,9 @@ impl Server {
 
     /// Notes that this run created the file at a path.
     fn note_made(&self, path: &Path) -> Result<FileId, Errno> {
-        let file = FileId::of(&self.tree.find(path)?.facts);
-        self.made.add(file);
-        Ok(file)
+        let facts = self.tree.find(path)?.facts;
+        self.made.add(&facts);
+        Ok(FileId::of(&facts))
     }
 
     /// Returns the path of a new entry.

@@ -9,7 +9,7 @@ use rustix::{
 
 use super::{Basis, Call, Stop};
 use crate::{
-    gate::{AccessKind, WantedAccess},
+    gate::AccessKind,
     nodes::{FileId, Kind, Stamp},
     open_files::OpenFile,
     real_tree::metadata,
@@ -39,10 +39,8 @@ impl Server {
         (file, flags): (FileId, u32),
     ) -> Result<Vec<u8>, Stop> {
         let kind = kind_of(flags);
-        // Shared memory of an SQLite database with a write-ahead log. A mapping here is not the one that programs outside have,
-        // so their changes would be lost.
-        if kind != AccessKind::Read && path.as_os_str().as_bytes().ends_with(b"-shm") {
-            return Err(Errno::ACCESS.into());
+        if kind != AccessKind::Read {
+            refuse_shared_memory(path)?;
         }
         let place = self.tree.find(path)?;
         self.check(node, file, &place.facts)?;
@@ -52,7 +50,8 @@ impl Server {
         // It may have been replaced since it was found.
         self.check(node, file, &facts)?;
         let keeps_pages = self.nodes.is_unchanged(node, Stamp::of(&facts));
-        let handle = self.keep(OpenFile::new(opened, node, access, basis == Basis::Once))?;
+        let is_writable = kind != AccessKind::Read;
+        let handle = self.keep(OpenFile::new(opened, node, (access, basis == Basis::Once), is_writable))?;
         Ok(wire::opened(handle, keeps_pages))
     }
 
@@ -68,6 +67,7 @@ impl Server {
         if mode & 0o170_000 != REGULAR {
             return Err(Errno::ACCESS.into());
         }
+        refuse_shared_memory(path)?;
         let (access, basis) = self.permit(call, path, AccessKind::Write, None)?;
         if let Some(parent) = self.nodes.parent(node) {
             self.make_real(parent)?;
@@ -79,16 +79,17 @@ impl Server {
             Ok(opened) => opened,
             Err(error) => {
                 self.nodes.retire_node(node);
-                // Another program has created it meanwhile: the kernel looks it up again.
+                // Another program created it in the meantime, so the kernel has to look it up again.
                 return Err(if error == Errno::EXIST { Errno::STALE } else { not_opened(error) }.into());
             }
         };
         let facts = metadata(&opened)?;
         let file = FileId::of(&facts);
-        self.made.add(file);
+        self.made.add(&facts);
         self.nodes.became_real(node, file);
-        let access = WantedAccess { kind: kind_of(flags), ..access };
-        let handle = self.keep(OpenFile::new(opened, node, access, basis == Basis::Once))?;
+        // The permission to write includes reading what the run itself writes.
+        let is_writable = kind_of(flags) != AccessKind::Read;
+        let handle = self.keep(OpenFile::new(opened, node, (access, basis == Basis::Once), is_writable))?;
         Ok(wire::opened(handle, false))
     }
 
@@ -103,10 +104,21 @@ impl Server {
 
     fn keep(&self, open: OpenFile) -> Result<u64, Errno> {
         let node = open.node;
-        let handle = self.files.add(open)?;
+        let (handle, open) = self.files.add(open)?;
         self.nodes.hold(node);
-        Ok(handle)
+        // A revocation after the permission was checked, and before the file was added, has not seen it.
+        if open.is_permitted(|access| self.gate.permits(access)) {
+            return Ok(handle);
+        }
+        self.nodes.release(self.files.remove(handle)?);
+        Err(Errno::ACCESS)
     }
+}
+
+/// Refuses to change the shared memory of an SQLite database with a write-ahead log: a mapping here is not the one that programs
+/// outside have, so their changes would be lost.
+pub(super) fn refuse_shared_memory(path: &Path) -> Result<(), Errno> {
+    if path.as_os_str().as_bytes().ends_with(b"-shm") { Err(Errno::ACCESS) } else { Ok(()) }
 }
 
 fn kind_of(flags: u32) -> AccessKind {

@@ -40,10 +40,16 @@ struct FakeGate {
     permitted: Mutex<Vec<WantedAccess>>,
     asked: Mutex<HashMap<WantedAccess, Vec<Ticket>>>,
     withdrawn: Mutex<Vec<u64>>,
+    /// Number of checks after which nothing is permitted any more, if limited.
+    permits_times: Mutex<Option<u32>>,
 }
 
 impl Gate for FakeGate {
     fn permits(&self, access: &WantedAccess) -> bool {
+        if let Some(left) = &mut *self.permits_times.lock().unwrap() {
+            let Some(less) = left.checked_sub(1) else { return false };
+            *left = less;
+        }
         self.permitted.lock().unwrap().contains(access)
     }
 
@@ -290,23 +296,52 @@ fn a_folder_becomes_real_with_the_first_file_in_it() {
 }
 
 #[test]
-fn a_rename_needs_both_permissions() {
+fn a_rename_needs_permission_to_read_remove_and_write() {
     let scene = Scene::new();
     scene.look_up(1, "a.txt").unwrap();
     let body = [&1_u64.to_ne_bytes()[..], b"a.txt\0b.txt\0"].concat();
     let unique = scene.send(12, 1, &body);
-    assert_eq!(scene.asked(), [wanted("/a.txt", AccessKind::Delete)]);
-    scene.answer(true);
-    while scene.asked().is_empty() {
-        std::thread::yield_now();
+    for (path, kind) in
+        [("/a.txt", AccessKind::Read), ("/a.txt", AccessKind::Delete), ("/b.txt", AccessKind::Write)]
+    {
+        while scene.asked().is_empty() {
+            std::thread::yield_now();
+        }
+        assert_eq!(scene.asked(), [wanted(path, kind)]);
+        scene.answer(true);
     }
-    assert_eq!(scene.asked(), [wanted("/b.txt", AccessKind::Write)]);
-    scene.answer(true);
     scene.reply(unique).unwrap();
     assert_eq!(fs::read(scene.path("b.txt")).unwrap(), b"content");
     // A hidden file is neither a source nor a target.
     let body = [&1_u64.to_ne_bytes()[..], b"b.txt\0secret\0"].concat();
     assert_eq!(scene.call(12, 1, &body), Err(errno(Errno::ACCESS)));
+}
+
+#[test]
+fn folders_are_not_moved_and_links_are_not_created() {
+    let scene = Scene::new();
+    let to = |names: &str| [&1_u64.to_ne_bytes()[..], names.as_bytes()].concat();
+    assert_eq!(scene.call(12, 1, &to("sub\0.vscode\0")), Err(errno(Errno::XDEV)));
+    assert!(scene.path("sub").is_dir() && !scene.path(".vscode").exists());
+    assert_eq!(scene.call(6, 1, b"new\0a.txt\0"), Err(errno(Errno::PERM)));
+    assert!(scene.path("new").symlink_metadata().is_err());
+    // Neither is a hidden file linked to, nor a hidden name created.
+    let node = scene.look_up(1, "a.txt").unwrap();
+    assert_eq!(scene.call(13, 1, &named(&node.to_ne_bytes(), "secret")), Err(errno(Errno::ACCESS)));
+    assert_eq!(scene.call(9, 1, &named(&[0; 8], "secret")), Err(errno(Errno::ACCESS)));
+    assert_eq!(scene.asked(), []);
+}
+
+#[test]
+fn shared_memory_of_databases_is_neither_created_nor_moved() {
+    let scene = Scene::new();
+    let fields = [0o100_644_u32.to_ne_bytes(), [0; 4], [0; 4], [0; 4]].concat();
+    let reply = scene.call(8, 1, &named(&fields, "db-shm")).unwrap();
+    let node = u64::from_ne_bytes(reply[..8].try_into().unwrap());
+    assert_eq!(scene.open(node, 2, true), Err(errno(Errno::ACCESS)));
+    let body = [&1_u64.to_ne_bytes()[..], b"a.txt\0db2-shm\0"].concat();
+    assert_eq!(scene.call(12, 1, &body), Err(errno(Errno::ACCESS)));
+    assert!(!scene.path("db-shm").exists() && !scene.path("db2-shm").exists());
 }
 
 #[test]
@@ -321,10 +356,10 @@ fn a_file_that_is_open_for_writing_can_be_truncated() {
     assert_eq!(scene.reply(unique), Err(errno(Errno::ACCESS)));
     // A file that is open for reading does not permit it.
     scene.open(node, READ, true).unwrap();
-    scene.send(4, node, &truncate);
+    let unique = scene.send(4, node, &truncate);
     assert_eq!(scene.asked(), [wanted("/a.txt", AccessKind::Write)]);
     scene.answer(false);
-    scene.written.recv_timeout(PATIENCE).unwrap();
+    assert_eq!(scene.reply(unique), Err(errno(Errno::ACCESS)));
     scene.open(node, WRITE, true).unwrap();
     scene.call(4, node, &truncate).unwrap();
     assert_eq!(fs::read(scene.path("a.txt")).unwrap(), b"");
@@ -343,6 +378,64 @@ fn a_revoked_file_fails_although_it_is_open() {
     assert_eq!(scene.read(handle, 0), Err(errno(Errno::IO)));
     assert_eq!(scene.write(handle, b"x"), Err(errno(Errno::IO)));
     assert_eq!(fs::read(scene.path("a.txt")).unwrap(), b"content");
+}
+
+#[test]
+fn a_permission_that_ends_before_the_file_is_open_does_not_open_it() {
+    let scene = Scene::new();
+    let node = scene.look_up(1, "a.txt").unwrap();
+    let unique = scene.send(14, node, &[0; 8]);
+    // The permission was given, and has ended before its answer arrives.
+    let asked = std::mem::take(&mut *scene.gate.asked.lock().unwrap());
+    asked.into_values().flatten().for_each(Ticket::retry);
+    while scene.asked().is_empty() {
+        std::thread::yield_now();
+    }
+    assert_eq!(scene.asked(), [wanted("/a.txt", AccessKind::Read)]);
+    scene.gate.permitted.lock().unwrap().push(wanted("/a.txt", AccessKind::Read));
+    let asked = std::mem::take(&mut *scene.gate.asked.lock().unwrap());
+    asked.into_values().flatten().for_each(Ticket::retry);
+    let handle = u64::from_ne_bytes(scene.reply(unique).unwrap()[..8].try_into().unwrap());
+    assert_eq!(scene.read(handle, 0).unwrap(), b"content");
+    // The gate permits it when it is checked, and not any more when the file has been opened.
+    *scene.gate.permits_times.lock().unwrap() = Some(1);
+    assert_eq!(scene.call(14, node, &[0; 8]), Err(errno(Errno::ACCESS)));
+}
+
+#[test]
+fn a_created_file_stays_open_while_its_permission_to_write_holds() {
+    let scene = Scene::new();
+    scene.gate.permitted.lock().unwrap().push(wanted("/new", AccessKind::Write));
+    let fields = [0o100_644_u32.to_ne_bytes(), [0; 4], [0; 4], [0; 4]].concat();
+    let reply = scene.call(8, 1, &named(&fields, "new")).unwrap();
+    let node = u64::from_ne_bytes(reply[..8].try_into().unwrap());
+    let handle = scene.open(node, 2, true).unwrap();
+    scene.write(handle, b"mine").unwrap();
+    assert!(scene.server.revoke());
+    assert_eq!(scene.read(handle, 0).unwrap(), b"mine");
+    scene.gate.permitted.lock().unwrap().clear();
+    assert!(scene.server.revoke());
+    assert_eq!(scene.read(handle, 0), Err(errno(Errno::IO)));
+}
+
+#[test]
+fn a_file_with_the_inode_of_a_removed_one_is_not_the_runs_own() {
+    let scene = Scene::new();
+    let made = crate::made::Made::default();
+    let (first, other) = (scene.path("first"), scene.path("other"));
+    fs::write(&first, "").unwrap();
+    let facts = fs::metadata(&first).unwrap();
+    made.add(&facts);
+    assert!(made.has(&facts));
+    fs::write(&other, "").unwrap();
+    assert!(!made.has(&fs::metadata(&other).unwrap()));
+    // Whether the number is used again depends on the file system; the time of creation differs in any case.
+    fs::remove_file(&first).unwrap();
+    while std::time::SystemTime::now() <= facts.created().unwrap() + Duration::from_millis(20) {
+        std::thread::yield_now();
+    }
+    fs::write(&first, "").unwrap();
+    assert!(!made.has(&fs::metadata(&first).unwrap()));
 }
 
 #[test]
@@ -380,7 +473,8 @@ fn a_thread_that_ends_does_not_wait() {
     scene.server.interrupt(unique);
     assert_eq!(scene.reply(unique), Err(errno(Errno::INTR)));
     assert_eq!(*scene.gate.withdrawn.lock().unwrap(), [unique]);
-    // A late answer changes nothing.
+    // A late answer changes nothing: the next reply is that of the next request.
     scene.answer(true);
     scene.look_up(1, "a.txt").unwrap();
+    scene.look_up(1, "sub").unwrap();
 }
