@@ -136,8 +136,6 @@ impl Journal {
         let journal = Self { file, path };
         // Another process has finished it in the meantime.
         let Ok(text) = text else { return Ok(None) };
-        // On a full disk, other processes wait for the lock until their limit.
-        let _ = journal.own();
         let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         let begin = lines.next().and_then(|line| serde_json::from_str(line).ok());
         let Some(JournalLine::Begin { name, rules, .. }) = begin else {
@@ -147,6 +145,8 @@ impl Journal {
             }
             return Ok(None);
         };
+        // Ignore the error: on a full disk, other processes wait for the lock until their limit.
+        let _ = journal.take_ownership(&text);
         let (name, rules) = (name.into_owned(), rules.into_owned());
         let mut left = UnfinishedJournal {
             journal,
@@ -167,6 +167,15 @@ impl Journal {
             }
         }
         Ok(Some(left))
+    }
+
+    /// Records this process as the owner of a journal with this text. Removes a last line that a killed process did not complete.
+    fn take_ownership(&self, text: &str) -> io::Result<()> {
+        let complete = text.rfind('\n').map_or(0, |end| end + 1);
+        if complete < text.len() {
+            self.file.set_len(u64::try_from(complete).map_err(io::Error::other)?)?;
+        }
+        self.own()
     }
 
     /// Records this process as the owner.
@@ -346,6 +355,30 @@ mod tests {
         assert!(Journal::take(path).unwrap().is_none());
         drop(child.stdin.take());
         assert!(child.wait().unwrap().success());
+    }
+
+    #[test]
+    fn journal_that_was_not_begun_stays_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s~1.json");
+        fs::write(&path, "{\"line\":\"beg").unwrap();
+        assert!(Journal::take(path.clone()).unwrap().is_none());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{\"line\":\"beg");
+    }
+
+    #[test]
+    fn incomplete_last_line_is_removed_and_the_rest_is_taken_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let begun = Journal::begin(dir.path(), "s", &AutostartRules::default()).unwrap();
+        begun.named("/home/u/a").unwrap();
+        (&begun.file).write_all(b"{\"line\":\"named\",\"pa").unwrap();
+        let path = begun.path.clone();
+        drop(begun);
+        for _ in 0..2 {
+            let left = Journal::take(path.clone()).unwrap().unwrap();
+            assert_eq!((left.name.as_str(), left.named.as_slice()), ("s", &["/home/u/a".to_owned()][..]));
+            assert_eq!(left.found, []);
+        }
     }
 
     #[test]

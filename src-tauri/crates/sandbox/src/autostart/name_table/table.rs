@@ -91,7 +91,8 @@ pub(super) static CONFIG: NameGroup = NameGroup { check: ContentCheck::GitConfig
 /// Programs that a git configuration or a hook symlink refers to.
 pub(super) static PROGRAM: NameGroup = UNASKED;
 /// Paths that the user has denied.
-pub(super) static DENIED: NameGroup = NameGroup { when: "at a path that you denied", ..UNASKED };
+pub(super) static DENIED: NameGroup =
+    NameGroup { when: "when a program uses a path that you denied", ..UNASKED };
 
 #[cfg(test)]
 mod tests {
