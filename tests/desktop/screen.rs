@@ -81,6 +81,9 @@ impl Screen {
         let mut screen = self;
         let xvfb = ["-displayfd", "1", "-screen", "0", size, "-nolisten", "tcp", "-noreset"];
         screen.display = format!(":{}", screen.first_line("Xvfb", &xvfb));
+        // The first key makes the X server switch to xdotool's keyboard. A window manager that already runs then
+        // grabs its keys anew, and misses a key that is pressed meanwhile.
+        screen.key("shift");
         screen.start_bus();
         screen.spawn(manager, arguments);
         until("the window manager", || {

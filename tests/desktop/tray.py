@@ -48,5 +48,10 @@ if sys.argv[1] == "read":
 else:
     number = next(number for number, _, label, _ in found if label == sys.argv[2])
     event = GLib.Variant("(isvu)", (number, "clicked", GLib.Variant("i", 0), 0))
-    call(name, menu, MENU, "Event", event, "()")
+    try:
+        call(name, menu, MENU, "Event", event, "()")
+    except GLib.Error as error:
+        # Quit may end the app before it replies.
+        if not error.matches(Gio.dbus_error_quark(), Gio.DBusError.NO_REPLY):
+            raise
     print("done")
