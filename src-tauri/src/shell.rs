@@ -21,7 +21,7 @@ use tauri::{AppHandle, Manager, RunEvent};
 const ENDING: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(1));
 /// Delay before showing the first change after a quiet period.
 const SETTLE: Duration = Duration::from_millis(30);
-/// Minimum interval between two updates. Nobody can read faster updates, and drawing is expensive.
+/// Minimum interval between two updates. Users cannot read faster updates, and drawing is expensive.
 const PACE: Duration = Duration::from_millis(700);
 
 /// Reason why the app could not run.

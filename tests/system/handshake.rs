@@ -87,7 +87,7 @@ for m in messages():
     for _ in 0..2 {
         let answer = client.request("initialize", params.clone());
         let message = answer["error"]["message"].as_str().unwrap();
-        let expected = "the server `hostile` is not running: exit status 5; its last message: `no database`";
+        let expected = "the server `hostile` is not running: exit status 5; its last line on standard error: `no database`";
         assert_eq!(message, expected);
     }
 }

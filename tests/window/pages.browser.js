@@ -197,7 +197,7 @@ test("without agents, permissions or servers each page says what to do first", a
 
 test("agent can be paused and resumed, and a stopped server is reported", async () => {
   await browser.go("agents");
-  await says("The server stopped (exit status 1; its last message: `no module <b>git</b>`)");
+  await says("The server stopped (exit status 1; its last line on standard error: `no module <b>git</b>`)");
   await press("pause:s1");
   await press("resume:s1");
   await press("pause:s1");

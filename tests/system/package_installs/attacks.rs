@@ -102,7 +102,8 @@ fn modified_installation_is_not_started_until_reinstalled() {
     world.restart();
     assert_eq!(report_version(&world), "1.0.0");
     std::fs::remove_file(&script).unwrap();
-    assert!(refusal(&world, "tiny").contains(" changed"));
+    let refused = refusal(&world, "tiny");
+    assert!(refused.contains(&format!("files in `{}` changed", folder.display())), "{refused}");
 }
 
 fn report_version(world: &crate::world::World) -> String {

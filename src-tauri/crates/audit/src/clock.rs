@@ -1,7 +1,7 @@
 //! Wall clock and boot clock.
 //!
 //! - A grant expires by whichever of two clocks is first: the wall clock, which users can set, or the time since boot
-//!   (including sleep), which nobody can set.
+//!   (including sleep), which cannot be set.
 
 #[cfg(target_os = "linux")]
 mod linux;

@@ -90,7 +90,7 @@ pub struct PolicyChange {
     pub added: Vec<String>,
     /// Names of removed rules.
     pub removed: Vec<String>,
-    /// Folders to which a server loses its permanent access.
+    /// Names of changed rules.
     pub changed: Vec<String>,
     /// Folders to which a server loses its permanent access.
     #[serde(default)]

@@ -218,7 +218,7 @@ impl Shared {
         let first = match written {
             Ok(first) => first,
             Err(problem) => {
-                // If the call was cancelled, nobody receives the result; the entry is recorded anyway.
+                // Sending fails if the caller was cancelled.
                 done.into_iter().flatten().for_each(|done| drop(done.send(Err(problem.clone()))));
                 return;
             }
@@ -230,7 +230,7 @@ impl Shared {
         for ((entry, done), number) in entries.into_iter().zip(done).zip(first..) {
             match done {
                 Some(done) if entry.persons => persons.push((done, number)),
-                // As above.
+                // Sending fails if the caller was cancelled.
                 Some(done) => drop(done.send(Ok(number))),
                 None => {}
             }
@@ -240,7 +240,7 @@ impl Shared {
             // Others can write during the sync.
             tokio::task::spawn_blocking(move || {
                 let durable = files.and_then(|files| durable(&files));
-                // As above.
+                // Sending fails if the caller was cancelled.
                 persons
                     .into_iter()
                     .for_each(|(done, number)| drop(done.send(durable.clone().map(|()| number))));

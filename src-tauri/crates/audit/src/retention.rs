@@ -38,7 +38,7 @@ where
     Ok(())
 }
 
-/// Returns the oldest closed file if it is too old, with the number of its entries.
+/// Returns the oldest closed file if it is too old, with the position after its last entry.
 fn too_old(keeping: &Keeping, oldest: Duration) -> io::Result<Option<(u64, PathBuf, Removed)>> {
     #[derive(Deserialize)]
     struct Time {

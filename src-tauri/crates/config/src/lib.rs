@@ -1,7 +1,7 @@
 //! The user's configuration: `config.json`, `mcp-servers.json` and the policy files.
 //!
 //! - A missing file means the defaults. An invalid one is an error that names the file and the place.
-//! - Never decides what a server may do; it returns what the user wrote.
+//! - Never decides about a call: it returns what the user wrote, and the protected paths and the policy snapshot that follow from it.
 //! - Contains names of secrets, never their values.
 //!
 //! ```no_run

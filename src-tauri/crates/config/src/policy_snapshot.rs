@@ -1,7 +1,7 @@
 //! Snapshot of the policy, the annotations and the protected paths that judge calls.
 //!
 //! - A user's file replaces the default of the same name; an invalid file is an error.
-//! - A snapshot is immutable: a reload replaces it by one with a higher version (`reload`).
+//! - A snapshot is immutable: a reload replaces it by one with a higher version.
 
 mod texts;
 

@@ -1,7 +1,7 @@
 //! Sandbox of a local server: its resolved `sandbox` entry, the settings and command line of the `srt` backend, and the message
 //! to the agent when the sandbox blocked something.
 //!
-//! - A server runs in its resolved sandbox, or it does not start.
+//! - A server runs in its resolved sandbox. Without a usable one, it starts only if its entry opts out or `sandboxPolicy` is `warn`.
 //! - One list of unreadable paths applies to all servers, from the policy's defaults and our own folders. Entries can only add
 //!   to it.
 

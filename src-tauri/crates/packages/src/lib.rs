@@ -4,7 +4,7 @@
 //!   A server without a record does not start.
 //! - Verifies a package before each start. A changed package does not start.
 //! - Locks the folder of a package until the server that runs from it has exited.
-//! - Never installs, changes or removes a package.
+//! - Never downloads a package; [`tree`] only closes and removes folders for the installer.
 
 mod record;
 mod requested;

@@ -120,7 +120,7 @@ impl CanonicalPath {
         uri
     }
 
-    /// Resolves neither of them; resolve them first if they may contain symlinks.
+    /// Appends components without resolving them; a component that is a symlink stays one.
     ///
     /// # Errors
     /// Returns an error if `below` is not a canonical relative path.

@@ -46,7 +46,9 @@ pub fn reason_of(step: &ExplanationStep) -> String {
             format!("by the rule `{name}`: {reason}; and {OUTSIDE}")
         }
         SettledBy::Rule { name, reason, .. } => format!("by the rule `{name}`: {reason}"),
-        SettledBy::Confined => "the server has no network and can access only granted paths".to_owned(),
+        SettledBy::Confined => {
+            "the server has no network and can access only its own folders and granted paths".to_owned()
+        }
         SettledBy::Unannotated => {
             "this tool is not annotated, and its server's entry says to ask (`unannotated`)".to_owned()
         }

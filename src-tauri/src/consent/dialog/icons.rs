@@ -1,7 +1,7 @@
 //! Icons of the agent and its server, as in the window.
 //!
-//! - An agent's icon is its initials on a colour that follows from its name. It identifies nobody:
-//!   the words beside it do.
+//! - An agent's icon is its initials on a colour that is derived from its name. It is not proof of
+//!   identity; the text beside it says what is verified.
 
 use super::rows;
 use crate::consent::view::ServerSign;

@@ -71,7 +71,7 @@ pub(super) fn reason_of(
         EscalationResult::Denied => Some("you denied it"),
         EscalationResult::TimedOut => Some("not answered in time"),
         EscalationResult::Closed => Some("the question was closed"),
-        EscalationResult::Unavailable => Some("nobody could be asked"),
+        EscalationResult::Unavailable => Some("you could not be asked"),
         EscalationResult::Stopped => Some("you stopped it"),
         EscalationResult::Settled | EscalationResult::Other(_) => None,
     });

@@ -60,8 +60,8 @@ pub fn search_calls(
     Ok(found)
 }
 
-/// Returns the entries of the call that this entry belongs to, newest first. An entry of no call is alone; without such an
-/// entry there are none.
+/// Returns the entries of the call that this entry belongs to, newest first: only this entry if it belongs to no call, and none if
+/// it does not exist.
 ///
 /// # Errors
 /// When the log cannot be read.
@@ -111,7 +111,7 @@ pub(super) fn read_calls(volume: &Volume, filter: &Filter, before: u64) -> io::R
     Ok(found)
 }
 
-/// Returns a number that the entries of one call share, and others practically never have.
+/// Returns a hash that identifies the call of an entry.
 pub(super) fn call_key(entry: &Entry) -> Option<i64> {
     let (session, request) = (entry.session.as_ref()?, entry.request_id.as_ref()?);
     let digest = Sha256::new().chain_update(session).chain_update("\n").chain_update(request).finalize();

@@ -12,7 +12,7 @@ use std::path::Path;
 pub struct DecisionCounts {
     /// Allowed without asking.
     pub allowed: u64,
-    /// Asked about, whatever came of it.
+    /// The user was asked, regardless of the outcome.
     pub asked: u64,
     /// Denied without asking.
     pub denied: u64,

@@ -44,7 +44,7 @@ pub enum SupervisorError {
     Io(#[from] io::Error),
 }
 
-/// Control connection. It handles one request at a time and queues the events that arrive meanwhile.
+/// Control connection. It handles one request at a time and queues events that arrive before the response.
 #[derive(Debug)]
 pub struct SupervisorControl {
     lines: Lines,

@@ -28,7 +28,7 @@ impl fmt::Display for ServerExit {
         if self.stderr_tail.is_empty() {
             return Ok(());
         }
-        write!(f, "; its last message: `{}`", self.stderr_tail)
+        write!(f, "; its last line on standard error: `{}`", self.stderr_tail)
     }
 }
 
