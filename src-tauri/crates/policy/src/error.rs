@@ -29,27 +29,27 @@ pub enum LoadError {
     /// An annotation is invalid.
     #[error("{place}, tool `{server}/{tool}`, field `{field}`: {message}")]
     Tool {
-        /// Name of the server.
+        /// File name and line number.
         place: Box<SourceLocation>,
-        /// Server name.
+        /// Name of the server.
         server: String,
-        /// Dotted path of the invalid field.
+        /// Name of the tool, or its position in the file.
         tool: String,
-        /// Description of the error.
+        /// Dotted path of the invalid field.
         field: String,
-        /// Message.
+        /// Description of the error.
         message: String,
     },
     /// A dynamic list is invalid.
     #[error("{place}, list `{list}`, field `{field}`: {message}")]
     List {
-        /// Name of the list.
+        /// File name and line number.
         place: Box<SourceLocation>,
-        /// Name of the invalid field.
+        /// Name of the list.
         list: String,
-        /// Description of the error.
+        /// Name of the invalid field.
         field: String,
-        /// Message.
+        /// Description of the error.
         message: String,
     },
 }
