@@ -1,4 +1,4 @@
-//! Stored form of a tool use: one text, parsed strictly.
+//! Stores a tool use as JSON text, which is parsed strictly.
 
 use ironcurtain_policy::{BoundValue, Role, ToolUse};
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ struct StoredValue {
     value: String,
 }
 
-/// Serializes a use.
+/// Serializes a tool use.
 pub(super) fn written(tool: &ToolUse) -> String {
     let value = |bound: &BoundValue| StoredValue {
         argument: bound.argument.clone(),
@@ -30,10 +30,10 @@ pub(super) fn written(tool: &ToolUse) -> String {
     serde_json::to_string(&StoredTool { tool: tool.tool().to_owned(), values }).unwrap_or_default()
 }
 
-/// Reason that a text is not a tool use.
+/// Reason why a text is not a tool use.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoredToolError {
-    /// The JSON is invalid.
+    /// The text is not the expected JSON.
     #[error(transparent)]
     Malformed(#[from] serde_json::Error),
     /// A role is unknown.
@@ -41,7 +41,7 @@ pub(super) enum StoredToolError {
     Role(String),
 }
 
-/// Parses a use.
+/// Parses a tool use.
 pub(super) fn read(text: &str) -> Result<ToolUse, StoredToolError> {
     let StoredTool { tool, values } = serde_json::from_str(text)?;
     let value = |StoredValue { argument, role, value }| match Role::parse(&role) {
