@@ -20,7 +20,7 @@ pub enum SecretError {
     /// The keyring is locked, or has no collection, and the user did not unlock it.
     #[error("the keyring is locked or has no collection yet ({0}); unlock it and try again")]
     Locked(String),
-    /// The user did not unlock the keyring within [`UNLOCK_BOUND`].
+    /// The user did not unlock the keyring within `UNLOCK_BOUND`.
     #[error(
         "the keyring did not answer within {n} s, perhaps because it is locked; unlock it and try again",
         n = UNLOCK_BOUND.as_secs()
@@ -109,7 +109,7 @@ pub enum SecretFileError {
     Short(usize),
 }
 
-/// Runs a blocking function that accesses the keyring or the file, and waits for at most [`UNLOCK_BOUND`].
+/// Runs a blocking function that accesses the keyring or the file, and waits for at most `UNLOCK_BOUND`.
 ///
 /// # Errors
 /// Returns the error of `ask`, or [`SecretError::Slow`] after a timeout.
