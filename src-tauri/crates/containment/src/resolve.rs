@@ -117,7 +117,7 @@ impl Profile {
 /// Determines how a server runs.
 ///
 /// # Errors
-/// Returns [`Unavailable`] with what is missing and the command that installs it.
+/// Returns [`Unavailable`] with the missing parts and the command that installs it.
 pub fn resolve(
     sandbox: &Sandbox,
     session_dir: &Path,

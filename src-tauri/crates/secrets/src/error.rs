@@ -27,7 +27,7 @@ pub enum SecretError {
     )]
     Slow,
     /// The keyring has no secret with this name.
-    #[error("there is no secret `{0}` in the keyring; put it there with `ironcurtain secrets set {0}`")]
+    #[error("there is no secret `{0}` in the keyring; add it with `ironcurtain secrets set {0}`")]
     Missing(SecretName),
     /// The keyring already has another secret with this name.
     #[error(
@@ -49,7 +49,7 @@ pub enum SecretError {
     #[error(transparent)]
     Name(#[from] SecretNameError),
     /// The keyring returned another error.
-    #[error("the keyring cannot be used: {0}")]
+    #[error("failed to access the keyring: {0}")]
     Failed(String),
 }
 
@@ -87,7 +87,7 @@ pub enum SecretFileError {
     },
     /// The file has no secret with this name.
     #[error(
-        "there is no secret `{0}` in the encrypted file; put it there with `ironcurtain secrets set {0}`"
+        "there is no secret `{0}` in the encrypted file; add it with `ironcurtain secrets set {0}`"
     )]
     Missing(SecretName),
     /// The file already has another secret with this name.
@@ -102,7 +102,7 @@ pub enum SecretFileError {
     #[error("the encrypted file `{0}` does not exist; there is nothing to unlock")]
     None(PathBuf),
     /// A keyring is available, which is safer than a file.
-    #[error("secrets are in the keyring here; an encrypted file is not created beside it")]
+    #[error("failed to create the encrypted file: a keyring is available; store secrets there")]
     KeyringThere,
     /// The passphrase has fewer than this number of characters.
     #[error("the passphrase is too short: at least {0} characters, such as four words")]

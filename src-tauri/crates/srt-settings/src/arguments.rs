@@ -51,7 +51,7 @@ pub enum CommandLine {
     Program(Vec<String>),
 }
 
-/// Environment variables to pass on, in addition to those that are always passed on.
+/// Environment variables to pass on, in addition to the default ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PassedVariables {
     Named(Vec<String>),

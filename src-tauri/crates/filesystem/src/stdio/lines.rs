@@ -7,7 +7,7 @@ use std::io::{self, BufRead as _, BufReader, Read};
 /// Maximum capacity of the line buffer, in bytes, that is kept for the next line.
 const KEPT: usize = 64 * 1024;
 
-/// Reader that returns lines and skips those that exceed the limit.
+/// Reader that returns lines and skips lines that exceed the limit.
 pub(super) struct Lines<R> {
     input: BufReader<R>,
     line: Vec<u8>,

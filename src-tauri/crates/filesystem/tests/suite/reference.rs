@@ -1,6 +1,6 @@
 //! Tests that the same calls to IronCurtain's server and to the reference server give the same results.
 //!
-//! Both servers work on equal trees. Results are compared completely, except for what `pair::alike` normalizes
+//! Both servers work on equal trees. Results are compared completely, except for parts that `pair::alike` normalizes
 //! and the calls in `different`.
 
 mod pair;
