@@ -58,6 +58,7 @@ mod reloading;
 mod remote_servers;
 mod responses;
 mod revocation;
+mod run_network;
 mod runs;
 mod sampling;
 mod scripted;

@@ -54,8 +54,8 @@ pub use not_approved::{NotApproved, PAUSED};
 pub use offers::{grants_of, may_last, offers};
 pub use principal::{Principal, shown_client};
 pub use question::{
-    CallQuestion, HOST_RULE, HostQuestion, SAMPLING_RULE, SamplingQuestion, WORKSPACE_RULE,
-    WorkspaceQuestion, WorkspaceSource,
+    CallQuestion, ConnectionQuestion, HOST_RULE, HostQuestion, SAMPLING_RULE, SamplingQuestion,
+    WORKSPACE_RULE, WorkspaceQuestion, WorkspaceSource,
 };
 pub use question_metrics::QuestionMetrics;
 pub use rate::{DeniedKey, QuestionLimits};

@@ -1,18 +1,23 @@
-//! Network of one server in one session: a proxy that knows the allowed hosts, asks about others and records both.
+//! Network of one server in one session, or of one run: a proxy that knows the allowed hosts, asks about others and records
+//! both.
 //!
 //! - A server that may reach no host runs in a sandbox without a network.
 //! - The reachable hosts follow only from the server's entry, the current policy's list, live grants and in-flight calls.
 //! - Revoking a grant completes once no connection depends on it.
 
 mod asking;
+mod basis;
 mod caller;
 mod pace;
 mod reach;
 mod recording;
+mod run_asking;
+mod run_targets;
 mod unrecorded;
 
-pub use caller::Caller;
+pub use caller::{Caller, HostSource};
 pub use reach::HostLease;
+pub use run_targets::RunTargets;
 pub(crate) use unrecorded::unrecorded_dialer;
 
 use asking::HostAsker;
@@ -23,6 +28,7 @@ use ironcurtain_egress::{
 };
 use reach::ReachableHosts;
 use recording::ConnectionRecorder;
+use run_asking::RunAsker;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,10 +109,23 @@ impl ServerNetwork {
         Self::with(rules, false, caller)
     }
 
+    /// Creates the network for a run.
+    #[must_use]
+    pub fn of_run(caller: Caller) -> Arc<Self> {
+        Self::with(HostRules::asking(), true, caller)
+    }
+
     fn with(rules: HostRules, asks: bool, caller: Caller) -> Arc<Self> {
         let (caller, reach) = (Arc::new(caller), Arc::new(ReachableHosts::new(rules)));
         let following = tokio::spawn(follow(caller.clone(), reach.clone())).abort_handle();
-        let person = || -> Arc<dyn AskHost> { Arc::new(HostAsker::new(caller.clone(), reach.clone())) };
+        let person = || -> Arc<dyn AskHost> {
+            match &caller.source {
+                HostSource::Server(_) => Arc::new(HostAsker::new(caller.clone(), reach.clone())),
+                HostSource::Run(targets) => {
+                    Arc::new(RunAsker::new(caller.clone(), targets.clone(), reach.clone()))
+                }
+            }
+        };
         Arc::new(Self {
             ask: asks.then(person),
             record: Arc::new(ConnectionRecorder::new(caller.clone(), reach.clone())),
@@ -125,7 +144,7 @@ impl ServerNetwork {
 
     fn proxy(&self) -> Proxy {
         Proxy {
-            server: self.caller.server.name.clone(),
+            server: self.caller.principal.server.clone(),
             rules: self.reach.rules(),
             ask: self.ask.clone(),
             record: self.record.clone(),
@@ -135,10 +154,14 @@ impl ServerNetwork {
         }
     }
 
-    /// Returns the hosts that the server may reach without asking.
+    /// Returns the hosts that it may reach without asking.
     #[must_use]
     pub fn reachable(&self) -> Vec<String> {
-        self.reach.rules().borrow().reachable()
+        let known = self.reach.rules().borrow().reachable();
+        match &self.caller.source {
+            HostSource::Server(_) => known,
+            HostSource::Run(targets) => targets.with_patterns(known),
+        }
     }
 
     /// Returns `true` if the user could allow the server to reach this host.

@@ -49,7 +49,7 @@ pub use grants::{AccessSet, GrantKind, HostGrant, PathGrant, ToolGrant};
 pub use judge::{Context, Explanation, ExplanationStep, Mismatch, SettledBy, explain, judge};
 pub use lists::DynamicLists;
 pub use open_folders::{OpenFolder, open_folders};
-pub use plan::{CallPlan, FileOperation, PlannedValue};
+pub use plan::{CallPlan, FileOperation, HostConnection, PlannedValue};
 pub use protected::{ProtectedPaths, ReadOnlyPath, ReadOnlyReason};
 pub use requests::{AddressError, JudgedRequest, PATH, ResourceAddress, URI, file_address};
 pub use roles::{Access, Category, Role, RoleSet, Roles};

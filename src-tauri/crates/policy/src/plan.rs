@@ -4,9 +4,11 @@
 //! - A call of an unannotated tool that requires approval has no values, because its arguments have no meaning.
 //! - A value of a judged role is a string or a flat list of strings; anything else is denied, never skipped.
 
+mod connections;
 mod files;
 mod requests;
 
+pub use connections::HostConnection;
 pub use files::FileOperation;
 
 use crate::annotations::AnnotatedTool;

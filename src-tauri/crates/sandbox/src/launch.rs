@@ -123,6 +123,8 @@ pub struct LaunchedRun {
     pub control: UnixStream,
     /// Connection to the view, see [`file_access`](crate::file_access).
     pub view: UnixStream,
+    /// Source of the proxy's listener, if the spec's network is [`NetworkAccess::Proxied`].
+    pub egress: Option<Egress>,
     /// The supervisor's process id, for display.
     pub pid: u32,
     /// Handle that kills the sandbox.
@@ -147,8 +149,8 @@ pub fn launch_run(
         (streams, Some(theirs.into())),
         on_ended,
     )?;
-    let StartedSupervisor { control, pid, kill, .. } = started;
-    Ok(LaunchedRun { control, view, pid, kill })
+    let StartedSupervisor { control, pid, kill, egress } = started;
+    Ok(LaunchedRun { control, view, egress, pid, kill })
 }
 
 fn launch_in(

@@ -1,5 +1,6 @@
 //! Opens a run: starts the program in its sandbox.
 
+use super::network;
 use super::permissions::Permissions;
 use super::serve::OpenedRun;
 use super::{Counts, Run};
@@ -12,6 +13,7 @@ use ironcurtain_config::home::{HomeError, private_dir};
 use ironcurtain_config::{GitConfigSettings, PolicySnapshot};
 use ironcurtain_consent::Principal;
 use ironcurtain_containment::{Profile, Surroundings};
+use ironcurtain_egress::RuleError;
 use ironcurtain_grants::Client;
 use ironcurtain_paths::{CanonicalPath, Resolver, random_name};
 use ironcurtain_protocol::{ClientView, RunHello};
@@ -48,6 +50,9 @@ pub(crate) enum RunError {
     /// The working folder cannot be watched for autostart files.
     #[error(transparent)]
     Watch(#[from] WatchError),
+    /// A pattern of a host is invalid.
+    #[error(transparent)]
+    Host(#[from] RuleError),
     /// The sandbox cannot be launched.
     #[error(transparent)]
     Launch(#[from] SandboxLaunchError),
@@ -70,6 +75,8 @@ pub(crate) struct RunOptions {
     pub(crate) request: RunHello,
     /// Standard input, output and error.
     pub(crate) streams: [OwnedFd; 3],
+    /// Patterns of the hosts that need no question.
+    pub(crate) hosts: Vec<String>,
 }
 
 /// Variables that a run has, besides `LC_*`.
@@ -91,7 +98,7 @@ impl Run {
     /// # Errors
     /// [`RunError`]: nothing runs then.
     pub(crate) async fn open(services: Services, options: RunOptions) -> Result<OpenedRun, RunError> {
-        let RunOptions { starter, request, streams } = options;
+        let RunOptions { starter, request, streams, hosts } = options;
         let id = random_name()?;
         let folder = folder(&request.cwd)?;
         let snapshot = services.snapshot();
@@ -114,15 +121,21 @@ impl Run {
         let watched = WatchedServer { session: &id, server: &principal.server, before: 0 };
         let look = services.autostart.watch(watched, rules(&profile, &around)).await?;
         let mounts = if is_mounted { vec![mount(&folder, &look, &around).await?] } else { vec![] };
+        let resolver = Resolver::new(snapshot.home.clone(), folder.clone());
+        let network = network::of(&services, &principal, &resolver, hosts)?;
+        let supervisor = services.programs.dir.join("ironcurtain-sandbox");
+        let mut view = view(&snapshot);
+        let mut env = environment(&request.env, &snapshot.home);
+        env.extend(network::environment(&supervisor, &mut view));
         let spec = Spec {
             argv: request.argv.clone(),
-            env: environment(&request.env, &snapshot.home),
+            env,
             cwd: Some(folder.as_str().to_owned()),
-            view: view(&snapshot),
+            view,
             mounts,
             closed: vec![],
             kept: vec![],
-            network: NetworkAccess::None,
+            network: NetworkAccess::Proxied,
             unix_sockets: UnixSockets::None,
             limits: ResourceLimits {
                 memory: None,
@@ -135,21 +148,22 @@ impl Run {
             state_dir: around.sandboxes.as_str().to_owned(),
             allow_root: services.programs.allow_root,
         };
-        let supervisor = services.programs.dir.join("ironcurtain-sandbox");
         let (exited, exit) = oneshot::channel();
         let launched = tokio::task::spawn_blocking(move || {
             // Fails if the run was given up.
             launch_run(&spec, &supervisor, streams, move |exit| _ = exited.send(exit))
         });
-        let LaunchedRun { control, view, pid, kill, .. } = launched.await.map_err(io::Error::from)??;
+        let LaunchedRun { control, view, egress, pid, kill } = launched.await.map_err(io::Error::from)??;
         let mut control = SupervisorControl::new(control, Some(look))?;
         control.started().await?;
+        let proxy = network::serve(&network, egress).await?;
         view.set_nonblocking(true)?;
         let view = UnixStream::from_std(view)?;
         let (to_view, for_view) = mpsc::unbounded_channel();
         let run = Arc::new(Self {
             id,
-            resolver: Resolver::new(snapshot.home.clone(), folder.clone()),
+            resolver,
+            network,
             folder: (folder, is_mounted),
             pid,
             started_ms,
@@ -165,7 +179,7 @@ impl Run {
         run.services.audit.record(began).await?;
         record.id = None;
         run.services.changed();
-        Ok(OpenedRun { run, control, kill, exit, view: (view, for_view) })
+        Ok(OpenedRun { run, control, kill, exit, view: (view, for_view), proxy })
     }
 }
 

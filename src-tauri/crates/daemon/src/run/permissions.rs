@@ -103,12 +103,24 @@ impl Run {
         self.tell(ToView::Permissions { version, permitted: permitted.iter().cloned().collect() });
     }
 
-    /// Waits until the view uses no older grants than those of this version, or nothing of the run is left.
+    /// Waits until neither the view nor a connection uses older grants than those of this version, or nothing of the run is left.
     pub(crate) async fn is_within(&self, version: u64) {
         let mut applied = self.permissions.applied.subscribe();
-        tokio::select! {
+        let within = async {
             // The sender lives as long as the run.
-            _ = applied.wait_for(|applied| *applied >= version) => {}
+            let view = async { applied.wait_for(|applied| *applied >= version).await.is_ok() };
+            let (_, is_cut_off) = tokio::join!(view, self.network.is_within_grants());
+            if !is_cut_off {
+                tracing::error!(
+                    run = self.id,
+                    "a connection to a revoked host was not closed in time; the run is ended"
+                );
+                self.end();
+                self.gone.cancelled().await;
+            }
+        };
+        tokio::select! {
+            () = within => {}
             () = self.gone.cancelled() => {}
         }
     }

@@ -2,6 +2,7 @@
 
 use super::Run;
 use super::link;
+use crate::network::Serving;
 use crate::server::control::SupervisorControl;
 use ironcurtain_audit::Event;
 use ironcurtain_autostart::SandboxWatch;
@@ -29,12 +30,13 @@ pub(crate) struct OpenedRun {
     pub(super) kill: KillHandle,
     pub(super) exit: oneshot::Receiver<SandboxExit>,
     pub(super) view: (UnixStream, mpsc::UnboundedReceiver<ToView>),
+    pub(super) proxy: Serving,
 }
 
 impl OpenedRun {
     /// Serves the run, and reports the exit status to its starter.
     pub(crate) async fn serve(self, mut starter: UnixStream) {
-        let Self { run, mut control, kill, mut exit, view: (view, for_view) } = self;
+        let Self { run, mut control, kill, mut exit, view: (view, for_view), proxy } = self;
         let following = tokio::spawn(run.clone().follow_changes());
         let pausing = tokio::spawn(run.clone().follow_pauses());
         let mut linked = tokio::spawn(link::serve(run.clone(), view, for_view));
@@ -74,6 +76,7 @@ impl OpenedRun {
             // It is killed within the bound.
             None => exit.await.ok(),
         };
+        drop(proxy);
         run.gone.cancel();
         [linked.abort_handle(), following.abort_handle(), pausing.abort_handle()]
             .iter()

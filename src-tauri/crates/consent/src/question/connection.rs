@@ -1,0 +1,118 @@
+//! Questions about a host that a sandboxed program connects to. Pure.
+
+use crate::offers::{STANDING, limit};
+use crate::principal::{Principal, shown_client};
+use crate::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb};
+use ironcurtain_egress::HostPort;
+use ironcurtain_policy::{HostConnection, RuleReason};
+use ironcurtain_visible as visible;
+use std::time::Duration;
+
+/// Parts of a question about a connection.
+#[derive(Debug)]
+pub struct ConnectionQuestion<'a> {
+    /// Id of the question.
+    pub id: String,
+    /// The program.
+    pub principal: &'a Principal,
+    /// Host and port of the connection.
+    pub target: &'a HostPort,
+    /// Rule that asks.
+    pub by: &'a RuleReason,
+    /// Time until the question is denied.
+    pub deadline: Duration,
+}
+
+impl ConnectionQuestion<'_> {
+    /// Builds the question.
+    #[must_use]
+    pub fn build(self) -> Question {
+        let client = shown_client(&self.principal.client_view());
+        let target = visible::line(&self.target.to_string());
+        let host = || Piece::Foreign(target.clone());
+        let mut offers = vec![Offer {
+            reach: Reach::Host,
+            label: "this host and port".to_owned(),
+            sentence: format!("{} may connect to {target}", client.name),
+            lifetimes: std::iter::once(Lifetime::Once).chain(STANDING).collect(),
+        }];
+        limit(&mut offers, self.principal);
+        Question {
+            id: self.id,
+            session: self.principal.session.clone(),
+            server: visible::line(&self.principal.server),
+            server_command: visible::line(&self.principal.server_command),
+            sandboxed: true,
+            remote: false,
+            tool: Some(HostConnection::NAME.to_owned()),
+            consequences: vec![
+                Consequence::new(Verb::Send, vec![Piece::Ours("anything that it can read to "), host()]),
+                Consequence::new(Verb::Reach, vec![host()]),
+            ],
+            with: Vec::new(),
+            also: Vec::new(),
+            denial: format!("reaching {target}"),
+            rule: visible::line(&self.by.rule),
+            reason: visible::line(&self.by.reason),
+            arguments: Vec::new(),
+            preview: None,
+            offers,
+            client,
+            fits_a_batch: false,
+            deadline: self.deadline,
+            notice: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::question;
+    use ironcurtain_grants::Client;
+    use std::sync::Arc;
+
+    #[test]
+    fn what_can_be_sent_comes_first() {
+        let got = ConnectionQuestion {
+            id: "q".into(),
+            principal: &Principal {
+                session: "s".into(),
+                client: Client { key: "k".into(), view: question("q").client },
+                says_it_is: Arc::default(),
+                server: "run:claude".into(),
+                server_command: "claude".into(),
+                sandboxed: true,
+                remote: false,
+                is_new: false,
+            },
+            target: &HostPort::parse("B\u{fc}cher.example:443", None).unwrap(),
+            by: &RuleReason::new("ask-before-connecting", "Sends data to the internet."),
+            deadline: Duration::from_secs(45),
+        }
+        .build();
+        let host = || Piece::Foreign("xn--bcher-kva.example:443".into());
+        let expected = Question {
+            server: "run:claude".into(),
+            server_command: "claude".into(),
+            tool: Some("network/connect".into()),
+            consequences: vec![
+                Consequence::new(Verb::Send, vec![Piece::Ours("anything that it can read to "), host()]),
+                Consequence::new(Verb::Reach, vec![host()]),
+            ],
+            denial: "reaching xn--bcher-kva.example:443".into(),
+            fits_a_batch: false,
+            rule: "ask-before-connecting".into(),
+            reason: "Sends data to the internet.".into(),
+            offers: vec![Offer {
+                reach: Reach::Host,
+                label: "this host and port".into(),
+                sentence: "claude may connect to xn--bcher-kva.example:443".into(),
+                // The program's file is unknown.
+                lifetimes: vec![Lifetime::Once, Lifetime::Session],
+            }],
+            ..question("q")
+        };
+        assert_eq!(got, expected);
+    }
+}
