@@ -1,18 +1,13 @@
 //! Ways around the question: addresses in every notation, other names in headers and in TLS, names that lead to this machine
 //! or its network, and redirects. Each has a permitted counterpart.
 
-use super::{inside, shell, world};
+use super::{inside, probe, shell, world};
 use crate::scripted_user::Next;
 use crate::world::World;
 use ironcurtain_consent::{Lifetime, Reach};
 
 fn allow(world: &World) {
     world.user.will(Next::Allow(Reach::Host, Lifetime::Session));
-}
-
-fn probe(shell: &mut crate::runs::Shell, what: &str) -> String {
-    let said = shell.run(&format!("/usr/bin/python3 probe.py {what}"));
-    said.strip_suffix("\nstatus 0\n").unwrap_or(&said).to_owned()
 }
 
 #[test]

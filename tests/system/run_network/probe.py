@@ -5,6 +5,8 @@
     tls TARGET NAME             CONNECT to TARGET, then a TLS handshake with this server name
     hold TARGET                 CONNECT to TARGET, then an echo for each line of standard input
     direct HOST PORT            a connection without the proxy
+    echo HOST PORT              an echo without the proxy
+    keep HOST PORT              an echo without the proxy for each line of standard input
 """
 
 import os
@@ -53,29 +55,44 @@ def tls(target, name):
         return "cut"
 
 
-def hold(target):
-    stream, said = connect(target)
+def alive(stream):
+    try:
+        stream.sendall(b"x")
+        return "alive" if stream.recv(1) == b"x" else "cut"
+    except OSError:
+        return "cut"
+
+
+def answer_lines(stream, said):
     print(said, flush=True)
     for _ in sys.stdin:
-        try:
-            stream.sendall(b"x")
-            print("alive" if stream.recv(1) == b"x" else "cut", flush=True)
-        except OSError:
-            print("cut", flush=True)
+        print(alive(stream), flush=True)
 
 
-def direct(host, port):
+def hold(target):
+    answer_lines(*connect(target))
+
+
+def direct(host, port, then=lambda _: "connected"):
     try:
-        socket.create_connection((host, int(port)), timeout=60).close()
-        return "connected"
+        with socket.create_connection((host, int(port)), timeout=60) as stream:
+            return then(stream)
     except OSError as problem:
         return os.strerror(problem.errno) if problem.errno else str(problem)
+
+
+def echo(host, port):
+    return direct(host, port, alive)
+
+
+def keep(host, port):
+    return direct(host, port, lambda stream: answer_lines(stream, "200"))
 
 
 mode, *rest = sys.argv[1:]
 if mode in ("connect", "get"):
     print(globals()[mode](*rest)[1])
-elif mode == "hold":
-    hold(*rest)
+elif mode in ("hold", "keep"):
+    globals()[mode](*rest)
 else:
     print(globals()[mode](*rest))

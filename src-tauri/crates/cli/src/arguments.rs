@@ -139,6 +139,12 @@ pub struct DaemonArguments {
 /// Options of `run`.
 #[derive(Debug, Args)]
 pub struct RunArguments {
+    /// Let the run use the service at this port of this computer. Without it, you are asked.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: Vec<u16>,
+    /// Make this port of the run available at 127.0.0.1 of this computer.
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    pub publish: Vec<u16>,
     /// Program to run, with its arguments.
     #[arg(last = true, required = true, value_name = "PROGRAM")]
     pub command: Vec<String>,

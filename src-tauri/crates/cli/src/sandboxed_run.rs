@@ -20,7 +20,13 @@ pub fn perform(options: RunArguments) -> anyhow::Result<ExitCode> {
     };
     let passed = |(name, _): &(String, String)| is_passed(name);
     let env = std::env::vars_os().filter_map(text).filter(passed).collect();
-    let mut connection = Connection::of_run(RunHello { argv: options.command, cwd, env })?;
+    let mut connection = Connection::of_run(RunHello {
+        argv: options.command,
+        cwd,
+        env,
+        ports: options.port,
+        publish: options.publish,
+    })?;
     let note: RunNote = connection.note().context("IronCurtain ended the run")?;
     let RunNote::Exited { status } = note;
     Ok(ExitCode::from(u8::try_from(status).unwrap_or(CUT_OFF)))

@@ -3,7 +3,7 @@
 //! - Plain data; the trusted process derives the effective sandbox for this machine and session.
 //! - Any unknown key is an error that names it, so that a typo never weakens a sandbox.
 
-use super::reading::{NamesOrAll, false_or};
+use super::reading::{NamesOrAll, false_or, hosts};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Containment of a server.
@@ -31,9 +31,9 @@ pub struct SandboxSettings {
     pub view: Option<FileView>,
     /// Files that the server can access.
     pub filesystem: FilesystemSettings,
-    /// Hosts that the server can reach: `false` or absent for none.
-    #[cfg_attr(test, schemars(with = "super::schemas::FalseOr<NetworkSettings>"))]
-    #[serde(deserialize_with = "false_or", skip_serializing_if = "Option::is_none")]
+    /// Hosts that the server can reach: `false` or absent for none, `ask` to ask about each when the server connects to it.
+    #[cfg_attr(test, schemars(with = "super::schemas::FalseOrAsk<NetworkSettings>"))]
+    #[serde(deserialize_with = "hosts", skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkSettings>,
     /// True to allow unix sockets, which browsers use between their own processes. Sockets of other programs stay
     /// invisible.
@@ -120,6 +120,12 @@ pub struct NetworkSettings {
 }
 
 impl NetworkSettings {
+    /// Returns settings that ask about every host.
+    #[must_use]
+    pub fn asking() -> Self {
+        Self { allowed_domains: Vec::new(), denied_domains: Vec::new(), ask_unknown: true }
+    }
+
     /// Returns whether it allows no host, and the user is not asked about any.
     #[must_use]
     pub fn is_closed(&self) -> bool {

@@ -27,6 +27,23 @@ impl<T: JsonSchema> JsonSchema for FalseOr<T> {
     }
 }
 
+/// `false`, `"ask"` or an object.
+pub(super) struct FalseOrAsk<T>(PhantomData<T>);
+
+impl<T: JsonSchema> JsonSchema for FalseOrAsk<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("FalseOrAsk{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "const": false }, { "const": "ask" }, generator.subschema_for::<T>()] })
+    }
+}
+
 /// `"*"` or a list of names.
 pub(super) struct NamesOrAll;
 

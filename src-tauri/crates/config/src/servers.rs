@@ -297,6 +297,24 @@ mod tests {
     }
 
     #[test]
+    fn the_network_can_be_asked_about_as_a_whole() {
+        let network = |value: &str| {
+            let text = format!(r#"{{ "s": {{ "command": "c", "sandbox": {{ "network": {value} }} }} }}"#);
+            parse(&text).map(|servers| {
+                let server = servers.find(None).unwrap();
+                server.sandbox.settings().unwrap().network.clone()
+            })
+        };
+        assert_eq!(network("\"ask\""), Ok(Some(NetworkSettings::asking())));
+        assert_eq!(network(r#"{ "allowedDomains": [], "askUnknown": true }"#), network("\"ask\""));
+        assert_eq!(network("false"), Ok(None));
+        for invalid in ["true", "\"allow\""] {
+            let problem = network(invalid).unwrap_err();
+            assert!(problem.contains("expected `false`, `\"ask\"` or an object"), "{problem}");
+        }
+    }
+
+    #[test]
     fn unknown_keys_and_invalid_values_are_named() {
         let problem = |entry: &str| {
             let text = parse(&format!("{{ \"x\": {entry} }}")).unwrap_err();

@@ -6,6 +6,7 @@
 mod call;
 mod connection;
 mod host;
+mod known_service;
 mod sampling;
 mod workspace;
 

@@ -12,6 +12,7 @@ mod link;
 mod network;
 mod open;
 mod permissions;
+mod ports;
 mod serve;
 
 use crate::network::ServerNetwork;

@@ -56,6 +56,12 @@ pub struct RunHello {
     pub cwd: String,
     /// Environment, of which the daemon passes on harmless variables.
     pub env: BTreeMap<String, String>,
+    /// Ports of services on this computer that need no question.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<u16>,
+    /// Ports of the run that this computer can connect to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub publish: Vec<u16>,
 }
 
 /// Note from the daemon to the starter of a run.

@@ -27,19 +27,14 @@ const MOST_OPEN: usize = 8;
 const MOST_ROUNDS: usize = 20;
 
 /// Asks the user on behalf of one run.
-pub(super) struct RunAsker(Arc<RunAsking>);
+pub(super) struct RunAsker(pub(super) Arc<RunAsking>);
 
-struct RunAsking {
+/// Questions of one run.
+pub(super) struct RunAsking {
     caller: Arc<Caller>,
     targets: Arc<RunTargets>,
     reach: Arc<ReachableHosts>,
     places: Semaphore,
-}
-
-impl RunAsker {
-    pub(super) fn new(caller: Arc<Caller>, targets: Arc<RunTargets>, reach: Arc<ReachableHosts>) -> Self {
-        Self(Arc::new(RunAsking { caller, targets, reach, places: Semaphore::new(MOST_OPEN) }))
-    }
 }
 
 impl AskHost for RunAsker {
@@ -50,13 +45,22 @@ impl AskHost for RunAsker {
 }
 
 impl RunAsking {
+    pub(super) fn new(caller: Arc<Caller>, targets: Arc<RunTargets>, reach: Arc<ReachableHosts>) -> Self {
+        Self { caller, targets, reach, places: Semaphore::new(MOST_OPEN) }
+    }
+
+    /// Judges a connection in the current state.
+    pub(super) fn judge(&self, target: &HostPort) -> TargetVerdict {
+        self.targets.judge(&self.caller, target)
+    }
+
     async fn decide(&self, target: &HostPort) -> HostAnswer {
         let no = |why: &str| HostAnswer::No { why: why.to_owned() };
         if !self.targets.note(target) {
             return no("the run has connected to too many different hosts");
         }
         for _ in 0..MOST_ROUNDS {
-            match self.targets.judge(&self.caller, target) {
+            match self.judge(target) {
                 TargetVerdict::Deny(denial) => return no(&denial.reason),
                 TargetVerdict::Allow(_) | TargetVerdict::Granted => {
                     self.publish();
@@ -84,10 +88,10 @@ impl RunAsking {
 
     /// Asks one question, and grants what is allowed for longer than once. Returns `None` if the connection is to be judged
     /// again.
-    async fn question(&self, target: &HostPort) -> Result<Option<Lifetime>, ExchangeError> {
+    pub(super) async fn question(&self, target: &HostPort) -> Result<Option<Lifetime>, ExchangeError> {
         // The semaphore is never closed.
         let _place = self.places.acquire().await;
-        let TargetVerdict::Ask(escalation) = self.targets.judge(&self.caller, target) else {
+        let TargetVerdict::Ask(escalation) = self.judge(target) else {
             return Ok(None);
         };
         let Caller { services, principal, .. } = &*self.caller;
@@ -134,12 +138,18 @@ impl RunAsking {
         Ok(Some(approval.lifetime))
     }
 
-    /// Completes when the rules decide about the host without a question.
+    /// Completes when rules or grants decide about the host without a question.
     async fn no_question_left(&self, target: &HostPort) {
-        let mut rules = self.reach.rules();
-        let is_settled = |judged: HostDecision| !matches!(judged, HostDecision::Ask { .. });
-        if rules.wait_for(|rules| is_settled(rules.judge(target))).await.is_err() {
-            std::future::pending().await
+        let Caller { services, .. } = &*self.caller;
+        let (mut table, mut snapshots) = (services.grants.watch(), services.snapshots.clone());
+        while matches!(self.judge(target), TargetVerdict::Ask(_)) {
+            let changed = tokio::select! {
+                changed = table.changed() => changed,
+                changed = snapshots.changed() => changed,
+            };
+            if changed.is_err() {
+                return std::future::pending().await;
+            }
         }
     }
 

@@ -1,10 +1,6 @@
 //! Network of a run: the proxy is its only way out, and asks about each host at the moment of a connection.
 
-use crate::network::{Caller, HostSource, RunTargets, ServerNetwork, ServesNetwork, Serving};
-use crate::services::Services;
-use ironcurtain_consent::Principal;
-use ironcurtain_egress::RuleError;
-use ironcurtain_paths::Resolver;
+use crate::network::{ServerNetwork, ServesNetwork, Serving};
 use ironcurtain_sandbox::{Egress, PROXY_PORT, View};
 use std::collections::BTreeMap;
 use std::io;
@@ -16,18 +12,6 @@ const LOOPBACK: &str = "localhost,127.0.0.1,::1";
 
 /// Variables that list the names to reach without the proxy.
 const EXEMPT: [&str; 4] = ["NO_PROXY", "no_proxy", "npm_config_noproxy", "no_grpc_proxy"];
-
-/// Returns the network of a run. Hosts that match `patterns` need no question.
-pub(super) fn of(
-    services: &Services,
-    principal: &Arc<Principal>,
-    resolver: &Resolver,
-    patterns: Vec<String>,
-) -> Result<Arc<ServerNetwork>, RuleError> {
-    let targets = Arc::new(RunTargets::new(resolver.clone(), patterns)?);
-    let (services, principal) = (services.clone(), principal.clone());
-    Ok(ServerNetwork::of_run(Caller { services, principal, source: HostSource::Run(targets) }))
-}
 
 /// Returns the variables that make programs use the proxy. `program` connects git's ssh, and is added to the view.
 pub(super) fn environment(program: &Path, view: &mut View) -> BTreeMap<String, String> {

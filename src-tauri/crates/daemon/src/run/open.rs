@@ -2,8 +2,10 @@
 
 use super::network;
 use super::permissions::Permissions;
+use super::ports::{self, PublishError, PublishedPort};
 use super::serve::OpenedRun;
 use super::{Counts, Run};
+use crate::network::{RunTargets, ServerNetwork};
 use crate::server::control::{SupervisorControl, SupervisorError};
 use crate::services::Services;
 use ironcurtain_audit::clock::now_ms;
@@ -53,6 +55,9 @@ pub(crate) enum RunError {
     /// A pattern of a host is invalid.
     #[error(transparent)]
     Host(#[from] RuleError),
+    /// A port cannot be published.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
     /// The sandbox cannot be launched.
     #[error(transparent)]
     Launch(#[from] SandboxLaunchError),
@@ -122,7 +127,11 @@ impl Run {
         let look = services.autostart.watch(watched, rules(&profile, &around)).await?;
         let mounts = if is_mounted { vec![mount(&folder, &look, &around).await?] } else { vec![] };
         let resolver = Resolver::new(snapshot.home.clone(), folder.clone());
-        let network = network::of(&services, &principal, &resolver, hosts)?;
+        let targets = RunTargets::new(resolver.clone(), hosts)?;
+        let ports = request.ports.iter().copied().collect();
+        let network = ServerNetwork::of_run(&services, &principal, targets, ports);
+        let publish = request.publish.iter().map(|port| PublishedPort::listen(*port));
+        let published = publish.collect::<Result<Vec<_>, _>>()?;
         let supervisor = services.programs.dir.join("ironcurtain-sandbox");
         let mut view = view(&snapshot);
         let mut env = environment(&request.env, &snapshot.home);
@@ -135,7 +144,7 @@ impl Run {
             mounts,
             closed: vec![],
             kept: vec![],
-            network: NetworkAccess::Proxied,
+            network: NetworkAccess::ProxiedWithServices,
             unix_sockets: UnixSockets::None,
             limits: ResourceLimits {
                 memory: None,
@@ -153,10 +162,13 @@ impl Run {
             // Fails if the run was given up.
             launch_run(&spec, &supervisor, streams, move |exit| _ = exited.send(exit))
         });
-        let LaunchedRun { control, view, egress, pid, kill } = launched.await.map_err(io::Error::from)??;
+        let LaunchedRun { control, view, egress, services: link, pid, kill } =
+            launched.await.map_err(io::Error::from)??;
         let mut control = SupervisorControl::new(control, Some(look))?;
         control.started().await?;
         let proxy = network::serve(&network, egress).await?;
+        let link = link.ok_or(io::ErrorKind::NotConnected)?;
+        let ports = ports::serve(network.local(), link, published)?;
         view.set_nonblocking(true)?;
         let view = UnixStream::from_std(view)?;
         let (to_view, for_view) = mpsc::unbounded_channel();
@@ -179,7 +191,7 @@ impl Run {
         run.services.audit.record(began).await?;
         record.id = None;
         run.services.changed();
-        Ok(OpenedRun { run, control, kill, exit, view: (view, for_view), proxy })
+        Ok(OpenedRun { run, control, kill, exit, view: (view, for_view), network: (proxy, ports) })
     }
 }
 

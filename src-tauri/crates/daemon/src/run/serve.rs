@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinSet};
 
 /// Time for a sandbox to exit after its connection was closed; then it is killed.
 const EXIT_BOUND: Duration = Duration::from_secs(5);
@@ -30,13 +30,13 @@ pub(crate) struct OpenedRun {
     pub(super) kill: KillHandle,
     pub(super) exit: oneshot::Receiver<SandboxExit>,
     pub(super) view: (UnixStream, mpsc::UnboundedReceiver<ToView>),
-    pub(super) proxy: Serving,
+    pub(super) network: (Serving, JoinSet<()>),
 }
 
 impl OpenedRun {
     /// Serves the run, and reports the exit status to its starter.
     pub(crate) async fn serve(self, mut starter: UnixStream) {
-        let Self { run, mut control, kill, mut exit, view: (view, for_view), proxy } = self;
+        let Self { run, mut control, kill, mut exit, view: (view, for_view), network } = self;
         let following = tokio::spawn(run.clone().follow_changes());
         let pausing = tokio::spawn(run.clone().follow_pauses());
         let mut linked = tokio::spawn(link::serve(run.clone(), view, for_view));
@@ -76,7 +76,8 @@ impl OpenedRun {
             // It is killed within the bound.
             None => exit.await.ok(),
         };
-        drop(proxy);
+        drop(network);
+        run.network.local().iter().for_each(|services| services.close());
         run.gone.cancel();
         [linked.abort_handle(), following.abort_handle(), pausing.abort_handle()]
             .iter()
