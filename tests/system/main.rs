@@ -58,6 +58,8 @@ mod reloading;
 mod remote_servers;
 mod responses;
 mod revocation;
+mod run_agents;
+mod run_profiles;
 mod runs;
 mod sampling;
 mod scripted;

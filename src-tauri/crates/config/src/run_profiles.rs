@@ -31,11 +31,8 @@ const SHIPPED: [(&str, &str); 8] = [
     ("copilot", include_str!("../run-profiles/copilot.json")),
     ("aider", include_str!("../run-profiles/aider.json")),
     ("goose", include_str!("../run-profiles/goose.json")),
-    (PLAIN, include_str!("../run-profiles/plain.json")),
+    (RunProfiles::PLAIN, include_str!("../run-profiles/plain.json")),
 ];
-
-/// Name of the profile of any other program, which all profiles include.
-const PLAIN: &str = "plain";
 
 /// Why a profile cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -64,6 +61,9 @@ pub struct RunProfiles {
 }
 
 impl RunProfiles {
+    /// Name of the profile of any other program, which all profiles include.
+    pub const PLAIN: &str = "plain";
+
     /// Loads the profiles.
     ///
     /// # Errors
@@ -87,9 +87,9 @@ impl RunProfiles {
                 None => all.push(own),
             }
         }
-        let plain = all.iter().find(|profile| profile.name == PLAIN).cloned();
-        let plain = plain.ok_or_else(|| RunProfileError::Unknown(PLAIN.to_owned()))?;
-        for profile in all.iter_mut().filter(|profile| profile.name != PLAIN) {
+        let plain = all.iter().find(|profile| profile.name == Self::PLAIN).cloned();
+        let plain = plain.ok_or_else(|| RunProfileError::Unknown(Self::PLAIN.to_owned()))?;
+        for profile in all.iter_mut().filter(|profile| profile.name != Self::PLAIN) {
             profile.add(plain.clone());
         }
         Ok(Self { all, plain })
@@ -98,6 +98,24 @@ impl RunProfiles {
     /// Returns all profiles.
     pub fn iter(&self) -> impl Iterator<Item = &RunProfile> {
         self.all.iter()
+    }
+
+    /// Returns a profile of the user's with the paths that a run with it has used, and without what every run has.
+    ///
+    /// Of a shipped profile, which has logins, only the new paths are returned.
+    #[must_use]
+    pub fn with_learned(&self, base: RunProfile, learned: RunProfile) -> RunProfile {
+        let is_shipped = SHIPPED.iter().any(|(name, _)| *name == base.name);
+        let mut all = if is_shipped { learned } else { RunProfile { name: learned.name.clone(), ..base.with(learned) } };
+        let plain = &self.plain;
+        for (own, common) in [
+            (&mut all.settings, &plain.settings),
+            (&mut all.read, &plain.read),
+            (&mut all.env, &plain.env),
+        ] {
+            own.retain(|one| !common.contains(one));
+        }
+        all
     }
 
     /// Returns the chosen profile, or by default the one that recognizes the program.

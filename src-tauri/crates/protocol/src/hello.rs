@@ -89,7 +89,7 @@ pub enum RunNote {
         status: i32,
         /// Files that were used, if [`RunHello::learn`] is set.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        used: Vec<UsedFile>,
+        learned: Vec<UsedFile>,
     },
 }
 

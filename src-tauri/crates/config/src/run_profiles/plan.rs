@@ -277,7 +277,7 @@ mod tests {
             ("~/.claude.json", "is protected, because of"),
             ("~/.ic/config/", "is protected, because of"),
             ("~/.ic/data/servers/", "contains files of IronCurtain"),
-            ("/", "contains your home"),
+            ("/tmp/", "contains your home"),
         ] {
             for profile in [profile(&[settings], &[]), profile(&[], &[settings])] {
                 let refused = scene.plan(profile).unwrap_err();

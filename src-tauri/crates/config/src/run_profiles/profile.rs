@@ -192,6 +192,12 @@ impl RunProfile {
         self.args.extend(other.args);
     }
 
+    /// Returns the profile with the facts of another one.
+    pub(super) fn with(mut self, other: Self) -> Self {
+        self.add(other);
+        self
+    }
+
     /// Returns whether a variable of the user's environment is passed on.
     #[must_use]
     pub fn passes(&self, name: &str) -> bool {
