@@ -22,14 +22,14 @@ pub struct Shell {
 
 impl Shell {
     pub fn start(world: &World, folder: &Path) -> Self {
-        let mut child = Command::new(programs().join("ironcurtain"))
-            .args(["run", "--", "/bin/sh"])
-            .current_dir(folder)
-            .env("IRONCURTAIN_HOME", world.ours())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = Command::new(programs().join("ironcurtain"));
+        command.args(["run", "--", "/bin/sh"]).current_dir(folder);
+        Self::of(command.env("IRONCURTAIN_HOME", world.ours()))
+    }
+
+    /// Starts a command that runs a shell.
+    pub fn of(command: &mut Command) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
         Self { child, stdin, stdout: BufReader::new(stdout) }
     }

@@ -18,6 +18,7 @@ mod policy_snapshot;
 mod protection;
 mod reading;
 mod remote;
+mod run_profiles;
 mod sandbox;
 #[cfg(test)]
 mod schemas;
@@ -30,6 +31,10 @@ pub use entry_error::RemoteEntryError;
 pub use policy_snapshot::{ExposedFile, Hosts, PolicyFiles, PolicySnapshot, PolicyTexts, SnapshotError};
 pub use protection::{Exposure, WritableBy, places, protection, watched};
 pub use remote::RemoteServer;
+pub use run_profiles::{
+    AddedArguments, LearnedAccess, PlanContext, ProgramFile, ProgramPattern, RunPlan, RunPlanError,
+    RunProfile, RunProfileError, RunProfiles, SettingCondition, proposed,
+};
 pub use sandbox::{
     AutostartSettings, FileView, FilesystemSettings, GitConfigSettings, LimitSettings, NetworkSettings,
     PassEnv, Sandbox, SandboxSettings,

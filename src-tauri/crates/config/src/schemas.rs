@@ -1,9 +1,9 @@
-//! JSON Schemas of `config.json` and `mcp-servers.json`, generated from the types that parse them and shipped in
+//! JSON Schemas of `config.json`, `mcp-servers.json` and run profiles, generated from the types that parse them and shipped in
 //! `docs/schemas`.
 
-use super::Config;
 use super::stored::StoredServer;
 use super::stored_remote::StoredRemote;
+use super::{Config, RunProfile};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -76,8 +76,12 @@ enum EntryShape {
 #[expect(dead_code, reason = "only its shape is used")]
 struct ServersShape(BTreeMap<String, EntryShape>);
 
-fn all() -> [(&'static str, Schema); 2] {
-    [("config", schema_for!(Config)), ("mcp-servers", schema_for!(ServersShape))]
+fn all() -> [(&'static str, Schema); 3] {
+    [
+        ("config", schema_for!(Config)),
+        ("mcp-servers", schema_for!(ServersShape)),
+        ("run-profile", schema_for!(RunProfile)),
+    ]
 }
 
 fn schema_path(name: &str) -> PathBuf {

@@ -13,6 +13,7 @@ mod network;
 mod open;
 mod permissions;
 mod ports;
+mod profile;
 mod serve;
 
 use crate::network::ServerNetwork;
@@ -25,6 +26,7 @@ use ironcurtain_sandbox::file_access::ToView;
 use ironcurtain_visible as visible;
 pub(crate) use open::RunOptions;
 use permissions::Permissions;
+use profile::{ProfileGrants, SandboxOrder};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
@@ -45,6 +47,8 @@ pub(crate) struct Run {
     started_ms: u64,
     counts: Counts,
     permissions: Permissions,
+    profile: ProfileGrants,
+    to_sandbox: mpsc::UnboundedSender<SandboxOrder>,
     to_view: mpsc::UnboundedSender<ToView>,
     end: CancellationToken,
     /// Cancelled once the sandbox has exited.

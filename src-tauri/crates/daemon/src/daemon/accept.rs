@@ -189,7 +189,7 @@ async fn serve_run(state: Arc<DaemonState>, mut peer: Peer, request: RunHello) {
         }
     };
     let services = Services { config: now.config.clone(), ..state.services.clone() };
-    let options = RunOptions { starter: starter.view.clone(), request, streams, hosts: Vec::new() };
+    let options = RunOptions { starter: starter.view.clone(), request, streams };
     let opened = match Run::open(services, options).await {
         Ok(opened) => opened,
         Err(problem) => {

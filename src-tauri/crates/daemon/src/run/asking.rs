@@ -30,6 +30,9 @@ impl Run {
     pub(super) async fn decide(&self, wanted: PermittedAccess) -> AccessAnswer {
         let answer = self.decided(&wanted).await;
         let allowed = answer != AccessAnswer::Denied;
+        if allowed {
+            self.profile.note(&wanted);
+        }
         let counter = if allowed { &self.counts.allowed } else { &self.counts.denied };
         counter.fetch_add(1, Ordering::Relaxed);
         self.services.metrics.decided(if allowed { "allow" } else { "deny" });

@@ -27,8 +27,10 @@ impl Run {
         let grants: Vec<&StandingGrant> =
             table.grants.iter().filter(|grant| self.may_use(&grant.subject)).collect();
         let snapshot = self.services.snapshot();
+        let own_file = self.profile.settings_file(&wanted.path, &table);
+        let judged_by = self.profile.snapshot(&snapshot, &table);
         let context = JudgingContext {
-            snapshot: snapshot.clone(),
+            snapshot: judged_by,
             server: self.principal.server.clone(),
             // A file is opened by itself, so nothing around it becomes accessible.
             contained: None,
@@ -42,8 +44,8 @@ impl Run {
             reach: ServerReach::Something,
             confined: false,
         };
-        let arguments = arguments(wanted);
-        let (verdict, inspected) = match judged(&context, wanted, &arguments, &snapshot.home) {
+        let arguments = arguments(own_file.map_or(wanted.path.as_str(), CanonicalPath::as_str));
+        let (verdict, inspected) = match judged(&context, (wanted, own_file), &arguments, &snapshot.home) {
             Ok(judged) => judged,
             Err(denial) => (Verdict::Deny(denial), InspectedCall { arguments, paths: FoundPaths::default() }),
         };
@@ -53,17 +55,19 @@ impl Run {
 
 fn judged(
     context: &JudgingContext,
-    wanted: &PermittedAccess,
+    (wanted, own_file): (&PermittedAccess, Option<&CanonicalPath>),
     arguments: &Arc<Map<String, Value>>,
     home: &CanonicalPath,
 ) -> Result<(Verdict, InspectedCall), Denial> {
     let located = context.plan_file(operation(wanted.access), arguments)?.locate(context)?;
     // The view resolved every link, so this one was created since.
-    if located.paths.iter().any(|found| found.path.as_str() != wanted.path) {
+    let path = own_file.map_or(wanted.path.as_str(), CanonicalPath::as_str);
+    if located.paths.iter().any(|found| found.path.as_str() != path) {
         return Err(Denial::invalid("the path now leads to another file"));
     }
-    // Only the working folder is watched for such files.
-    if wanted.access != FileAccess::Read && located.paths.iter().any(|found| runs_later(&found.path, home)) {
+    // Only the working folder is watched for such files. The agent's own settings are among them.
+    let is_changed = wanted.access != FileAccess::Read && own_file.is_none();
+    if is_changed && located.paths.iter().any(|found| runs_later(&found.path, home)) {
         return Err(Denial::protected(
             "other programs run this file; a run may change such a file only in the folder that it was started in",
         ));
@@ -82,7 +86,7 @@ pub(super) fn operation(access: FileAccess) -> FileOperation {
     }
 }
 
-fn arguments(wanted: &PermittedAccess) -> Arc<Map<String, Value>> {
-    let path = (FileOperation::PATH.to_owned(), Value::String(wanted.path.clone()));
+fn arguments(path: &str) -> Arc<Map<String, Value>> {
+    let path = (FileOperation::PATH.to_owned(), Value::String(path.to_owned()));
     Arc::new(Map::from_iter([path]))
 }

@@ -39,8 +39,9 @@ pub(super) enum Permitting {
 }
 
 impl Permissions {
-    pub(super) fn new() -> Self {
-        Self { permitted: Mutex::default(), applied: watch::Sender::new(0) }
+    /// Permissions of a run that starts. `permitted` are judged before the view gets them.
+    pub(super) fn new(permitted: impl Iterator<Item = PermittedAccess>) -> Self {
+        Self { permitted: Mutex::new(permitted.collect()), applied: watch::Sender::new(0) }
     }
 
     /// Notes that the view has applied the permissions of this version.
@@ -75,6 +76,7 @@ impl Run {
         let (mut table, mut snapshots) = (self.services.grants.watch(), self.services.snapshots.clone());
         loop {
             // Also at the start, so that the view has applied a version from then on.
+            self.unmount_revoked().await;
             let run = self.clone();
             // Fails only while the trusted process is exiting, which ends the run.
             let _ = tokio::task::spawn_blocking(move || run.judge_again()).await;

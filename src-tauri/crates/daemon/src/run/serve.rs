@@ -2,6 +2,7 @@
 
 use super::Run;
 use super::link;
+use super::profile::SandboxOrder;
 use crate::network::Serving;
 use crate::server::control::SupervisorControl;
 use ironcurtain_audit::Event;
@@ -31,12 +32,14 @@ pub(crate) struct OpenedRun {
     pub(super) exit: oneshot::Receiver<SandboxExit>,
     pub(super) view: (UnixStream, mpsc::UnboundedReceiver<ToView>),
     pub(super) network: (Serving, JoinSet<()>),
+    /// Orders to the sandbox.
+    pub(super) orders: mpsc::UnboundedReceiver<SandboxOrder>,
 }
 
 impl OpenedRun {
     /// Serves the run, and reports the exit status to its starter.
     pub(crate) async fn serve(self, mut starter: UnixStream) {
-        let Self { run, mut control, kill, mut exit, view: (view, for_view), network } = self;
+        let Self { run, mut control, kill, mut exit, view: (view, for_view), network, mut orders } = self;
         let following = tokio::spawn(run.clone().follow_changes());
         let pausing = tokio::spawn(run.clone().follow_pauses());
         let mut linked = tokio::spawn(link::serve(run.clone(), view, for_view));
@@ -58,6 +61,10 @@ impl OpenedRun {
                 }
                 () = run.end.cancelled() => break None,
                 () = disconnected(&mut starter) => break None,
+                Some((order, answer)) = orders.recv() => {
+                    // The receiver waits unless the run is ending.
+                    let _ = answer.send(control.ask(order).await.ok());
+                }
                 () = checked => {
                     if control.ask(ControlOp::Check).await.is_err() {
                         break None;
@@ -85,7 +92,11 @@ impl OpenedRun {
         let status = exited.filter(|_| ended_by_itself).and_then(|exit| exit.status);
         run.close(status).await;
         // Fails if the starter has disconnected.
-        let _ = send(&mut starter, &RunNote::Exited { status: status.unwrap_or(KILLED) }).await;
+        let _ = send(
+            &mut starter,
+            &RunNote::Exited { status: status.unwrap_or(KILLED), learned: run.profile.learned() },
+        )
+        .await;
     }
 
     /// Ends a run whose starter disconnected before it was served.
