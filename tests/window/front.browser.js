@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { Browser } from "./browser.js";
 import { key, steps } from "./steps.js";
+import { FRAME } from "../../ui/texts/frame.js";
 
 const [ENTER, DOWN, UP, LEFT, END, ESCAPE] = ["\ue007", "\ue015", "\ue013", "\ue012", "\ue010", "\ue00c"];
 /** Words of a page before anything is opened, without headings and data. */
@@ -35,13 +36,15 @@ for (const theme of ["light", "dark"]) {
   });
 }
 
-test("the frame is painted before the app has answered", async () => {
-  await browser.go("home");
+test("the links are painted before the app has answered, and are never replaced", async () => {
   const shell = readFileSync(new URL("../../ui/index.html", import.meta.url), "utf8");
-  const painted = [...shell.matchAll(/<li><a href="#([a-z]+)">.*href="#i-([a-z-]+)".*<\/svg>([^<]+)<\/a><\/li>/g)].map((found) => found.slice(1, 4));
-  const drawn = await browser.run(`[...document.querySelectorAll("#nav a")].map((one) => [one.hash.slice(1), one.querySelector("use").getAttribute("href").slice(3), [...one.childNodes].filter((part) => part.nodeType === Node.TEXT_NODE).map((part) => part.data).join("").trim()])`);
-  assert.equal(painted.length, 7);
-  assert.deepEqual(drawn, painted);
+  const [, painted] = shell.match(/<ul id="nav">([^]*?)<\/ul>/);
+  const { welcome, ...names } = FRAME.pages;
+  assert.deepEqual([...painted.matchAll(/href="#([a-z]+)"[^>]*><svg.*<\/svg>([^<]+)</g)].map((found) => found.slice(1, 3)), Object.entries(names));
+  await browser.go("home");
+  await browser.until(`document.querySelector("#to-home [aria-label='needs you']") !== null && document.querySelector("#to-home").ariaCurrent === "page"`);
+  const now = await browser.run(`const nav = document.querySelector("#nav").cloneNode(true); nav.querySelectorAll(".mark").forEach((one) => one.replaceChildren()); nav.querySelectorAll("a").forEach((one) => one.removeAttribute("aria-current")); return nav.innerHTML`);
+  assert.equal(now, painted);
 });
 
 test("every icon is drawn from the sprite", async () => {

@@ -17,7 +17,6 @@ import { STRIP } from "../texts/strip.js";
 export const home = {
   id: "home",
   name: FRAME.pages.home,
-  icon: "house",
   count: (snapshot) => (needs(snapshot) > 0 ? "!" : 0),
   view(snapshot) {
     const { status, sessions, recent, day } = snapshot;
