@@ -4,7 +4,7 @@ use crate::harness::{DIALOG, Harness};
 use crate::screen::{Control, Screen, until};
 
 /// Title of the window.
-const WINDOW: &str = "^IronCurtain$";
+pub(crate) const WINDOW: &str = "^IronCurtain$";
 
 #[test]
 fn home_shows_live_sessions_decisions_and_pending_questions() {
