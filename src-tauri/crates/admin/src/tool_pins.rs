@@ -140,7 +140,9 @@ fn fields(definition: &str) -> Map<String, Value> {
 fn shown(part: &Value) -> String {
     match part {
         Value::String(text) => text.clone(),
-        other => serde_json::to_string_pretty(other).unwrap_or_default(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            serde_json::to_string_pretty(part).unwrap_or_default()
+        }
     }
 }
 
