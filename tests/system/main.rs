@@ -76,6 +76,7 @@ mod shutdown;
 mod stateless;
 mod tasks;
 mod test_home;
+mod tool_pins;
 mod unannotated;
 mod untrusted_snippets;
 mod visibility;

@@ -188,6 +188,9 @@ impl Made {
             }),
             Request::Metrics => Reply::Metrics(String::new()),
             Request::UnlockSecrets { .. } => self.done("unlocked", |_| {}),
+            Request::SecretNames => Reply::SecretNames(Vec::new()),
+            Request::StoreSecret { .. } => self.done("stored", |_| {}),
+            Request::RemoveSecret { .. } => self.done("removed", |_| {}),
             Request::LockSecrets => self.done("locked", |_| {}),
             Request::Shutdown => {
                 println!("shutdown");

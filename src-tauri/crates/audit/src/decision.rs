@@ -101,6 +101,8 @@ words! {
         Lockdown => "lockdown",
         /// The user has paused the agent.
         Paused => "paused",
+        /// The server changed the tool, or the user removed it after a change.
+        ToolChanged => "tool-changed",
         /// The user denied the same call before, or everything for the rest of the session.
         EarlierAnswer => "earlier-answer",
         /// The client asks more questions than the user can answer.

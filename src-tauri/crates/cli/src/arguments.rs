@@ -87,6 +87,9 @@ pub enum Command {
     },
     /// Check everything that IronCurtain needs, and suggest fixes.
     Doctor {
+        /// Start each server, and check that it lists its tools.
+        #[arg(long)]
+        deep: bool,
         /// Create sandboxes even when running as root, for example in a container.
         #[arg(long)]
         allow_root: bool,

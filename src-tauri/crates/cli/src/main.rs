@@ -48,7 +48,7 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
     let request = match command {
         Command::Policy { action } => return policy::perform(&action, screen),
         Command::Servers { action } => return servers::perform(&action, screen),
-        Command::Doctor { allow_root } => return doctor::perform(allow_root, screen),
+        Command::Doctor { allow_root, deep } => return doctor::perform(allow_root, deep, screen),
         Command::Clients { action } => return clients::perform(&action, screen),
         Command::Secrets { action } => return secrets::perform(&action, screen),
         Command::Daemon(options) => return run::daemon(&options).map(|()| ExitCode::SUCCESS),

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use crate::{
         AutostartSettings, FileView, FilesystemSettings, GitConfigSettings, LimitSettings, NetworkSettings,
-        PassEnv, Sampling, Sandbox, SandboxSettings,
+        PassEnv, Sampling, Sandbox, SandboxSettings, ToolPinning,
     };
     use ironcurtain_policy::{FileWrites, Unannotated};
 
@@ -249,7 +249,7 @@ mod tests {
                    "network": { "allowedDomains": ["a.example", "*.b.example:8443"], "deniedDomains": ["c.b.example"], "askUnknown": true },
                    "autostart": "strict", "gitConfig": "guarded", "unixSockets": true,
                    "limits": { "memoryMib": 11, "cpuPercent": 10, "processes": 9, "openFiles": 8, "fileSizeMib": 7, "tmpSizeMib": 6 } },
-                 "unannotated": "ask" } }"#,
+                 "unannotated": "ask", "pin": "warn" } }"#,
         )
         .unwrap();
         let texts = |list: &[&str]| list.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>();
@@ -291,6 +291,7 @@ mod tests {
             file_writes: FileWrites::InPlace,
             unannotated: Unannotated::Ask,
             sampling: Sampling::Deny,
+            pin: ToolPinning::Warn,
         };
         assert_eq!(servers.find(None), Some(&expected));
         assert_eq!(expected.allowed_domains(), Some(&texts(&["a.example", "*.b.example:8443"])[..]));

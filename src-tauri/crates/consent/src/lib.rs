@@ -334,6 +334,12 @@ pub enum Reach {
     Host,
     /// A tool, with its meaningful values fixed.
     Tool,
+    /// A tool, with any arguments.
+    AnyUse,
+    /// Every tool of the server that only reads.
+    ReadingTools,
+    /// Every tool of the server.
+    AllTools,
     /// This one request of a server.
     Request,
 }

@@ -6,7 +6,7 @@ use crate::mounts::Need;
 use ironcurtain_audit::Entry;
 use ironcurtain_egress::{Host, HostPort};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{AccessSet, GrantKind, ToolGrant, ToolUse};
+use ironcurtain_policy::{AccessSet, GrantKind, ToolGrant, ToolScope};
 use std::fmt;
 use std::net::IpAddr;
 
@@ -40,8 +40,8 @@ pub enum Granted {
     Files(Files),
     /// One port of one host.
     Host(HostPort),
-    /// A tool, with its meaningful values fixed.
-    Tool(ToolUse),
+    /// Tools of the server.
+    Tool(ToolScope),
 }
 
 /// Granted files.
@@ -61,7 +61,7 @@ impl Granted {
         match self {
             Self::Files(files) => entry.paths = vec![files.path.as_str().to_owned()],
             Self::Host(target) => entry.about_host(&target.host, target.port),
-            Self::Tool(tool) => entry.tool_name = Some(tool.tool().to_owned()),
+            Self::Tool(scope) => entry.tool_name = scope.tool().map(str::to_owned),
         }
     }
 }
@@ -71,7 +71,7 @@ impl fmt::Display for Granted {
         match self {
             Self::Files(files) => f.write_str(files.path.as_str()),
             Self::Host(target) => write!(f, "{target}"),
-            Self::Tool(tool) => write!(f, "{tool}"),
+            Self::Tool(scope) => write!(f, "{scope}"),
         }
     }
 }
@@ -111,8 +111,8 @@ impl StandingGrant {
     /// Returns the tool that it allows, if any, in the judge's form.
     #[must_use]
     pub fn for_tool(&self) -> Option<ToolGrant> {
-        let Granted::Tool(tool) = &self.what else { return None };
-        Some(ToolGrant { id: self.id.clone(), tool: tool.clone() })
+        let Granted::Tool(scope) = &self.what else { return None };
+        Some(ToolGrant { id: self.id.clone(), scope: scope.clone() })
     }
 
     /// Returns the path that it opens, if any, in the judge's form.

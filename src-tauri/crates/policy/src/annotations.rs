@@ -52,6 +52,8 @@ pub struct ToolAnnotation {
     pub arguments: Vec<(Arc<str>, ArgumentRoles)>,
     /// Input schema declared by the server, if known.
     pub input_schema: Option<Value>,
+    /// Set if every call only reads, whatever its arguments.
+    pub read_only: bool,
     /// Set if a folder argument includes everything in the folder, according to the file or, by
     /// default, the tool's name.
     pub descends: bool,

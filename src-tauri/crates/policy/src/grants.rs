@@ -5,6 +5,7 @@
 
 use crate::{Access, Destination, ResolvedCall, Role, ToolUse};
 use ironcurtain_paths::CanonicalPath;
+use std::fmt;
 
 /// A standing permission for one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,13 +31,26 @@ pub struct HostGrant {
     pub port: u16,
 }
 
-/// A standing permission for a use of one tool. Covers no paths, addresses or other values.
+/// A standing permission for tools of a server. Covers no path, address or host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolGrant {
     /// Id of the grant, for permits and the audit log.
     pub id: String,
-    /// Use that it applies to.
-    pub tool: ToolUse,
+    /// Calls that it applies to.
+    pub scope: ToolScope,
+}
+
+/// Calls of a server's tools that a grant covers. No scope covers a call that names a path, an address or a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolScope {
+    /// One tool, with its meaningful values fixed.
+    Use(ToolUse),
+    /// One tool, with any arguments.
+    Tool(String),
+    /// Every tool that only reads, according to its annotation.
+    Reading,
+    /// Every tool.
+    All,
 }
 
 /// Extent of a grant.
@@ -96,11 +110,38 @@ impl HostGrant {
     }
 }
 
-impl ToolGrant {
-    /// Returns `true` if the grant covers a call: the tool with exactly these values.
+impl ToolScope {
+    /// Returns `true` if a grant with this scope covers a call.
     #[must_use]
     pub fn covers(&self, call: &ResolvedCall) -> bool {
-        ToolUse::of(call).is_some_and(|tool| tool == self.tool)
+        let Some(used) = ToolUse::of(call) else { return false };
+        match self {
+            Self::Use(granted) => used == *granted,
+            Self::Tool(name) => call.request().is_none() && call.tool() == name,
+            Self::Reading => call.request().is_none() && call.only_reads(),
+            Self::All => call.request().is_none(),
+        }
+    }
+
+    /// Returns the tool, unless the scope has several.
+    #[must_use]
+    pub fn tool(&self) -> Option<&str> {
+        match self {
+            Self::Use(granted) => Some(granted.tool()),
+            Self::Tool(name) => Some(name),
+            Self::Reading | Self::All => None,
+        }
+    }
+}
+
+impl fmt::Display for ToolScope {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Use(granted) => granted.fmt(formatter),
+            Self::Tool(name) => write!(formatter, "{name} with any arguments"),
+            Self::Reading => formatter.write_str("every tool that only reads"),
+            Self::All => formatter.write_str("every tool"),
+        }
     }
 }
 

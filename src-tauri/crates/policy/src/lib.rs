@@ -45,7 +45,7 @@ pub use denial::Denial;
 pub use domains::{AllowedHosts, Destination, HostPattern, HostPatterns, PatternError, is_ip_address};
 pub use error::{LoadError, SourceLocation};
 pub use file_writes::FileWrites;
-pub use grants::{AccessSet, GrantKind, HostGrant, PathGrant, ToolGrant};
+pub use grants::{AccessSet, GrantKind, HostGrant, PathGrant, ToolGrant, ToolScope};
 pub use judge::{Context, Explanation, ExplanationStep, Mismatch, SettledBy, explain, judge};
 pub use lists::DynamicLists;
 pub use open_folders::{OpenFolder, open_folders};

@@ -4,6 +4,7 @@ use super::handover::{ClientState, SessionHandover};
 use super::in_flight::Requests;
 use super::issued::Issued;
 use super::one_time::OneTimeGrants;
+use super::pinned_tools::PinnedTools;
 use super::queue::CallQueue;
 use super::serve::Opened;
 use super::tasks::Tasks;
@@ -188,6 +189,7 @@ impl Session {
             has_batches: AtomicBool::new(state.has_batches),
             tasks: Tasks::default(),
             issued: Issued::default(),
+            pinned_tools: PinnedTools::default(),
             memory: of_client,
             queue: CallQueue::default(),
             may_start,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Schema version, kept in SQLite's `user_version`.
-const VERSION: i64 = 6;
+const VERSION: i64 = 7;
 
 /// Time to wait for another program that locks the database.
 const BUSY: Duration = Duration::from_secs(1);
@@ -33,7 +33,11 @@ const TABLES: &str = "
         server TEXT PRIMARY KEY, owner TEXT, since_ms INTEGER NOT NULL, found TEXT, decided TEXT
     ) STRICT;
     CREATE TABLE IF NOT EXISTS steps (name TEXT PRIMARY KEY, at_ms INTEGER NOT NULL) STRICT;
-    PRAGMA user_version = 6;";
+    CREATE TABLE IF NOT EXISTS pins (
+        server TEXT NOT NULL, capabilities TEXT NOT NULL, tool TEXT NOT NULL, definition TEXT NOT NULL,
+        found TEXT, decided TEXT, since_ms INTEGER NOT NULL, PRIMARY KEY (server, capabilities, tool)
+    ) STRICT;
+    PRAGMA user_version = 7;";
 
 /// Marks a new database as bound, because it has no names to bind.
 const NOTHING_TO_BIND: &str = "INSERT INTO steps (name, at_ms) VALUES ('bound', 0);";
@@ -56,8 +60,8 @@ const FROM_3: &str = "
         NULL AS tool, expires_ms, lifetime, created_ms, last_used_ms, uses, provenance, boot,
         ends_boot_ms, left_ms FROM";
 
-/// Reads grants of versions 4 and 5, which have the current columns. Version 4 had no table of servers that answered
-/// a call; both lacked bindings of names to identities.
+/// Reads grants of versions 4 to 6, which have the current columns. Version 4 had no table of servers that answered
+/// a call, versions 4 and 5 had no bindings of names to identities, and none of them had pins of tools.
 const FROM_4: &str = "SELECT * FROM";
 
 /// Error of the grants database.
@@ -152,7 +156,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
         1 => connection.execute_batch(&change(FROM_1)).map_err(at)?,
         2 => connection.execute_batch(&change(FROM_2)).map_err(at)?,
         3 => connection.execute_batch(&change(FROM_3)).map_err(at)?,
-        4 | 5 => connection.execute_batch(&change(FROM_4)).map_err(at)?,
+        4..=6 => connection.execute_batch(&change(FROM_4)).map_err(at)?,
         VERSION => {}
         found => return Err(StoreError::Newer { path: path.to_path_buf(), found }),
     }
@@ -184,7 +188,7 @@ pub(super) fn open_to_read(path: &Path) -> Result<Option<Connection>, StoreError
         1 => connection.execute_batch(&view(FROM_1)).map_err(at)?,
         2 => connection.execute_batch(&view(FROM_2)).map_err(at)?,
         3 => connection.execute_batch(&view(FROM_3)).map_err(at)?,
-        4 | 5 | VERSION => {}
+        4..=VERSION => {}
         found => return Err(StoreError::Newer { path: path.to_path_buf(), found }),
     }
     Ok(Some(connection))
