@@ -14,14 +14,14 @@ use std::time::Duration;
 const BOUND: Duration = Duration::from_secs(20);
 
 /// A shell that was started with `ironcurtain run`.
-struct Shell {
+pub struct Shell {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
 }
 
 impl Shell {
-    fn start(world: &World, folder: &Path) -> Self {
+    pub fn start(world: &World, folder: &Path) -> Self {
         let mut child = Command::new(programs().join("ironcurtain"))
             .args(["run", "--", "/bin/sh"])
             .current_dir(folder)
@@ -35,7 +35,7 @@ impl Shell {
     }
 
     /// Runs a command and returns its output, and its exit status as the last line.
-    fn run(&mut self, command: &str) -> String {
+    pub fn run(&mut self, command: &str) -> String {
         writeln!(self.stdin.as_ref().unwrap(), "{{ {command}; }} 2>&1; echo \"status $?\"").unwrap();
         let mut said = String::new();
         while !said.lines().last().is_some_and(|line| line.contains("status ")) {
@@ -45,7 +45,7 @@ impl Shell {
     }
 
     /// Closes the shell's input and returns its exit status.
-    fn exit(mut self) -> Option<i32> {
+    pub fn exit(mut self) -> Option<i32> {
         self.stdin = None;
         self.child.wait().unwrap().code()
     }

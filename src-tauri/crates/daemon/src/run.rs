@@ -11,9 +11,11 @@ mod judge;
 mod link;
 mod open;
 mod permissions;
+mod searching;
 mod serve;
 
 use crate::services::Services;
+use asking::AskedFolders;
 use ironcurtain_consent::{Principal, shown_client};
 use ironcurtain_grants::GrantSubject;
 use ironcurtain_paths::{CanonicalPath, Resolver};
@@ -22,6 +24,7 @@ use ironcurtain_sandbox::file_access::ToView;
 use ironcurtain_visible as visible;
 pub(crate) use open::RunOptions;
 use permissions::Permissions;
+use searching::Searches;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
@@ -41,6 +44,8 @@ pub(crate) struct Run {
     started_ms: u64,
     counts: Counts,
     permissions: Permissions,
+    searches: Searches,
+    asked: AskedFolders,
     to_view: mpsc::UnboundedSender<ToView>,
     end: CancellationToken,
     /// Cancelled once the sandbox has exited.

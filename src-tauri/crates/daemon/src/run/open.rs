@@ -1,6 +1,8 @@
 //! Opens a run: starts the program in its sandbox.
 
+use super::asking::AskedFolders;
 use super::permissions::Permissions;
+use super::searching::Searches;
 use super::serve::OpenedRun;
 use super::{Counts, Run};
 use crate::server::control::{SupervisorControl, SupervisorError};
@@ -155,6 +157,8 @@ impl Run {
             started_ms,
             counts: Counts::default(),
             permissions: Permissions::new(),
+            searches: Searches::new(services.config.questions_per_minute),
+            asked: AskedFolders::default(),
             to_view,
             end: CancellationToken::new(),
             gone: CancellationToken::new(),
