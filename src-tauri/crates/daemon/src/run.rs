@@ -14,10 +14,12 @@ mod open;
 mod permissions;
 mod ports;
 mod profile;
+mod searching;
 mod serve;
 
 use crate::network::ServerNetwork;
 use crate::services::Services;
+use asking::AskedFolders;
 use ironcurtain_consent::{Principal, shown_client};
 use ironcurtain_grants::GrantSubject;
 use ironcurtain_paths::{CanonicalPath, Resolver};
@@ -27,6 +29,7 @@ use ironcurtain_visible as visible;
 pub(crate) use open::RunOptions;
 use permissions::Permissions;
 use profile::{ProfileGrants, SandboxOrder};
+use searching::Searches;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
@@ -49,6 +52,8 @@ pub(crate) struct Run {
     permissions: Permissions,
     profile: ProfileGrants,
     to_sandbox: mpsc::UnboundedSender<SandboxOrder>,
+    searches: Searches,
+    asked: AskedFolders,
     to_view: mpsc::UnboundedSender<ToView>,
     end: CancellationToken,
     /// Cancelled once the sandbox has exited.

@@ -21,6 +21,16 @@ pub(super) struct JudgedAccess {
 }
 
 impl Run {
+    /// Judges an access on a thread that may block. Returns `None` only while the trusted process is exiting.
+    pub(super) async fn judged(
+        self: &Arc<Self>,
+        wanted: &PermittedAccess,
+        approved: &[PendingApproval],
+    ) -> Option<JudgedAccess> {
+        let (run, wanted, approved) = (self.clone(), wanted.clone(), approved.to_vec());
+        tokio::task::spawn_blocking(move || run.judge(&wanted, &approved)).await.ok()
+    }
+
     /// Judges an access. Blocking for as long as resolving a path takes.
     pub(super) fn judge(&self, wanted: &PermittedAccess, approved: &[PendingApproval]) -> JudgedAccess {
         let table = self.services.grants.now();

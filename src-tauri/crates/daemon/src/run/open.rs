@@ -1,9 +1,11 @@
 //! Opens a run: starts the program in its sandbox.
 
+use super::asking::AskedFolders;
 use super::network;
 use super::permissions::Permissions;
 use super::ports::{self, PublishError, PublishedPort};
 use super::profile::{self, ProfileError, ProfileGrants};
+use super::searching::Searches;
 use super::serve::OpenedRun;
 use super::{Counts, Run};
 use crate::network::{RunTargets, ServerNetwork};
@@ -181,7 +183,7 @@ impl Run {
         let mut control = SupervisorControl::new(control, Some(look))?;
         control.started().await?;
         let proxy = network::serve(&network, egress).await?;
-        let link = link.ok_or(io::ErrorKind::NotConnected)?;
+        let link = link.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
         let ports = ports::serve(network.local(), link, published)?;
         view.set_nonblocking(true)?;
         let view = UnixStream::from_std(view)?;
@@ -198,6 +200,8 @@ impl Run {
             permissions: Permissions::new(profile.permitted()),
             profile,
             to_sandbox,
+            searches: Searches::new(services.config.questions_per_minute),
+            asked: AskedFolders::default(),
             to_view,
             end: CancellationToken::new(),
             gone: CancellationToken::new(),

@@ -54,7 +54,10 @@ pub(super) fn start(
     namespaces::enter(parent, uid, gid).map_err(SupervisorStartError::Namespaces)?;
 
     let served = match &spec.view {
-        View::Served { hidden, .. } => Some(ServedView::start(hidden, view)?),
+        View::Served { hidden, .. } => {
+            let home = spec.env.get("HOME").map_or("/", String::as_str);
+            Some(ServedView::start((hidden, home), view)?)
+        }
         View::Roots { .. } | View::HostRead { .. } => None,
     };
     // Start bubblewrap while inspecting the host; it waits for its options.
