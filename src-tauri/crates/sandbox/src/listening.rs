@@ -4,8 +4,7 @@
 const LISTEN: &str = "0A";
 
 /// Returns true if a socket in the table listens at this port, at any address.
-#[must_use]
-pub fn is_listening(table: &str, port: u16) -> bool {
+pub(crate) fn is_listening(table: &str, port: u16) -> bool {
     let at = |line: &str| {
         let mut words = line.split_ascii_whitespace().skip(1);
         let (local, state) = (words.next()?, words.nth(1)?);

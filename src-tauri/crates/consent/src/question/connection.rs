@@ -9,7 +9,7 @@ use ironcurtain_policy::{HostConnection, RuleReason};
 use ironcurtain_visible as visible;
 use std::time::Duration;
 
-/// Reason for a question about a service of this computer, whatever rule asks.
+/// Reason for a question about a service of this computer, instead of the reason of the rule that asks.
 const LOCAL_REASON: &str = "This service runs outside the sandbox, with your rights.";
 
 /// Parts of a question about a connection.
@@ -41,6 +41,7 @@ impl ConnectionQuestion<'_> {
             lifetimes: std::iter::once(Lifetime::Once).chain(STANDING).collect(),
         }];
         limit(&mut offers, self.principal);
+        let consequences = self.consequences(&target);
         Question {
             id: self.id,
             session: self.principal.session.clone(),
@@ -49,7 +50,7 @@ impl ConnectionQuestion<'_> {
             sandboxed: true,
             remote: false,
             tool: Some(HostConnection::NAME.to_owned()),
-            consequences: self.consequences(&target),
+            consequences,
             with: Vec::new(),
             also: Vec::new(),
             denial: format!("reaching {target}"),

@@ -1,4 +1,4 @@
-//! Services of this computer for a run: each loopback port is asked about when a program connects to it.
+//! Services of this computer for a run: a connection to a loopback port waits for an answer.
 //!
 //! - A port where nothing listens on the computer is refused without a question.
 //! - A forwarder listens at the same port in the sandbox. Every connection is judged and recorded before the service is dialled.

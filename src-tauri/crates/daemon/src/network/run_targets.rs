@@ -43,7 +43,7 @@ pub(super) enum TargetVerdict {
 }
 
 impl RunTargets {
-    /// Creates the hosts of a run; those that match `patterns` need no question.
+    /// Creates the hosts of a run. Hosts that match `patterns` need no question.
     ///
     /// # Errors
     /// [`RuleError`], with the invalid pattern.

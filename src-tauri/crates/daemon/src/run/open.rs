@@ -167,7 +167,7 @@ impl Run {
         let mut control = SupervisorControl::new(control, Some(look))?;
         control.started().await?;
         let proxy = network::serve(&network, egress).await?;
-        let link = link.ok_or(io::ErrorKind::NotConnected)?;
+        let link = link.ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
         let ports = ports::serve(network.local(), link, published)?;
         view.set_nonblocking(true)?;
         let view = UnixStream::from_std(view)?;
