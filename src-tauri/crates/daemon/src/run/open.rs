@@ -5,7 +5,7 @@ use super::permissions::Permissions;
 use super::ports::{self, PublishError, PublishedPort};
 use super::serve::OpenedRun;
 use super::{Counts, Run};
-use crate::network::{RunTargets, ServerNetwork};
+use crate::network::{RunPorts, RunTargets, ServerNetwork};
 use crate::server::control::{SupervisorControl, SupervisorError};
 use crate::services::Services;
 use ironcurtain_audit::clock::now_ms;
@@ -128,7 +128,10 @@ impl Run {
         let mounts = if is_mounted { vec![mount(&folder, &look, &around).await?] } else { vec![] };
         let resolver = Resolver::new(snapshot.home.clone(), folder.clone());
         let targets = RunTargets::new(resolver.clone(), hosts)?;
-        let ports = request.ports.iter().copied().collect();
+        let ports = RunPorts {
+            named: request.ports.iter().copied().collect(),
+            published: request.publish.iter().copied().collect(),
+        };
         let network = ServerNetwork::of_run(&services, &principal, targets, ports);
         let publish = request.publish.iter().map(|port| PublishedPort::listen(*port));
         let published = publish.collect::<Result<Vec<_>, _>>()?;
@@ -189,6 +192,10 @@ impl Run {
         });
         let began = run.principal.entry(Event::Session, format!("{} was started", run.principal.server));
         run.services.audit.record(began).await?;
+        for port in &request.publish {
+            let what = format!("port {port} of {} is available at 127.0.0.1:{port}", run.principal.server);
+            run.services.audit.record(run.principal.entry(Event::Session, what)).await?;
+        }
         record.id = None;
         run.services.changed();
         Ok(OpenedRun { run, control, kill, exit, view: (view, for_view), network: (proxy, ports) })
