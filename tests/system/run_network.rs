@@ -1,4 +1,4 @@
-//! Network of a run: real programs wait while the user is asked about a host, and nothing leads around the question.
+//! Network of a run: real programs wait while the user answers a question about a host, and nothing bypasses it.
 
 mod hostile;
 mod ports;

@@ -182,6 +182,7 @@ fn only_a_published_port_of_a_run_is_reachable() {
             let refused = TcpStream::connect(address).unwrap_err();
             assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused, "{address}");
         }
+        assert!(world.log().contains("port 8000 of run:sh is available at 127.0.0.1:8000"));
         // A port of another program cannot be published.
         let taken = Command::new(programs().join("ironcurtain"))
             .args(["run", "--publish", "8000", "--", "true"])
@@ -195,5 +196,30 @@ fn only_a_published_port_of_a_run_is_reachable() {
         assert_eq!(world.request(Request::EndSession { session: sessions[0].id.clone() }), Reply::Done);
         run.wait().unwrap();
         eventually("the port is closed", BOUND, || TcpStream::connect("127.0.0.1:8000").is_err());
+    });
+}
+
+#[test]
+fn a_published_port_does_not_lead_back_to_the_run() {
+    inside("run_network::ports::a_published_port_does_not_lead_back_to_the_run", |_| {
+        let world = world(|_| {});
+        let run = Command::new(programs().join("ironcurtain"))
+            .args([
+                "run",
+                "--publish",
+                "8000",
+                "--",
+                "/usr/bin/python3",
+                "probe.py",
+                "echo",
+                "localhost",
+                "8000",
+            ])
+            .current_dir(world.path("project"))
+            .env("IRONCURTAIN_HOME", world.ours())
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8(run.stdout).unwrap().trim(), REFUSED);
+        assert_eq!(world.user.count(), 0);
     });
 }

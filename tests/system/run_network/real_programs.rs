@@ -177,7 +177,7 @@ fn rules_name_a_run_and_its_hosts() {
         allow(&world, Lifetime::Session);
         assert_eq!(shell.run("curl -sS http://other.example.test/hello"), HELLO);
         assert_eq!(world.user.asked().len(), 1);
-        // A new rule closes open connections and wins over the grant; without a rule, the host is asked about again.
+        // A new rule closes open connections and wins over the grant; without a rule, the user is asked again.
         for host in ["files", "other"] {
             shell.run(&format!("mkfifo /tmp/{host}.ask /tmp/{host}.said"));
         }

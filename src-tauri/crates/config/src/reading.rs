@@ -1,6 +1,5 @@
 //! Deserializes values of two types, with errors that name both.
 
-use crate::NetworkSettings;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserialize, Deserializer, Unexpected, Visitor};
 use std::fmt;
@@ -27,34 +26,6 @@ pub(super) fn false_or<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
         }
     }
     from.deserialize_any(Reader(PhantomData))
-}
-
-/// Deserializes hosts: `false`, `"ask"` for hosts that are all asked about, or an object.
-pub(super) fn hosts<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NetworkSettings>, D::Error> {
-    struct Reader;
-    impl<'de> Visitor<'de> for Reader {
-        type Value = Option<NetworkSettings>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("`false`, `\"ask\"` or an object")
-        }
-
-        fn visit_bool<E: de::Error>(self, on: bool) -> Result<Self::Value, E> {
-            if on { Err(E::invalid_value(Unexpected::Bool(true), &self)) } else { Ok(None) }
-        }
-
-        fn visit_str<E: de::Error>(self, word: &str) -> Result<Self::Value, E> {
-            match word {
-                "ask" => Ok(Some(NetworkSettings::asking())),
-                other => Err(E::invalid_value(Unexpected::Str(other), &self)),
-            }
-        }
-
-        fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-            NetworkSettings::deserialize(MapAccessDeserializer::new(map)).map(Some)
-        }
-    }
-    from.deserialize_any(Reader)
 }
 
 /// `"*"` or a list of names.

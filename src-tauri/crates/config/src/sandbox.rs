@@ -3,8 +3,11 @@
 //! - Plain data; the trusted process derives the effective sandbox for this machine and session.
 //! - Any unknown key is an error that names it, so that a typo never weakens a sandbox.
 
-use super::reading::{NamesOrAll, false_or, hosts};
+use super::reading::{NamesOrAll, false_or};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
 
 /// Containment of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,6 +134,34 @@ impl NetworkSettings {
     pub fn is_closed(&self) -> bool {
         self.allowed_domains.is_empty() && !self.ask_unknown
     }
+}
+
+/// Deserializes hosts: `false`, `"ask"` for hosts that are all asked about, or an object.
+fn hosts<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NetworkSettings>, D::Error> {
+    struct Reader;
+    impl<'de> Visitor<'de> for Reader {
+        type Value = Option<NetworkSettings>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("`false`, `\"ask\"` or an object")
+        }
+
+        fn visit_bool<E: de::Error>(self, on: bool) -> Result<Self::Value, E> {
+            if on { Err(E::invalid_value(Unexpected::Bool(true), &self)) } else { Ok(None) }
+        }
+
+        fn visit_str<E: de::Error>(self, word: &str) -> Result<Self::Value, E> {
+            match word {
+                "ask" => Ok(Some(NetworkSettings::asking())),
+                other => Err(E::invalid_value(Unexpected::Str(other), &self)),
+            }
+        }
+
+        fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+            NetworkSettings::deserialize(MapAccessDeserializer::new(map)).map(Some)
+        }
+    }
+    from.deserialize_any(Reader)
 }
 
 /// Resource limits of a server. Absent limits have their defaults.

@@ -18,6 +18,7 @@ mod unrecorded;
 
 pub use caller::{Caller, HostSource};
 pub(crate) use local::LocalServices;
+pub use local::RunPorts;
 pub use reach::HostLease;
 pub use run_targets::RunTargets;
 pub(crate) use unrecorded::unrecorded_dialer;
@@ -33,7 +34,6 @@ use ironcurtain_egress::{
 use reach::ReachableHosts;
 use recording::ConnectionRecorder;
 use run_asking::{RunAsker, RunAsking};
-use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,13 +119,13 @@ impl ServerNetwork {
         Self::with(Arc::new(caller), Arc::new(ReachableHosts::new(rules)), None, None)
     }
 
-    /// Creates the network for a run, which may use services of this computer at these ports without a question.
+    /// Creates the network for a run.
     #[must_use]
     pub fn of_run(
         services: &Services,
         principal: &Arc<Principal>,
         targets: RunTargets,
-        ports: BTreeSet<u16>,
+        ports: RunPorts,
     ) -> Arc<Self> {
         let targets = Arc::new(targets);
         let (services, principal) = (services.clone(), principal.clone());

@@ -1,7 +1,7 @@
 //! Services of the computer for a run: asks before a connection to a loopback port where nothing listens, and connects the two
 //! sides. Runs in the process that makes the run's connections ([`connector`](crate::connector)).
 //!
-//! - Everything that is created here is in the sandbox's network namespace, which the calling thread enters for good.
+//! - Everything that is created here is in the sandbox's network namespace, which the calling thread enters and never leaves.
 //! - INVARIANT: a port is opened only after the launcher allowed it, and only the launcher accepts connections at it.
 //!
 //! Each request has a stream of its own, which is sent over the link: see [`service_link`](crate::service_link).
@@ -29,7 +29,7 @@ use crate::{fd_passing, listening::is_listening};
 
 /// Answer of the launcher: the port may be opened.
 pub(crate) const ALLOWED: u8 = b'y';
-/// Sent instead of a descriptor: there is none.
+/// Sent instead of a descriptor.
 pub(crate) const NOTHING: u8 = b'n';
 
 /// Interval at which a waiting connection checks that its program still waits.
@@ -83,7 +83,7 @@ impl Services {
     }
 
     /// Returns once a connection to this address may be made. `thread` is the `/proc` directory of the calling thread, and
-    /// `is_waiting` tells whether it still waits. The error is an errno.
+    /// `is_waiting` returns whether it still waits. The error is an errno.
     pub(crate) fn permit(
         &self,
         address: &[u8],

@@ -1,4 +1,4 @@
-//! What opens a host without a list entry: a grant, a call in flight, a rule, or the list of a run.
+//! Grounds on which a host is open without a list entry: a grant, a call in flight, a rule, or the list of a run.
 //!
 //! The proxy knows only ids. A grant's id has no space; the ids of the others begin with a word and a space.
 
@@ -11,7 +11,7 @@ const RULE: &str = "rule ";
 /// Prefix of a pattern.
 const LIST: &str = "list ";
 
-/// What opens a host.
+/// Ground on which a host is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Basis<'a> {
     /// The grant with this id.

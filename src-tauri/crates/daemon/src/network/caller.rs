@@ -1,7 +1,7 @@
 //! Identifies who connects to a host: for questions, audit entries and grants.
 
 use super::reach::ReachableHosts;
-use super::run_targets::RunTargets;
+use super::run_targets::{RunTargets, usable};
 use crate::services::Services;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_config::{PolicySnapshot, Server};
@@ -36,22 +36,18 @@ impl Caller {
         entry
     }
 
-    /// Returns the grants that apply to this caller.
-    pub(super) fn usable<'a>(&self, grants: &'a [StandingGrant]) -> Vec<&'a StandingGrant> {
-        grants.iter().filter(|grant| self.principal.is_covered_by(&grant.subject)).collect()
-    }
-
     /// Publishes the current rules and grants.
     pub(super) fn publish_rules(&self, reach: &ReachableHosts) {
         let server = match &self.source {
-            HostSource::Run(targets) => return targets.publish(self, reach),
+            HostSource::Run(targets) => return targets.publish(&self.services, &self.principal, reach),
             HostSource::Server(server) => server,
         };
         let snapshot = self.services.snapshot();
         reach.set_entry_rules(snapshot.version, || rules(server, &snapshot));
         let table = self.services.grants.now();
         // Grants of hosts do not apply to a remote server, whose requests do not pass through our proxy.
-        let usable = if server.remote.is_none() { self.usable(&table.grants) } else { Vec::new() };
+        let usable =
+            if server.remote.is_none() { usable(&self.principal, &table.grants) } else { Vec::new() };
         reach.follow(table.version, usable.into_iter().filter_map(StandingGrant::for_proxy).collect());
     }
 }

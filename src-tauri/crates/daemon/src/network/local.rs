@@ -1,4 +1,4 @@
-//! Services of this computer for a run: each loopback port is asked about when a program connects to it.
+//! Services of this computer for a run: a connection to a loopback port waits for an answer.
 //!
 //! - A port where nothing listens on the computer is refused without a question.
 //! - A forwarder listens at the same port in the sandbox. Every connection is judged and recorded before the service is dialled.
@@ -8,7 +8,7 @@
 use super::basis::Basis;
 use super::caller::Caller;
 use super::run_asking::RunAsking;
-use super::run_targets::TargetVerdict;
+use super::run_targets::{TargetVerdict, usable};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use ironcurtain_consent::Lifetime;
@@ -30,9 +30,17 @@ pub(crate) struct LocalServices {
     caller: Arc<Caller>,
     asking: Arc<RunAsking>,
     record: Arc<dyn Record>,
-    /// Ports that the user named when the run was started.
-    named: BTreeSet<u16>,
+    ports: RunPorts,
     open: Mutex<Vec<Forwarder>>,
+}
+
+/// Ports that the user named when the run was started.
+#[derive(Debug, Clone, Default)]
+pub struct RunPorts {
+    /// Ports of services of this computer that need no question.
+    pub named: BTreeSet<u16>,
+    /// Ports of the run that this computer can connect to.
+    pub published: BTreeSet<u16>,
 }
 
 /// Listener in the sandbox, and its connections.
@@ -56,9 +64,9 @@ impl LocalServices {
         caller: Arc<Caller>,
         asking: Arc<RunAsking>,
         record: Arc<dyn Record>,
-        named: BTreeSet<u16>,
+        ports: RunPorts,
     ) -> Self {
-        Self { caller, asking, record, named, open: Mutex::default() }
+        Self { caller, asking, record, ports, open: Mutex::default() }
     }
 
     /// Answers a connection that waits in the run.
@@ -67,6 +75,10 @@ impl LocalServices {
     /// The connection is refused.
     pub(crate) async fn answer(self: &Arc<Self>, request: ServiceRequest) -> io::Result<()> {
         let port = request.port;
+        // A published port leads back to the run.
+        if self.ports.published.contains(&port) {
+            return Ok(());
+        }
         if !tokio::task::spawn_blocking(move || computer_listens(port)).await? {
             return Ok(());
         }
@@ -112,12 +124,11 @@ impl LocalServices {
 
     /// Judges a port. The user's own choice at the start is a list, which a deny rule overrides.
     fn verdict(&self, port: u16) -> TargetVerdict {
-        match self.asking.judge(&target(port)) {
-            TargetVerdict::Ask(_) if self.named.contains(&port) => {
-                TargetVerdict::Allow(Basis::List(&format!("localhost:{port}")).id())
-            }
-            judged => judged,
+        let judged = self.asking.judge(&target(port));
+        if matches!(judged, TargetVerdict::Ask(_)) && self.ports.named.contains(&port) {
+            return TargetVerdict::Allow(Basis::List(&format!("localhost:{port}")).id());
         }
+        judged
     }
 
     async fn open(self: &Arc<Self>, port: u16, listener: TcpListener, by: Ground) {
@@ -201,7 +212,7 @@ impl LocalServices {
     /// Returns the grant that opens a port.
     fn grant(&self, port: u16) -> Option<String> {
         let (table, target) = (self.caller.services.grants.now(), target(port));
-        let usable = self.caller.usable(&table.grants);
+        let usable = usable(&self.caller.principal, &table.grants);
         usable
             .into_iter()
             .filter_map(|grant| grant.for_proxy())

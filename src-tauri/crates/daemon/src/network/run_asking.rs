@@ -51,7 +51,7 @@ impl RunAsking {
 
     /// Judges a connection in the current state.
     pub(super) fn judge(&self, target: &HostPort) -> TargetVerdict {
-        self.targets.judge(&self.caller, target)
+        self.targets.judge(&self.caller.services, &self.caller.principal, target)
     }
 
     async fn decide(&self, target: &HostPort) -> HostAnswer {
@@ -158,6 +158,6 @@ impl RunAsking {
     }
 
     fn publish(&self) {
-        self.targets.publish(&self.caller, &self.reach);
+        self.caller.publish_rules(&self.reach);
     }
 }

@@ -5,10 +5,11 @@
 //! - INVARIANT: what is published follows from the current policy and grants, for every host seen so far.
 
 use super::basis::Basis;
-use super::caller::Caller;
 use super::reach::ReachableHosts;
 use crate::judging::JudgingContext;
+use crate::services::Services;
 use ironcurtain_config::PolicySnapshot;
+use ironcurtain_consent::Principal;
 use ironcurtain_egress::{GrantedHost, HostDecision, HostPort, HostRules, PermittedBy, RuleError};
 use ironcurtain_grants::StandingGrant;
 use ironcurtain_paths::Resolver;
@@ -43,7 +44,7 @@ pub(super) enum TargetVerdict {
 }
 
 impl RunTargets {
-    /// Creates the hosts of a run; those that match `patterns` need no question.
+    /// Creates the hosts of a run. Hosts that match `patterns` need no question.
     ///
     /// # Errors
     /// [`RuleError`], with the invalid pattern.
@@ -69,17 +70,23 @@ impl RunTargets {
     }
 
     /// Judges a connection in the current state.
-    pub(super) fn judge(&self, caller: &Caller, target: &HostPort) -> TargetVerdict {
-        let (snapshot, table) = (caller.services.snapshot(), caller.services.grants.now());
-        self.judge_in(caller, &snapshot, &caller.usable(&table.grants), target)
+    pub(super) fn judge(
+        &self,
+        services: &Services,
+        principal: &Principal,
+        target: &HostPort,
+    ) -> TargetVerdict {
+        let (snapshot, table) = (services.snapshot(), services.grants.now());
+        let grants = usable(principal, &table.grants);
+        self.judge_in(&principal.server, (&snapshot, &grants), target)
     }
 
     /// Publishes what opens each host now.
-    pub(super) fn publish(&self, caller: &Caller, reach: &ReachableHosts) {
+    pub(super) fn publish(&self, services: &Services, principal: &Principal, reach: &ReachableHosts) {
         // Held until the end, so that an older state is never published after a newer one.
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let (snapshot, table) = (caller.services.snapshot(), caller.services.grants.now());
-        let grants = caller.usable(&table.grants);
+        let (snapshot, table) = (services.snapshot(), services.grants.now());
+        let grants = usable(principal, &table.grants);
         // The proxy leads to no service of this computer.
         let granted = grants.iter().filter_map(|grant| grant.for_proxy());
         let mut open: Vec<GrantedHost> = granted.filter(|grant| !grant.target.host.is_local()).collect();
@@ -87,7 +94,7 @@ impl RunTargets {
             seen.iter().cloned().chain(open.iter().map(|grant| grant.target.clone())).collect();
         let mut denied = Vec::new();
         for target in known {
-            match self.judge_in(caller, &snapshot, &grants, &target) {
+            match self.judge_in(&principal.server, (&snapshot, &grants), &target) {
                 TargetVerdict::Allow(id) => open.push(GrantedHost { id, target }),
                 TargetVerdict::Deny(_) => denied.push(target.to_string()),
                 TargetVerdict::Granted | TargetVerdict::Ask(_) => {}
@@ -99,14 +106,13 @@ impl RunTargets {
 
     fn judge_in(
         &self,
-        caller: &Caller,
-        snapshot: &Arc<PolicySnapshot>,
-        grants: &[&StandingGrant],
+        server: &str,
+        (snapshot, grants): (&Arc<PolicySnapshot>, &[&StandingGrant]),
         target: &HostPort,
     ) -> TargetVerdict {
         let context = JudgingContext {
             snapshot: snapshot.clone(),
-            server: caller.principal.server.clone(),
+            server: server.to_owned(),
             contained: None,
             unannotated: Unannotated::Deny,
             sandbox: None,
@@ -140,6 +146,11 @@ impl RunTargets {
             },
         }
     }
+}
+
+/// Returns the grants that apply to this principal.
+pub(super) fn usable<'a>(principal: &Principal, grants: &'a [StandingGrant]) -> Vec<&'a StandingGrant> {
+    grants.iter().filter(|grant| principal.is_covered_by(&grant.subject)).collect()
 }
 
 /// Returns the connection as an address, which rules can name by its host.

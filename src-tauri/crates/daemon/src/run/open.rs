@@ -8,7 +8,7 @@ use super::profile::{self, ProfileError, ProfileGrants};
 use super::searching::Searches;
 use super::serve::OpenedRun;
 use super::{Counts, Run};
-use crate::network::{RunTargets, ServerNetwork};
+use crate::network::{RunPorts, RunTargets, ServerNetwork};
 use crate::server::control::{SupervisorControl, SupervisorError};
 use crate::services::Services;
 use ironcurtain_audit::clock::now_ms;
@@ -142,7 +142,10 @@ impl Run {
         }
         let resolver = Resolver::new(snapshot.home.clone(), folder.clone());
         let targets = RunTargets::new(resolver.clone(), plan.profile.hosts.clone())?;
-        let ports = request.ports.iter().copied().collect();
+        let ports = RunPorts {
+            named: request.ports.iter().copied().collect(),
+            published: request.publish.iter().copied().collect(),
+        };
         let network = ServerNetwork::of_run(&services, &principal, targets, ports);
         let publish = request.publish.iter().map(|port| PublishedPort::listen(*port));
         let published = publish.collect::<Result<Vec<_>, _>>()?;
@@ -209,6 +212,10 @@ impl Run {
             services,
         });
         run.services.audit.record(run.started()).await?;
+        for port in &request.publish {
+            let what = format!("port {port} of {} is available at 127.0.0.1:{port}", run.principal.server);
+            run.services.audit.record(run.principal.entry(Event::Session, what)).await?;
+        }
         record.id = None;
         run.services.changed();
         Ok(OpenedRun { run, control, kill, exit, view: (view, for_view), network: (proxy, ports), orders })
