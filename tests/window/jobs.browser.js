@@ -1,4 +1,5 @@
-// Every job of the guide's page about the window takes at most three clicks on its page, besides entering text and choices.
+// Every job of the guide's page about the window takes at most three clicks on its page, besides entering text and choices. Each
+// is done with the pointer, and with the keyboard alone.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -7,13 +8,14 @@ import { Browser } from "./browser.js";
 import { key, steps } from "./steps.js";
 
 const MOST_CLICKS = 3;
+const [ENTER, SPACE, TAB, UP, DOWN, CONTROL] = ["\ue007", " ", "\ue004", "\ue013", "\ue015", "\ue009"];
 const GUIDE = readFileSync(new URL("../../docs/guide/window.md", import.meta.url), "utf8");
 
 /** @type {Browser} */
 let browser;
 before(async () => (browser = await Browser.open()));
 after(() => browser.close());
-const { press, made, type, choose, called } = steps(() => browser);
+const { press, made, type, choose, reach } = steps(() => browser);
 
 const QUESTION = `made.waiting = [{ id: "q1", sentence: "Claude Code wants to read a.md", line: "read ~/a.md", session: "s1", client: "Claude Code", expires_ms: Date.now() + 90_000 }]`;
 const entered = (field, text) => ({ field, text });
@@ -82,7 +84,7 @@ const JOBS = {
   ],
   Settings: [
     ["questions", [chosen("deadline_seconds", "60")], "change_settings"],
-    ["notifications", [chosen("notifications", "none")], "change_settings"],
+    ["notifications", [chosen("notifications", "off")], "change_settings"],
     ["limits", [chosen("max_sessions", "10")], "change_settings"],
     ["the record", [chosen("keep_days", "30")], "change_settings"],
     ["autostart", ["autostart"], "change_settings"],
@@ -102,23 +104,66 @@ test("the jobs are those of the guide", () => {
   }
 });
 
-for (const [page, jobs] of Object.entries(JOBS))
-  for (const [words, todo, then] of jobs)
-    test(`${page}: ${words.replace(/, $/, "")}`, async () => {
-      const clicks = todo.filter((step) => typeof step === "string");
-      assert.ok(clicks.length <= MOST_CLICKS, `${clicks.length} clicks`);
-      await browser.go(page.toLowerCase());
-      if (page === "Home") await made(QUESTION);
-      for (const step of todo) {
-        if (typeof step !== "string") await browser.until(`document.querySelector('${key(step.field)}') !== null`);
-        if (typeof step === "string") await (step.startsWith("#") ? browser.press(step) : press(step));
-        else if ("isTick" in step) await press(step.field);
-        else if ("to" in step) await choose(step.field, step.to);
-        else await type(step.field, step.text);
-      }
-      if (then.startsWith("= ")) await browser.until(then.slice(2));
-      else if (/^[a-z_]+$/.test(then)) {
-        await browser.until(`made.calls.some(([name]) => name === "${then}")`);
-        assert.ok((await called(then)).length > 0);
-      } else await browser.until(`document.querySelector(${JSON.stringify(then)})?.checkVisibility() === true`);
-    });
+const byPointer = {
+  click: (step) => (step.startsWith("#") ? browser.press(step) : press(step)),
+  tick: press,
+  choose,
+  enter: type,
+};
+
+const byKeyboard = {
+  async click(step) {
+    if (step.startsWith("#")) {
+      await reach("log");
+      return browser.keys(DOWN, ENTER);
+    }
+    await reach(step);
+    await browser.keys((await browser.run(`document.activeElement.tagName === "A"`)) ? ENTER : SPACE);
+  },
+  async tick(field) {
+    await reach(field);
+    await browser.keys(SPACE);
+  },
+  async choose(field, to) {
+    await reach(field);
+    const isChosen = () => browser.run(`document.activeElement.value === ${JSON.stringify(to)}`);
+    if (await browser.run(`document.activeElement.matches("select")`)) {
+      const all = await browser.run(`document.activeElement.options.length`);
+      for (const way of [DOWN, UP]) for (let n = 0; n < all && !(await isChosen()); n += 1) await browser.keys(way);
+    } else {
+      await browser.chord(CONTROL, "a");
+      await browser.keys(...to);
+    }
+    assert.ok(await isChosen(), `${field} is ${to}`);
+    await browser.keys(TAB);
+  },
+  async enter(field, text) {
+    await reach(field);
+    await browser.keys(...text);
+  },
+};
+
+const does = (step, how) => {
+  if (typeof step === "string") return how.click(step);
+  if ("isTick" in step) return how.tick(step.field);
+  return "to" in step ? how.choose(step.field, step.to) : how.enter(step.field, step.text);
+};
+
+for (const [name, how] of Object.entries({ pointer: byPointer, keyboard: byKeyboard }))
+  for (const [page, jobs] of Object.entries(JOBS))
+    for (const [words, todo, then] of jobs)
+      test(`${page}: ${words.replace(/, $/, "")}, by ${name}`, async () => {
+        const clicks = todo.filter((step) => typeof step === "string");
+        assert.ok(clicks.length <= MOST_CLICKS, `${clicks.length} clicks`);
+        await browser.go(page.toLowerCase());
+        if (page === "Home") await made(QUESTION);
+        for (const step of todo) {
+          const control = typeof step === "string" ? (step.startsWith("#") ? step : key(step)) : key(step.field);
+          await browser.until(`document.querySelector(${JSON.stringify(control)}) !== null`);
+          await does(step, how);
+          await browser.settled();
+        }
+        if (then.startsWith("= ")) await browser.until(then.slice(2));
+        else if (/^[a-z_]+$/.test(then)) await browser.until(`made.calls.some(([name]) => name === "${then}")`);
+        else await browser.until(`document.querySelector(${JSON.stringify(then)})?.checkVisibility() === true`);
+      });

@@ -7,8 +7,8 @@ use fake_data::{activity, grants, questions, records, sessions};
 use ironcurtain_consent::LateError;
 use ironcurtain_desktop::{Backend, BoxFuture};
 use ironcurtain_protocol::{
-    ActivityView, AskedOn, AuditCheckView, ErrorCode, GrantView, LeftChoice, LeftState, Protection, QuestionsView, Reply,
-    Request, SessionRecordView, SessionView, StatusView,
+    ActivityView, AskedOn, AuditCheckView, ErrorCode, GrantView, LeftChoice, LeftState, Protection,
+    QuestionsView, Reply, Request, SessionRecordView, SessionView, StatusView,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};

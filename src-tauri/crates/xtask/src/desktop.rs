@@ -46,7 +46,8 @@ pub(crate) fn measure(write: bool) -> anyhow::Result<()> {
     let page = output(node.args(["tests/window/front.browser.js", "tests/window/pages.browser.js"]))?;
     let mut drawing = "The page:\n".to_owned();
     for start in DRAWN {
-        let line = page.lines().find_map(|line| line.split_once(start)).context("the page was not measured")?;
+        let line =
+            page.lines().find_map(|line| line.split_once(start)).context("the page was not measured")?;
         drawing += &format!("\n- {start}{}", line.1);
     }
     say(&drawing)?;
