@@ -1,5 +1,5 @@
-// Every job of the guide's page about the window takes at most three clicks on its page, besides entering text and choices. Each
-// is done with the pointer, and with the keyboard alone.
+// Every job of the guide's page about the window takes at most three clicks on its page, besides entering text and choices. Each is
+// done with the keyboard alone, where pressing a control is a click; other tests use the pointer.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -15,7 +15,7 @@ const GUIDE = readFileSync(new URL("../../docs/guide/window.md", import.meta.url
 let browser;
 before(async () => (browser = await Browser.open()));
 after(() => browser.close());
-const { press, made, type, choose, reach } = steps(() => browser);
+const { made, reach } = steps(() => browser);
 
 const QUESTION = `made.waiting = [{ id: "q1", sentence: "Claude Code wants to read a.md", line: "read ~/a.md", session: "s1", client: "Claude Code", expires_ms: Date.now() + 90_000 }]`;
 const entered = (field, text) => ({ field, text });
@@ -104,14 +104,7 @@ test("the jobs are those of the guide", () => {
   }
 });
 
-const byPointer = {
-  click: (step) => (step.startsWith("#") ? browser.press(step) : press(step)),
-  tick: press,
-  choose,
-  enter: type,
-};
-
-const byKeyboard = {
+const keys = {
   async click(step) {
     if (step.startsWith("#")) {
       await reach("log");
@@ -143,27 +136,26 @@ const byKeyboard = {
   },
 };
 
-const does = (step, how) => {
-  if (typeof step === "string") return how.click(step);
-  if ("isTick" in step) return how.tick(step.field);
-  return "to" in step ? how.choose(step.field, step.to) : how.enter(step.field, step.text);
+const does = (step) => {
+  if (typeof step === "string") return keys.click(step);
+  if ("isTick" in step) return keys.tick(step.field);
+  return "to" in step ? keys.choose(step.field, step.to) : keys.enter(step.field, step.text);
 };
 
-for (const [name, how] of Object.entries({ pointer: byPointer, keyboard: byKeyboard }))
-  for (const [page, jobs] of Object.entries(JOBS))
-    for (const [words, todo, then] of jobs)
-      test(`${page}: ${words.replace(/, $/, "")}, by ${name}`, async () => {
-        const clicks = todo.filter((step) => typeof step === "string");
-        assert.ok(clicks.length <= MOST_CLICKS, `${clicks.length} clicks`);
-        await browser.go(page.toLowerCase());
-        if (page === "Home") await made(QUESTION);
-        for (const step of todo) {
-          const control = typeof step === "string" ? (step.startsWith("#") ? step : key(step)) : key(step.field);
-          await browser.until(`document.querySelector(${JSON.stringify(control)}) !== null`);
-          await does(step, how);
-          await browser.settled();
-        }
-        if (then.startsWith("= ")) await browser.until(then.slice(2));
-        else if (/^[a-z_]+$/.test(then)) await browser.until(`made.calls.some(([name]) => name === "${then}")`);
-        else await browser.until(`document.querySelector(${JSON.stringify(then)})?.checkVisibility() === true`);
-      });
+for (const [page, jobs] of Object.entries(JOBS))
+  for (const [words, todo, then] of jobs)
+    test(`${page}: ${words.replace(/, $/, "")}`, async () => {
+      const clicks = todo.filter((step) => typeof step === "string");
+      assert.ok(clicks.length <= MOST_CLICKS, `${clicks.length} clicks`);
+      await browser.go(page.toLowerCase());
+      if (page === "Home") await made(QUESTION);
+      for (const step of todo) {
+        const control = typeof step === "string" ? (step.startsWith("#") ? step : key(step)) : key(step.field);
+        await browser.until(`document.querySelector(${JSON.stringify(control)}) !== null`);
+        await does(step);
+        await browser.settled();
+      }
+      if (then.startsWith("= ")) await browser.until(then.slice(2));
+      else if (/^[a-z_]+$/.test(then)) await browser.until(`made.calls.some(([name]) => name === "${then}")`);
+      else await browser.until(`document.querySelector(${JSON.stringify(then)})?.checkVisibility() === true`);
+    });
