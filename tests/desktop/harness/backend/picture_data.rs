@@ -5,8 +5,7 @@ use ironcurtain_protocol::{ActivityView, ClientView, QuestionsView, RootView, Se
 
 /// Returns the sessions of three agents, all sandboxed.
 pub(super) fn sessions(now: u64) -> Vec<SessionView> {
-    let [first, second] =
-        <[SessionView; 2]>::try_from(fake_data::sessions(now)).unwrap_or_else(|_| panic!("two sessions"));
+    let [first, second] = <[SessionView; 2]>::try_from(fake_data::sessions(now)).expect("two sessions");
     let agent = |name: &str, exe: &str| ClientView {
         name: name.into(),
         exe: Some(exe.into()),
