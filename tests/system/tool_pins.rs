@@ -1,8 +1,9 @@
 //! Tools whose definitions a server changes: agents see the pinned definition, and cannot call the tool until the user decides.
 
+use crate::client::BOUND;
 use crate::scripted;
 use crate::scripted_user::Next;
-use crate::world::World;
+use crate::world::{World, eventually};
 use ironcurtain_admin::tool_pins::{ToolHint, changed_tools};
 use ironcurtain_consent::{Lifetime, Reach};
 use ironcurtain_grants::PinDecision;
@@ -48,6 +49,8 @@ fn changed_tool_is_suspended_until_the_user_decides() {
     client.call("echo", json!({ "text": POISON })).ok();
     assert!(world.user.notices()[0].contains("hostile changed its tool `now`"), "{:?}", world.user.notices());
     assert!(world.log().contains(r#""rule":"tool-changed""#));
+    let reported = || world.status().troubles.iter().any(|why| why.contains("`hostile` changed its tools"));
+    eventually("the change is among the problems", BOUND, reported);
     // The next session knows it before it lists the tools.
     client.hang_up();
     let mut client = world.connect("hostile");
@@ -57,6 +60,7 @@ fn changed_tool_is_suspended_until_the_user_decides() {
     let changes = changed_tools(&world.home, "hostile").unwrap();
     assert_eq!(changes[0].hints, [ToolHint::AddressesModel("do not tell".to_owned())]);
     changes[0].decide(&world.home, PinDecision::Keep).unwrap();
+    eventually("the problem is solved", BOUND, || !reported());
     client.call("now", json!({})).ok();
     assert_eq!(changed(&mut client, POISON), "Reads the clock.");
     assert_eq!(changed(&mut client, "Reads the time."), "Reads the clock.");

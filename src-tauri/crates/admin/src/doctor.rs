@@ -173,7 +173,8 @@ impl Doctor {
         if tools.is_empty() {
             return Diagnosis::ok(&about, "not used yet").with_fix("`ironcurtain doctor --deep` starts it");
         }
-        Diagnosis::ok(&about, format!("has listed {} tools", tools.len()))
+        let count = if tools.len() == 1 { "1 tool".to_owned() } else { format!("{} tools", tools.len()) };
+        Diagnosis::ok(&about, format!("has listed {count}"))
     }
 
     /// Starts a server, and reports whether it lists its tools.

@@ -380,7 +380,8 @@ mod tests {
     #[test]
     fn a_kept_pin_covers_only_the_change_that_the_user_saw() {
         let place = Place::new();
-        (place.lists("a"), place.lists("b"));
+        place.lists("a");
+        place.lists("b");
         assert!(place.decide("b", PinDecision::Keep));
         assert_eq!(place.lists("b"), PinState::Kept { pinned: "a".to_owned() });
         assert_eq!(place.lists("c"), suspended("a", true));

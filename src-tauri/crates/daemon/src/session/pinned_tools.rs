@@ -86,6 +86,7 @@ impl Session {
                 }
                 PinState::Suspended { pinned, is_news } => {
                     shown.push(RawValue::from_string(pinned)?);
+                    self.services.changed_tools.follow(&self.config.name, self.config.identity());
                     self.report_change(&name, is_news).await;
                 }
                 PinState::Kept { pinned } => shown.push(RawValue::from_string(pinned)?),
@@ -119,7 +120,10 @@ impl Session {
         let (server, tool) = (self.config.name.clone(), visible::line(tool));
         match found {
             None => Ok(()),
-            Some(ChangedTool::Suspended) => Err(CallRefusal::ToolChanged { server, tool }),
+            Some(ChangedTool::Suspended) => {
+                self.services.changed_tools.follow(&self.config.name, self.config.identity());
+                Err(CallRefusal::ToolChanged { server, tool })
+            }
             Some(ChangedTool::Removed) => Err(CallRefusal::ToolRemoved { server, tool }),
         }
     }
