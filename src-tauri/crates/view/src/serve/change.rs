@@ -83,6 +83,9 @@ impl Server {
             let names = (parent, name, new_parent, new_name);
             return self.rename_folder(call, names, (&path, &new_path), (&facts, target.as_ref()), flags);
         }
+        if facts.is_symlink() && self.leads_astray(&facts, &new_path) {
+            return Err(Errno::PERM.into());
+        }
         let _names = self.names_stay();
         let is_exchange = flags.contains(RenameFlags::EXCHANGE);
         let mut aside = None;
