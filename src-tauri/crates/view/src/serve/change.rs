@@ -167,12 +167,12 @@ impl Server {
     ) -> Result<(), Stop> {
         match self.made.origin(facts) {
             Some(Origin::Created | Origin::CreatedFor(..) | Origin::MovedAsideOnce) => return Ok(()),
-            Some(Origin::MovedAside(of)) => {
-                if self.gate.permits(&WantedAccess { path: absolute(&of), kind: AccessKind::ReadWrite }) {
-                    return Ok(());
-                }
+            Some(Origin::MovedAside(of))
+                if self.gate.permits(&WantedAccess { path: absolute(&of), kind: AccessKind::ReadWrite }) =>
+            {
+                return Ok(());
             }
-            None => {}
+            Some(Origin::MovedAside(_)) | None => {}
         }
         for kind in kinds {
             self.permit(call, path, *kind, Some(FileId::of(facts)))?;
