@@ -7,17 +7,19 @@ use ironcurtain_consent::{Lifetime, Reach};
 use ironcurtain_protocol::{Reply, Request};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 /// Time that only a failure needs.
-const BOUND: Duration = Duration::from_secs(20);
+const BOUND: Duration = Duration::from_secs(60);
 
 /// A shell that was started with `ironcurtain run`.
 pub struct Shell {
     child: Child,
     stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
+    /// Lines of its output.
+    lines: Receiver<String>,
 }
 
 impl Shell {
@@ -31,7 +33,13 @@ impl Shell {
     pub fn of(command: &mut Command) -> Self {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take().unwrap());
-        Self { child, stdin, stdout: BufReader::new(stdout) }
+        let (line, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            let read = BufReader::new(stdout).lines().map_while(Result::ok);
+            // Fails once the test has ended.
+            read.map(|text| line.send(text)).take_while(Result::is_ok).count()
+        });
+        Self { child, stdin, lines }
     }
 
     /// Runs a command and returns its output, and its exit status as the last line.
@@ -39,7 +47,10 @@ impl Shell {
         writeln!(self.stdin.as_ref().unwrap(), "{{ {command}; }} 2>&1; echo \"status $?\"").unwrap();
         let mut said = String::new();
         while !said.lines().last().is_some_and(|line| line.contains("status ")) {
-            assert_ne!(self.stdout.read_line(&mut said).unwrap(), 0, "the shell has exited: {said}");
+            let line =
+                self.lines.recv_timeout(BOUND).unwrap_or_else(|why| panic!("{command}: {why}: {said}"));
+            said.push_str(&line);
+            said.push('\n');
         }
         said
     }

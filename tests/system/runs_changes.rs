@@ -37,16 +37,6 @@ fn git_changes_a_configuration_with_one_question() {
 }
 
 #[test]
-fn vim_changes_a_file_with_one_question() {
-    one_question("vim -N -u NONE -es -c 's/two/2/' -c wq ~/settings/conf", "two\n", "2\n");
-    one_question(
-        "vim -N -u NONE -es -c 'set backup' -c 's/two/2/' -c wq ~/settings/conf; rm ~/settings/conf~",
-        "two\n",
-        "2\n",
-    );
-}
-
-#[test]
 fn an_agent_replaces_its_settings_with_one_question() {
     let program = "const fs = require('fs'), f = process.env.HOME + '/settings/conf', t = f + '.tmp.77.123'; \
         fs.mkdirSync(f + '.lock'); fs.writeFileSync(t, '{\"n\":2}'); \
@@ -60,16 +50,23 @@ fn an_agent_replaces_its_settings_with_one_question() {
 }
 
 #[test]
-fn sed_asks_to_read_and_to_change() {
-    let world = world();
-    let file = world.file("settings/conf", "two\n");
-    let mut shell = Shell::start(&world, &world.path("project"));
-    allow(&world);
-    allow(&world);
-    assert_eq!(shell.run("sed -i s/two/2/ ~/settings/conf"), "status 0\n");
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "2\n");
-    let path = file.to_str().unwrap().to_owned();
-    assert_eq!(asked(&world), [(path.clone(), "files/read".to_owned()), (path, "files/change".to_owned())]);
+fn editors_ask_to_read_and_to_change() {
+    for command in [
+        "sed -i s/two/2/ ~/settings/conf",
+        "vim -N -u NONE -es -c 's/two/2/' -c wq ~/settings/conf",
+        "vim -N -u NONE -es -c 'set backup' -c 's/two/2/' -c wq ~/settings/conf; rm ~/settings/conf~",
+    ] {
+        let world = world();
+        let file = world.file("settings/conf", "two\n");
+        let mut shell = Shell::start(&world, &world.path("project"));
+        allow(&world);
+        allow(&world);
+        assert_eq!(shell.run(command), "status 0\n", "{command}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "2\n", "{command}");
+        let path = file.to_str().unwrap().to_owned();
+        let expected = [(path.clone(), "files/read".to_owned()), (path, "files/change".to_owned())];
+        assert_eq!(asked(&world), expected, "{command}");
+    }
 }
 
 #[test]
@@ -125,6 +122,7 @@ fn links_and_folders_do_not_lead_to_where_programs_run_files() {
         &docs.join(".git/hooks/pre-commit"),
     );
     // The twins with harmless names.
+    world.user.forget();
     (0..10).for_each(|_| world.user.will(Next::AllowFirst(vec![Reach::Paths])));
     assert_eq!(shell.run("ln -s evil ~/docs/good && mv ~/docs/evil ~/docs/moved"), "status 0\n");
     assert!(docs.join("moved/hooks/pre-commit").is_file());

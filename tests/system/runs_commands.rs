@@ -89,7 +89,7 @@ const CHANGING: [Case; 23] = [
         removes: &["sub"],
     },
     changes("sed -i s/two/2/ $D/a", &[("a", "2\none\n")]),
-    changes("vim -N -u NONE -es -c 's/two/2/' -c wq $D/a", &[("a", "2\none\n")]),
+    changes("vim -N -u NONE -es -c '%s/two/2/' -c wq $D/a", &[("a", "2\none\n")]),
     changes("printf '%s\\n' '1s/two/2/' w q | ed -s $D/a", &[("a", "2\none\n")]),
     changes("patch -s $D/a $D/change.diff", &[("a", "2\none\n")]),
     changes("touch $D/empty", &[("empty", "")]),

@@ -258,8 +258,8 @@ impl Nodes {
     }
 
     /// Returns names that the kernel should forget, because it knows too many.
-    pub(crate) fn to_forget(&self) -> Vec<(u64, OsString)> {
-        self.lock().to_forget(MANY_NODES)
+    pub(crate) fn forgettable(&self) -> Vec<(u64, OsString)> {
+        self.lock().forgettable(MANY_NODES)
     }
 
     /// Returns the number of nodes.

@@ -21,8 +21,10 @@ use ironcurtain_sandbox::file_access::{AccessAnswer, FileAccess, PermittedAccess
 use ironcurtain_visible as visible;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
 
 /// Maximum number of times one access is judged, which happens whenever a similar question is answered.
 const MOST_ROUNDS: usize = 200;
@@ -42,6 +44,14 @@ pub(super) struct AskedByProgram {
     pub(super) wanted: PermittedAccess,
     /// The program and its ancestors, the oldest first.
     pub(super) programs: Vec<String>,
+}
+
+/// Accesses that one question is about.
+enum Together {
+    /// One, which may become a part of a search once that begins.
+    Alone(Option<watch::Receiver<u64>>),
+    /// This number, in one folder.
+    With(usize),
 }
 
 /// Number of questions that were asked about each folder.
@@ -124,13 +134,12 @@ impl Run {
         judged: &JudgedAccess,
     ) -> Result<Option<Vec<PendingApproval>>, ExchangeError> {
         if asked.wanted.access != FileAccess::Read {
-            return self.question(asked, escalation, judged, 1).await;
+            return self.question(asked, escalation, judged, Together::Alone(None)).await;
         }
         let answer = match self.searches.enter(&asked.wanted.path) {
             Part::Alone(waiting) => {
-                let answer = self.question(asked, escalation, judged, 1).await;
-                drop(waiting);
-                return answer;
+                let begun = Some(waiting.begun.clone());
+                return self.question(asked, escalation, judged, Together::Alone(begun)).await;
             }
             Part::Joins(answer) => self.searched(answer).await,
             Part::Asks(search) => self.search(asked, search).await?,
@@ -156,7 +165,7 @@ impl Run {
             return Ok(SearchAnswer::Again);
         };
         let of_folder = AskedByProgram { wanted: folder, programs: asked.programs.clone() };
-        let answered = self.question(&of_folder, escalation, &judged, search.count).await;
+        let answered = self.question(&of_folder, escalation, &judged, Together::With(search.count)).await;
         let answer = match &answered {
             Ok(Some(values)) if !values.is_empty() => SearchAnswer::Once,
             Ok(_) => SearchAnswer::Again,
@@ -208,7 +217,7 @@ impl Run {
         AskedByProgram { wanted, programs }: &AskedByProgram,
         escalation: &Escalation,
         judged: &JudgedAccess,
-        count: usize,
+        together: Together,
     ) -> Result<Option<Vec<PendingApproval>>, ExchangeError> {
         self.counts.asked.fetch_add(1, Ordering::Relaxed);
         self.services.metrics.decided("escalate");
@@ -253,7 +262,7 @@ impl Run {
             at_ms: now_ms(),
         };
         let identity = QuestionKey::of(&question, &facts);
-        if count > 1 {
+        if let Together::With(count) = together {
             let files = format!("{count} files in this folder are waiting: the program may be searching it.");
             question.also.push(files);
             question.fits_a_batch = false;
@@ -273,7 +282,11 @@ impl Run {
             entry,
             scope,
         };
-        let answer = exchange.ask(inquiry, self.no_question_left(wanted)).await;
+        let begun = match together {
+            Together::Alone(begun) => begun,
+            Together::With(_) => None,
+        };
+        let answer = exchange.ask(inquiry, self.no_question_left(wanted, begun)).await;
         let denied = |why: &NotApproved| matches!(why, NotApproved::Denied | NotApproved::DeniedWithNote(_));
         if matches!(&answer, Err(ExchangeError::NotApproved(why)) if denied(why)) {
             self.services.broker.stops().deny(denial);
@@ -293,7 +306,18 @@ impl Run {
 
     /// Completes when the access no longer needs a question of its own, because of another answer, a new policy or a question about
     /// its folder.
-    async fn no_question_left(self: &Arc<Self>, wanted: &PermittedAccess) {
+    async fn no_question_left(
+        self: &Arc<Self>,
+        wanted: &PermittedAccess,
+        begun: Option<watch::Receiver<u64>>,
+    ) {
+        let mut begins = pin!(async {
+            match begun {
+                // Fails only if the run has ended.
+                Some(mut begun) => _ = begun.changed().await,
+                None => std::future::pending().await,
+            }
+        });
         let (mut table, mut snapshots) = (self.services.grants.watch(), self.services.snapshots.clone());
         let is_asked = |judged: &JudgedAccess| matches!(judged.verdict, Verdict::Escalate(_));
         while self.judged(wanted, &[]).await.as_ref().is_some_and(is_asked) {
@@ -301,7 +325,7 @@ impl Run {
                 changed = table.changed() => changed,
                 changed = snapshots.changed() => changed,
                 // This access may become a part of it.
-                () = self.searches.next(), if wanted.access == FileAccess::Read => return,
+                () = &mut begins => return,
             };
             if changed.is_err() {
                 return std::future::pending().await;

@@ -58,6 +58,8 @@ pub(super) struct Search {
 pub(super) struct WaitingRead<'a> {
     searches: &'a Searches,
     id: u64,
+    /// Changes when a search begins, of which the read may become a part.
+    pub(super) begun: watch::Receiver<u64>,
 }
 
 impl Search {
@@ -109,19 +111,12 @@ impl Searches {
         state.last += 1;
         let id = state.last;
         state.waiting.insert(id, path.to_owned());
-        Part::Alone(WaitingRead { searches: self, id })
+        Part::Alone(WaitingRead { searches: self, id, begun: self.begun.subscribe() })
     }
 
     /// Notes that there is no question about a folder.
     pub(super) fn is_unaskable(&self, folder: &str) {
         self.lock().unaskable.insert(folder.into());
-    }
-
-    /// Completes when a search begins.
-    pub(super) async fn next(&self) {
-        let mut begun = self.begun.subscribe();
-        // The sender lives as long as the run.
-        let _ = begun.changed().await;
     }
 }
 

@@ -77,7 +77,7 @@ impl Table {
     }
 
     /// Returns names that the kernel may forget, once many nodes are known and always others in turn.
-    pub(super) fn to_forget(&mut self, most: usize) -> Vec<(u64, OsString)> {
+    pub(super) fn forgettable(&mut self, most: usize) -> Vec<(u64, OsString)> {
         let (last, numbers) = self.swept;
         if self.nodes.len() < most || self.next < numbers.saturating_add(FORGOTTEN_AT_ONCE) {
             return Vec::new();

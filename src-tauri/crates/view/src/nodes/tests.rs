@@ -94,15 +94,15 @@ fn the_kernel_is_told_to_forget_files_in_turn() {
         nodes.is_a_file(node);
     }
     let mut table = nodes.lock();
-    assert_eq!(table.to_forget(30_000), []);
-    let first = table.to_forget(10_000);
+    assert_eq!(table.forgettable(30_000), []);
+    let first = table.forgettable(10_000);
     // Not again until there are more nodes, and then others.
-    assert_eq!((first.len(), table.to_forget(10_000)), (8192, vec![]));
+    assert_eq!((first.len(), table.forgettable(10_000)), (8192, vec![]));
     drop(table);
     for number in 20_000..24_096_u64 {
         nodes.is_a_file(nodes.found(folder, name(&number.to_string()), file(number + 10)).unwrap());
     }
-    let second = nodes.lock().to_forget(10_000);
+    let second = nodes.lock().forgettable(10_000);
     assert_eq!(second.len(), 8192);
     assert!(first.iter().chain(&second).all(|(parent, _)| *parent == folder));
     assert!(!second.contains(&first[0]));

@@ -83,6 +83,9 @@ impl Server {
             let names = (parent, name, new_parent, new_name);
             return self.rename_folder(call, names, (&path, &new_path), (&facts, target.as_ref()), flags);
         }
+        if facts.is_symlink() && self.leads_astray(&facts, &new_path) {
+            return Err(Errno::PERM.into());
+        }
         let _names = self.names_stay();
         let is_exchange = flags.contains(RenameFlags::EXCHANGE);
         let mut aside = None;
@@ -164,12 +167,12 @@ impl Server {
     ) -> Result<(), Stop> {
         match self.made.origin(facts) {
             Some(Origin::Created | Origin::CreatedFor(..) | Origin::MovedAsideOnce) => return Ok(()),
-            Some(Origin::MovedAside(of)) => {
-                if self.gate.permits(&WantedAccess { path: absolute(&of), kind: AccessKind::ReadWrite }) {
-                    return Ok(());
-                }
+            Some(Origin::MovedAside(of))
+                if self.gate.permits(&WantedAccess { path: absolute(&of), kind: AccessKind::ReadWrite }) =>
+            {
+                return Ok(());
             }
-            None => {}
+            Some(Origin::MovedAside(_)) | None => {}
         }
         for kind in kinds {
             self.permit(call, path, *kind, Some(FileId::of(facts)))?;

@@ -35,7 +35,7 @@ impl Server {
                 if !place.facts.is_dir() {
                     self.nodes.is_a_file(node);
                 }
-                self.invalidations.drop_names(self.nodes.to_forget());
+                self.invalidations.drop_names(self.nodes.forgettable());
                 Ok(wire::entry(node, &self.shown(&place.facts), self.lifetime(node, &place.facts)))
             }
             Err(Errno::NOENT) if !self.tree.hides(&path) => {

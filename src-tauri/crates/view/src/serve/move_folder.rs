@@ -64,10 +64,16 @@ impl Server {
             is_own &= self.made.has(&facts);
             if facts.is_dir() {
                 is_own &= self.survey((&inner, &new_inner), device, left)?;
-            } else if self.gate.starts_programs(&absolute(&new_inner)) {
+            } else if self.leads_astray(&facts, &new_inner) {
                 return Err(Errno::XDEV);
             }
         }
         Ok(is_own)
+    }
+
+    /// Returns whether other programs run a file by its new path, or by way of it if it is a symlink.
+    pub(super) fn leads_astray(&self, facts: &Metadata, new_path: &Path) -> bool {
+        let path = absolute(new_path);
+        if facts.is_symlink() { self.gate.leads_to_programs(&path) } else { self.gate.starts_programs(&path) }
     }
 }

@@ -258,6 +258,8 @@ fn an_answer_is_not_used_for_a_file_that_was_replaced() {
     // Or by a link to a hidden file.
     let node = scene.look_up(1, "a.txt").unwrap();
     let unique = scene.send(14, node, &[0; 8]);
+    // Its other name keeps its number from being used again.
+    fs::hard_link(scene.path("a.txt"), scene.path("kept")).unwrap();
     fs::remove_file(scene.path("a.txt")).unwrap();
     std::os::unix::fs::symlink("secret", scene.path("a.txt")).unwrap();
     scene.answer(true);

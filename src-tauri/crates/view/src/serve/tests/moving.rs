@@ -99,6 +99,10 @@ fn a_symlink_needs_permission_for_its_name() {
         assert_eq!(scene.call(6, 1, format!("{name}\0sub\0").as_bytes()), Err(errno(Errno::PERM)), "{name}");
     }
     assert_eq!(scene.call(6, 1, b"secret\0a.txt\0"), Err(errno(Errno::ACCESS)));
+    // Nor is a link moved there, by itself or in a folder.
+    std::os::unix::fs::symlink("a.txt", scene.path("sub/.git")).unwrap();
+    assert_eq!(scene.call(12, 1, &to("link\0.git\0")), Err(errno(Errno::PERM)));
+    assert_eq!(scene.call(12, 1, &to("sub\0other\0")), Err(errno(Errno::XDEV)));
     assert_eq!(scene.asked(), []);
     assert!(scene.path("new").symlink_metadata().is_err());
 }
