@@ -112,7 +112,14 @@ const COPILOT: Agent = Agent {
         ("COPILOT_MODEL", "stand-in"),
         ("COPILOT_OFFLINE", "true"),
     ],
-    prompt: &["--no-auto-update", "--allow-all-tools", "--allow-all-paths", "--disable-builtin-mcps", "-p", "go"],
+    prompt: &[
+        "--no-auto-update",
+        "--allow-all-tools",
+        "--allow-all-paths",
+        "--disable-builtin-mcps",
+        "-p",
+        "go",
+    ],
     shell: ("bash", "command"),
     keeps: ".copilot/session-state",
 };

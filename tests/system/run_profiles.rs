@@ -90,6 +90,7 @@ fn an_agent_has_its_settings_and_login_and_no_others() {
     world.file("docs/notes", "notes");
     assert!(shell.run("cat ~/docs/notes").contains("Permission denied"));
     assert!(shell.run("echo x >> ~/.gitconfig").contains("Permission denied"));
+    assert_eq!(world.user.asked().len(), 2);
     assert_eq!(read_to_string(world.path(".gitconfig")).unwrap(), "[user]\n\tname = Me\n");
     assert!(shell.run("echo x > ~/node/bin/x").contains("Permission denied"));
     let installed = shell.run(&format!("echo x > ~/{INSTALLED}"));
@@ -103,7 +104,10 @@ fn what_a_profile_gives_is_listed_recorded_and_revoked() {
     assert_eq!(shell.run("cat ~/.claude/.credentials.json ~/.claude.json"), "my login\n{}status 0\n");
     let granted = |below: &str| {
         let grant = grant(&world, below);
-        assert_eq!((grant.server.as_str(), grant.provenance.as_str()), ("run:claude", "the run profile `claude`"));
+        assert_eq!(
+            (grant.server.as_str(), grant.provenance.as_str()),
+            ("run:claude", "the run profile `claude`")
+        );
         assert!(grant.session.is_some());
         (grant.kind, grant.access.join(" "))
     };
@@ -167,16 +171,27 @@ fn profiles_of_the_user_add_to_shipped_ones_and_open_nothing_protected() {
     let folder = world.home.run_profiles();
     std::fs::create_dir(&folder).unwrap();
     let own = |profile: Value| std::fs::write(folder.join("claude.json"), profile.to_string()).unwrap();
-    own(json!({ "schemaVersion": 1, "name": "claude", "read": ["~/docs/"], "env": ["OTHER_*"], "setEnv": { "MINE": "1" } }));
+    own(
+        json!({ "schemaVersion": 1, "name": "claude", "read": ["~/docs/"], "env": ["OTHER_*"], "setEnv": { "MINE": "1" } }),
+    );
     let mut shell = Shell::of(&mut run(&world, &["--", "claude"]));
     let said = shell.run("cat ~/docs/notes ~/.claude/.credentials.json && echo $OTHER_TOKEN $MINE");
     assert_eq!(said, "notes\nmy login\nfor others 1\nstatus 0\n");
     assert!(shell.run("echo x > ~/docs/notes").contains("Permission denied"));
     drop(shell);
     for (profile, problem) in [
-        (json!({ "schemaVersion": 1, "name": "claude", "read": ["~/.ssh/"] }), "`read`: `~/.ssh/` is protected"),
-        (json!({ "schemaVersion": 1, "name": "claude", "settings": ["~/.codex/"] }), "`settings`: `~/.codex/` contains the protected"),
-        (json!({ "schemaVersion": 1, "name": "claude", "logins": ["~/.ssh"] }), "claude.json`, line 1: `logins`: only shipped"),
+        (
+            json!({ "schemaVersion": 1, "name": "claude", "read": ["~/.ssh/"] }),
+            "`read`: `~/.ssh/` is protected",
+        ),
+        (
+            json!({ "schemaVersion": 1, "name": "claude", "settings": ["~/.codex/"] }),
+            "`settings`: `~/.codex/` contains the protected",
+        ),
+        (
+            json!({ "schemaVersion": 1, "name": "claude", "logins": ["~/.ssh"] }),
+            "claude.json`, line 1: `logins`: only shipped",
+        ),
         (json!({ "schemaVersion": 1, "name": "claude", "reads": [] }), "unknown field `reads`"),
     ] {
         own(profile);
@@ -269,7 +284,8 @@ fn a_profile_is_learned_from_what_the_user_allowed() {
     shell.run("true");
     assert_eq!(shell.exit(), Some(0));
     let written: Value = serde_json::from_str(&read_to_string(&proposal).unwrap()).unwrap();
-    let expected = json!({ "schemaVersion": 1, "name": "tool", "settings": ["~/.tool/"], "read": ["~/docs/notes"] });
+    let expected =
+        json!({ "schemaVersion": 1, "name": "tool", "settings": ["~/.tool/"], "read": ["~/docs/notes"] });
     assert_eq!(written, expected);
     // With it, nothing is asked.
     let mut shell = Shell::of(&mut run(&world, &["--profile", proposal.to_str().unwrap(), "--", "sh"]));
@@ -278,4 +294,31 @@ fn a_profile_is_learned_from_what_the_user_allowed() {
     // A file that exists is never replaced.
     let (code, said) = output(&world, &learn);
     assert!(code != Some(0) && said.contains("exists already"), "{said}");
+}
+
+#[test]
+fn gits_own_configuration_is_changed_only_by_an_answer_each_time() {
+    let world = world();
+    let mut shell = Shell::of(&mut run(&world, &["--", "claude"]));
+    let set = |name: &str| format!("git config --global user.name {name}");
+    let asked = |world: &World| {
+        let asked = world.user.asked();
+        for offer in asked.iter().flat_map(|question| &question.offers) {
+            assert!(offer.reach == Reach::Paths || offer.lifetimes == [Lifetime::Once], "{offer:?}");
+        }
+        asked.last().map(|question| (paths(question)[0].to_owned(), question.offers.clone()))
+    };
+    // Git writes a lock and renames it.
+    (0..2).for_each(|_| world.user.will(Next::Allow(Reach::Paths, Lifetime::Once)));
+    assert_eq!(shell.run(&set("You")), "status 0\n");
+    world.user.forget();
+    assert!(read_to_string(world.path(".gitconfig")).unwrap().contains("name = You"));
+    let (path, offers) = asked(&world).unwrap();
+    assert_eq!(Path::new(&path), world.path(".gitconfig"));
+    assert!(offers.iter().all(|offer| offer.lifetimes == [Lifetime::Once]), "{offers:?}");
+    let denied = shell.run(&set("Nobody"));
+    assert!(denied.contains("Permission denied") || denied.contains("could not"), "{denied}");
+    assert!(!denied.ends_with("status 0\n"), "{denied}");
+    assert!(read_to_string(world.path(".gitconfig")).unwrap().contains("name = You"));
+    assert_eq!(world.user.asked().len(), 1);
 }

@@ -75,7 +75,8 @@ fn text(all: &[ServerProfile]) -> TextLines {
 fn run_profile(profile: &RunProfile) -> String {
     let title = profile.title.as_deref().unwrap_or("your own profile");
     let measured = profile.measured.as_ref();
-    let measured = measured.map_or_else(|| "not measured".to_owned(), |version| format!("measured with {version}"));
+    let measured =
+        measured.map_or_else(|| "not measured".to_owned(), |version| format!("measured with {version}"));
     format!("  {}: {title} ({measured})", profile.name)
 }
 

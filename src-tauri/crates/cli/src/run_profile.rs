@@ -5,7 +5,8 @@ use crate::screen::Screen;
 use anyhow::{Context, bail};
 use ironcurtain_config::home::{Home, canonical_home};
 use ironcurtain_config::{
-    LearnedAccess, PlanContext, PolicySnapshot, ProgramFile, RunPlan, RunProfile, RunProfiles, Servers, proposed,
+    LearnedAccess, PlanContext, PolicySnapshot, ProgramFile, RunPlan, RunProfile, RunProfiles, Servers,
+    proposed,
 };
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::GrantKind;
@@ -70,7 +71,8 @@ pub fn check(
     let mut out = TextLines::default();
     let title = plan.profile.title.as_deref().unwrap_or("your profile");
     let measured = plan.profile.measured.as_ref();
-    let measured = measured.map_or_else(|| "not measured".to_owned(), |version| format!("measured with {version}"));
+    let measured =
+        measured.map_or_else(|| "not measured".to_owned(), |version| format!("measured with {version}"));
     out.line(format_args!("profile: {} ({title}, {measured})", plan.profile.name));
     out.line(format_args!("command: {}", plan.argv.join(" ")));
     match &folder {
@@ -85,8 +87,7 @@ pub fn check(
     ] {
         paths.into_iter().for_each(|path| out.line(format_args!("{what}: {path}")));
     }
-    let passed: Vec<String> =
-        std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
+    let passed: Vec<String> = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
     let passed: Vec<&String> = passed.iter().filter(|name| plan.profile.passes(name)).collect();
     out.line(format_args!("variables: {}", words(&passed)));
     for (name, value) in &plan.profile.set_env {
@@ -97,9 +98,7 @@ pub fn check(
         Ok(()) => out.line("/dev/fuse works: other files are asked about"),
         Err(problem) => out.line(format_args!("! cannot open /dev/fuse, so no run can start: {problem}")),
     }
-    let read = |(path, kind): &(CanonicalPath, GrantKind)| {
-        json!({ "path": path.as_str(), "folder": *kind == GrantKind::Tree })
-    };
+    let read = |(path, kind): &(CanonicalPath, GrantKind)| json!({ "path": path.as_str(), "folder": *kind == GrantKind::Tree });
     let texts = |paths: &[CanonicalPath]| paths.iter().map(|path| json!(path.as_str())).collect::<Value>();
     let value = json!({
         "profile": plan.profile.name,
@@ -119,12 +118,7 @@ pub fn check(
 }
 
 /// Writes a profile that also opens the files that a run with the profile `base` used.
-pub fn write_proposal(
-    home: &Home,
-    file: &Path,
-    base: RunProfile,
-    used: Vec<UsedFile>,
-) -> anyhow::Result<()> {
+pub fn write_proposal(home: &Home, file: &Path, base: RunProfile, used: Vec<UsedFile>) -> anyhow::Result<()> {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let name = stem.replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-");
     let snapshot = PolicySnapshot::load(home, &Servers::load(home)?)?;

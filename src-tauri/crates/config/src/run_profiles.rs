@@ -106,13 +106,15 @@ impl RunProfiles {
     #[must_use]
     pub fn with_learned(&self, base: RunProfile, learned: RunProfile) -> RunProfile {
         let is_shipped = SHIPPED.iter().any(|(name, _)| *name == base.name);
-        let mut all = if is_shipped { learned } else { RunProfile { name: learned.name.clone(), ..base.with(learned) } };
+        let mut all = if is_shipped {
+            learned
+        } else {
+            RunProfile { name: learned.name.clone(), ..base.with(learned) }
+        };
         let plain = &self.plain;
-        for (own, common) in [
-            (&mut all.settings, &plain.settings),
-            (&mut all.read, &plain.read),
-            (&mut all.env, &plain.env),
-        ] {
+        for (own, common) in
+            [(&mut all.settings, &plain.settings), (&mut all.read, &plain.read), (&mut all.env, &plain.env)]
+        {
             own.retain(|one| !common.contains(one));
         }
         all
@@ -211,8 +213,10 @@ mod tests {
         let known = secrets(&home);
         for profile in shipped().unwrap() {
             let at = |path: &String| CanonicalPath::assume_canonical(profile::expanded(path, &home).as_str());
-            let settings: Vec<CanonicalPath> = profile.settings.iter().map(|path| at(path).unwrap()).collect();
-            let logins: BTreeSet<CanonicalPath> = profile.logins.iter().map(|path| at(path).unwrap()).collect();
+            let settings: Vec<CanonicalPath> =
+                profile.settings.iter().map(|path| at(path).unwrap()).collect();
+            let logins: BTreeSet<CanonicalPath> =
+                profile.logins.iter().map(|path| at(path).unwrap()).collect();
             let opened = known.iter().filter(|secret| settings.iter().any(|path| path.contains(secret)));
             assert_eq!(opened.cloned().collect::<BTreeSet<_>>(), logins, "{}", profile.name);
             for path in profile.settings.iter().chain(&profile.read) {
@@ -239,12 +243,16 @@ mod tests {
         assert!(claude.read.contains(&"~/.gitconfig".to_owned()), "every profile has what `plain` has");
         assert_eq!(choose(&profiles, RunProfileChoice::Named("mine".into())).unwrap().name, "mine");
         let unknown = choose(&profiles, RunProfileChoice::Named("nobody".into()));
-        assert_eq!(unknown, Err("unknown run profile `nobody`; run `ironcurtain profiles` to list them".into()));
+        assert_eq!(
+            unknown,
+            Err("unknown run profile `nobody`; run `ironcurtain profiles` to list them".into())
+        );
     }
 
     #[test]
     fn errors_name_the_file_and_the_field() {
-        let with = |field: &str| error("x.json", &format!("{{ \"schemaVersion\": 1,\n\"name\": \"x\",\n{field} }}"));
+        let with =
+            |field: &str| error("x.json", &format!("{{ \"schemaVersion\": 1,\n\"name\": \"x\",\n{field} }}"));
         for (field, problem) in [
             (r#""setings": []"#, "unknown field `setings`"),
             (r#""settings": ["notes"]"#, "`settings`: `notes` must begin with `~/` or `/`"),
@@ -260,7 +268,10 @@ mod tests {
             assert!(refused.contains(problem), "{refused}");
         }
         let other = error("x.json", r#"{ "schemaVersion": 1, "name": "y" }"#);
-        assert_eq!(other, "`/config/run-profiles/x.json`, line 1: `name`: expected `x` as in the file's name, found `y`");
+        assert_eq!(
+            other,
+            "`/config/run-profiles/x.json`, line 1: `name`: expected `x` as in the file's name, found `y`"
+        );
         let version = error("x.json", r#"{ "schemaVersion": 2, "name": "x" }"#);
         assert!(version.ends_with("`schemaVersion`: unsupported version 2, expected 1"), "{version}");
     }
@@ -274,5 +285,50 @@ mod tests {
         assert_eq!(good.unwrap().settings, ["~/.p/"]);
         let bad = choose(&profiles, given(r#"{ "schemaVersion": 1, "name": "p", "logins": ["~/.p"] }"#));
         assert!(bad.unwrap_err().starts_with("`p.json`, line 1: `logins`: only shipped profiles"));
+    }
+
+    /// Returns the table of the reference.
+    fn table() -> String {
+        let code = |words: &[String]| {
+            let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+            words.join(" ")
+        };
+        let mut lines = vec![
+            "| profile | program | measured | changes | of these, logins | reads | hosts | variables | arguments |".to_owned(),
+            "|---|---|---|---|---|---|---|---|---|".to_owned(),
+        ];
+        for profile in shipped().unwrap() {
+            let set = profile.set_env.iter().map(|(name, value)| format!("{name}={value}"));
+            let variables: Vec<String> = profile.env.iter().cloned().chain(set).collect();
+            let arguments: Vec<String> = profile.args.iter().map(|added| added.add.join(" ")).collect();
+            let read: Vec<String> = profile.read.iter().chain(&profile.programs).cloned().collect();
+            let cells = [
+                profile.name.clone(),
+                profile.title.unwrap_or_default(),
+                profile.measured.unwrap_or_default(),
+                code(&profile.settings),
+                code(&profile.logins),
+                code(&read),
+                code(&profile.hosts),
+                code(&variables),
+                code(&arguments),
+            ];
+            lines.push(format!("| {} |", cells.join(" | ")));
+        }
+        lines.join("\n")
+    }
+
+    #[test]
+    fn the_reference_lists_the_shipped_profiles() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/reference/run-profiles.md");
+        let text = std::fs::read_to_string(page).unwrap();
+        let table = table();
+        if std::env::var_os("IRONCURTAIN_WRITE_SCHEMAS").is_some() {
+            let is_row = |line: &&str| line.starts_with('|') && line.matches('|').count() == 10;
+            let old: Vec<&str> = text.lines().filter(is_row).collect();
+            std::fs::write(page, text.replace(&old.join("\n"), &table)).unwrap();
+        }
+        let text = std::fs::read_to_string(page).unwrap();
+        assert!(text.contains(&table), "docs/reference/run-profiles.md must contain this table:\n{table}");
     }
 }

@@ -1,9 +1,9 @@
 //! JSON Schemas of `config.json`, `mcp-servers.json` and run profiles, generated from the types that parse them and shipped in
 //! `docs/schemas`.
 
-use super::{Config, RunProfile};
 use super::stored::StoredServer;
 use super::stored_remote::StoredRemote;
+use super::{Config, RunProfile};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Proposes a profile from what the user allowed in a run.
 
-use super::plan::is_beside;
 use super::RunProfile;
+use super::plan::is_beside;
 use ironcurtain_grants::GrantLimits;
 use ironcurtain_paths::CanonicalPath;
 use std::collections::BTreeSet;

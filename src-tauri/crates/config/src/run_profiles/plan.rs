@@ -193,7 +193,8 @@ impl Maker<'_> {
         let data = self.context.ours.data.canonicalize();
         let is_program = |is: ReadOnlyReason| is_written && is == ReadOnlyReason::OurPrograms;
         let mut programs = protected.read_only().iter().filter(|kept| is_program(kept.is));
-        let is_ours = programs.any(|kept| touches(kept.path.as_path())) || data.is_ok_and(|data| touches(&data));
+        let is_ours =
+            programs.any(|kept| touches(kept.path.as_path())) || data.is_ok_and(|data| touches(&data));
         is_ours.then(|| "contains files of IronCurtain".to_owned())
     }
 
@@ -282,7 +283,10 @@ mod tests {
             for profile in [profile(&[settings], &[]), profile(&[], &[settings])] {
                 let refused = scene.plan(profile).unwrap_err();
                 assert!(refused.starts_with("run profile `x`, `"), "{refused}");
-                assert!(refused.contains(&format!("`{settings}` ")) && refused.contains(problem), "{refused}");
+                assert!(
+                    refused.contains(&format!("`{settings}` ")) && refused.contains(problem),
+                    "{refused}"
+                );
             }
         }
         let plan = scene.plan(profile(&["~/.x/", "~/.x.json"], &["~/absent"])).unwrap();

@@ -192,7 +192,8 @@ impl Run {
     /// Returns the audit entry of the start.
     fn started(&self) -> Entry {
         let plan = &self.profile.plan;
-        let summary = format!("{} was started with the profile `{}`", self.principal.server, plan.profile.name);
+        let summary =
+            format!("{} was started with the profile `{}`", self.principal.server, plan.profile.name);
         let mut entry = self.principal.entry(Event::Session, summary);
         entry.paths = plan.programs.iter().map(|path| path.as_str().to_owned()).collect();
         entry

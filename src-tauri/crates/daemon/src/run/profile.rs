@@ -136,11 +136,7 @@ impl ProfileGrants {
     }
 
     /// Returns the policy that accesses of the run are judged by.
-    pub(super) fn snapshot(
-        &self,
-        current: &Arc<PolicySnapshot>,
-        grants: &GrantTable,
-    ) -> Arc<PolicySnapshot> {
+    pub(super) fn snapshot(&self, current: &Arc<PolicySnapshot>, grants: &GrantTable) -> Arc<PolicySnapshot> {
         if !self.is_in_force(grants) {
             return current.clone();
         }

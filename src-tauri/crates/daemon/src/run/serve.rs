@@ -88,7 +88,11 @@ impl OpenedRun {
         let status = exited.filter(|_| ended_by_itself).and_then(|exit| exit.status);
         run.close(status).await;
         // Fails if the starter has disconnected.
-        let _ = send(&mut starter, &RunNote::Exited { status: status.unwrap_or(KILLED), learned: run.profile.learned() }).await;
+        let _ = send(
+            &mut starter,
+            &RunNote::Exited { status: status.unwrap_or(KILLED), learned: run.profile.learned() },
+        )
+        .await;
     }
 
     /// Ends a run whose starter disconnected before it was served.
