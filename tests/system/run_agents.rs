@@ -135,9 +135,8 @@ impl Desk {
         let world = World::new();
         let folder = world.home.run_profiles();
         create_dir_all(&folder).unwrap();
-        let opened = [installed("clients").join("node_modules"), script().parent().unwrap().to_path_buf()];
-        let opened = opened.map(|folder| format!("{}/", folder.display()));
-        let own = json!({ "schemaVersion": 1, "name": agent.name, "programs": opened });
+        let opened = format!("{}/", installed("clients").join("node_modules").display());
+        let own = json!({ "schemaVersion": 1, "name": agent.name, "programs": [opened] });
         write(folder.join(format!("{}.json", agent.name)), own.to_string()).unwrap();
         if let Some((settings, text)) = agent.settings {
             world.file(settings, text);
@@ -153,6 +152,9 @@ impl Desk {
             assert!(done.env("HOME", &desk.world.home.person).status().unwrap().success());
         }
         desk.install("");
+        // Beside the launcher, with the file that Node.js looks for above a script.
+        std::fs::copy(script(), desk.model()).unwrap();
+        write(desk.model().with_file_name("package.json"), "{}").unwrap();
         create_dir_all(desk.world.path("bin")).unwrap();
         symlink(desk.launcher(), desk.world.path("bin").join(agent.name)).unwrap();
         desk
@@ -160,6 +162,10 @@ impl Desk {
 
     fn launcher(&self) -> PathBuf {
         self.world.path("npm/lib/node_modules").join(self.agent.package).join(self.agent.name)
+    }
+
+    fn model(&self) -> PathBuf {
+        self.launcher().with_file_name("model.js")
     }
 
     /// Writes the launcher, with a model that runs this command in the agent's shell.
@@ -170,7 +176,7 @@ impl Desk {
         let text = format!(
             "#!/bin/sh\ntail -f /dev/null | node {model} {tool} {arguments} {log} {PORT} > /tmp/port &\n\
              while ! [ -s /tmp/port ]; do sleep 0.02; done\n{program} \"$@\" < /dev/null\n",
-            model = quoted(script().to_str().unwrap()),
+            model = quoted(self.model().to_str().unwrap()),
             arguments = quoted(&arguments),
             log = quoted(self.log().to_str().unwrap()),
             program = quoted(program.to_str().unwrap()),
@@ -236,8 +242,8 @@ fn assert_works_in_a_run(agent: &'static Agent) {
     let desk = Desk::new(agent);
     let user = &desk.world.user;
     // A session in the agent's own folder needs no question.
-    let told = desk.prompt("git status --short; cat own.txt; echo made > made.txt; git config user.name");
-    assert!(told.contains("own text") && told.contains("Me"), "{told}");
+    let told = desk.prompt("git status --short; cat own.txt; echo made > made.txt; cat ~/.gitconfig");
+    assert!(told.contains("own text") && told.contains("name = Me"), "{told}");
     assert_eq!(read_to_string(desk.world.path("project/made.txt")).unwrap(), "made\n");
     assert_eq!(desk.asked(), Vec::<String>::new());
     assert!(desk.world.path(agent.keeps).is_dir(), "the agent's own files are the user's");

@@ -90,6 +90,7 @@ fn an_agent_has_its_settings_and_login_and_no_others() {
     world.file("docs/notes", "notes");
     assert!(shell.run("cat ~/docs/notes").contains("Permission denied"));
     assert!(shell.run("echo x >> ~/.gitconfig").contains("Permission denied"));
+    assert_eq!(world.user.asked().len(), 2);
     assert_eq!(read_to_string(world.path(".gitconfig")).unwrap(), "[user]\n\tname = Me\n");
     assert!(shell.run("echo x > ~/node/bin/x").contains("Permission denied"));
     let installed = shell.run(&format!("echo x > ~/{INSTALLED}"));
@@ -116,7 +117,7 @@ fn what_a_profile_gives_is_listed_recorded_and_revoked() {
     assert_eq!(granted(".gitconfig"), ("file".to_owned(), "read".to_owned()));
     let log = world.log();
     assert!(log.contains("run:claude was started with the profile `claude`"), "{log}");
-    assert!(log.contains("the run profile `claude`, for this session"), "{log}");
+    assert!(log.contains("the run profile `claude`, this session"), "{log}");
     // A mounted folder is unmounted, and the login in it is protected again.
     revoke(&world, ".claude");
     let said = shell.run("cat ~/.claude/.credentials.json");
@@ -129,7 +130,7 @@ fn what_a_profile_gives_is_listed_recorded_and_revoked() {
     revoke(&world, ".gitconfig");
     assert!(shell.run("cat ~/.gitconfig").contains("Permission denied"));
     assert_eq!(world.user.asked().len(), 1);
-    assert_eq!(shell.exit(), Some(1));
+    assert_eq!(shell.exit(), Some(0));
     eventually("the grants end with the run", BOUND, || world.grants().is_empty());
 }
 
@@ -152,7 +153,7 @@ fn a_program_of_a_project_is_not_taken_for_the_agent() {
     let said = shell.run("cat ~/.claude/.credentials.json");
     assert!(said.contains("No such file or directory"), "{said}");
     assert_eq!((world.grants().len(), world.user.count()), (1, 0), "{:?}", world.grants());
-    assert_eq!(shell.exit(), Some(1));
+    assert_eq!(shell.exit(), Some(0));
     // The user can say that it is the agent.
     let mut shell = Shell::of(&mut run(&world, &["--profile", "claude", "--", &fake]));
     assert_eq!(shell.run("cat ~/.claude/.credentials.json"), "my login\nstatus 0\n");
@@ -293,4 +294,31 @@ fn a_profile_is_learned_from_what_the_user_allowed() {
     // A file that exists is never replaced.
     let (code, said) = output(&world, &learn);
     assert!(code != Some(0) && said.contains("exists already"), "{said}");
+}
+
+#[test]
+fn gits_own_configuration_is_changed_only_by_an_answer_each_time() {
+    let world = world();
+    let mut shell = Shell::of(&mut run(&world, &["--", "claude"]));
+    let set = |name: &str| format!("git config --global user.name {name}");
+    let asked = |world: &World| {
+        let asked = world.user.asked();
+        for offer in asked.iter().flat_map(|question| &question.offers) {
+            assert!(offer.reach == Reach::Paths || offer.lifetimes == [Lifetime::Once], "{offer:?}");
+        }
+        asked.last().map(|question| (paths(question)[0].to_owned(), question.offers.clone()))
+    };
+    // Git writes a lock and renames it.
+    (0..2).for_each(|_| world.user.will(Next::Allow(Reach::Paths, Lifetime::Once)));
+    assert_eq!(shell.run(&set("You")), "status 0\n");
+    world.user.forget();
+    assert!(read_to_string(world.path(".gitconfig")).unwrap().contains("name = You"));
+    let (path, offers) = asked(&world).unwrap();
+    assert_eq!(Path::new(&path), world.path(".gitconfig"));
+    assert!(offers.iter().all(|offer| offer.lifetimes == [Lifetime::Once]), "{offers:?}");
+    let denied = shell.run(&set("Nobody"));
+    assert!(denied.contains("Permission denied") || denied.contains("could not"), "{denied}");
+    assert!(!denied.ends_with("status 0\n"), "{denied}");
+    assert!(read_to_string(world.path(".gitconfig")).unwrap().contains("name = You"));
+    assert_eq!(world.user.asked().len(), 1);
 }

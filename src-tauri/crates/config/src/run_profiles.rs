@@ -286,4 +286,49 @@ mod tests {
         let bad = choose(&profiles, given(r#"{ "schemaVersion": 1, "name": "p", "logins": ["~/.p"] }"#));
         assert!(bad.unwrap_err().starts_with("`p.json`, line 1: `logins`: only shipped profiles"));
     }
+
+    /// Returns the table of the reference.
+    fn table() -> String {
+        let code = |words: &[String]| {
+            let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+            words.join(" ")
+        };
+        let mut lines = vec![
+            "| profile | program | measured | changes | of these, logins | reads | hosts | variables | arguments |".to_owned(),
+            "|---|---|---|---|---|---|---|---|---|".to_owned(),
+        ];
+        for profile in shipped().unwrap() {
+            let set = profile.set_env.iter().map(|(name, value)| format!("{name}={value}"));
+            let variables: Vec<String> = profile.env.iter().cloned().chain(set).collect();
+            let arguments: Vec<String> = profile.args.iter().map(|added| added.add.join(" ")).collect();
+            let read: Vec<String> = profile.read.iter().chain(&profile.programs).cloned().collect();
+            let cells = [
+                profile.name.clone(),
+                profile.title.unwrap_or_default(),
+                profile.measured.unwrap_or_default(),
+                code(&profile.settings),
+                code(&profile.logins),
+                code(&read),
+                code(&profile.hosts),
+                code(&variables),
+                code(&arguments),
+            ];
+            lines.push(format!("| {} |", cells.join(" | ")));
+        }
+        lines.join("\n")
+    }
+
+    #[test]
+    fn the_reference_lists_the_shipped_profiles() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/reference/run-profiles.md");
+        let text = std::fs::read_to_string(page).unwrap();
+        let table = table();
+        if std::env::var_os("IRONCURTAIN_WRITE_SCHEMAS").is_some() {
+            let is_row = |line: &&str| line.starts_with('|') && line.matches('|').count() == 10;
+            let old: Vec<&str> = text.lines().filter(is_row).collect();
+            std::fs::write(page, text.replace(&old.join("\n"), &table)).unwrap();
+        }
+        let text = std::fs::read_to_string(page).unwrap();
+        assert!(text.contains(&table), "docs/reference/run-profiles.md must contain this table:\n{table}");
+    }
 }

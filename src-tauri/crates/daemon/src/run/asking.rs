@@ -13,7 +13,7 @@ use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Entry, Event, PolicyDecision, redacted};
 use ironcurtain_consent::found_paths::project_around;
 use ironcurtain_consent::{
-    CallQuestion, DenialScope, DeniedKey, ExchangeError, Grantable, Inquiry, Lifetime, NotApproved,
+    CallQuestion, DenialScope, DeniedKey, ExchangeError, Grantable, Inquiry, Lifetime, NotApproved, Offer,
     QuestionKey, Reach, RequestedAccess, SessionDenial, file_state,
 };
 use ironcurtain_policy::{AllowedBy, Denial, Escalation, FileWrites, PendingApproval, Permit, Verdict};
@@ -247,6 +247,9 @@ impl Run {
             deadline: self.services.config.question_deadline(),
         }
         .build();
+        if judged.runs_later {
+            only_once(&mut question.offers);
+        }
         let mut entry = self.entry(wanted, judged, Event::Question, "the user was asked");
         entry.policy_decision = Some(PolicyDecision::escalate(&escalation.by.rule, &escalation.by.reason));
         entry.policy_hash = Some(snapshot.hash.clone());
@@ -350,4 +353,10 @@ impl Run {
         entry.arguments = Some(redacted(&judged.inspected.arguments));
         entry
     }
+}
+
+/// Removes every lifetime but once, and offers that have no other.
+fn only_once(offers: &mut Vec<Offer>) {
+    offers.iter_mut().for_each(|offer| offer.lifetimes.retain(|lifetime| *lifetime == Lifetime::Once));
+    offers.retain(|offer| !offer.lifetimes.is_empty());
 }

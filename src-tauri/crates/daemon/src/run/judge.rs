@@ -7,7 +7,9 @@ use ironcurtain_config::PolicySnapshot;
 use ironcurtain_consent::found_paths::FoundPaths;
 use ironcurtain_grants::StandingGrant;
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Denial, FileOperation, PendingApproval, ServerReach, Unannotated, Verdict};
+use ironcurtain_policy::{
+    AllowedBy, Denial, FileOperation, PendingApproval, ServerReach, Unannotated, Verdict,
+};
 use ironcurtain_sandbox::file_access::{FileAccess, PermittedAccess};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -18,6 +20,8 @@ pub(super) struct JudgedAccess {
     pub(super) inspected: InspectedCall,
     pub(super) snapshot: Arc<PolicySnapshot>,
     pub(super) grants_version: u64,
+    /// Other programs run the file, so only an answer about this very access allows to change it.
+    pub(super) runs_later: bool,
 }
 
 impl Run {
@@ -55,11 +59,17 @@ impl Run {
             confined: false,
         };
         let arguments = arguments(own_file.map_or(wanted.path.as_str(), CanonicalPath::as_str));
-        let (verdict, inspected) = match judged(&context, (wanted, own_file), &arguments, &snapshot.home) {
+        let home = &snapshot.home;
+        // The agent's own settings are among these files.
+        let is_changed = wanted.access != FileAccess::Read && own_file.is_none();
+        let path = CanonicalPath::assume_canonical(&wanted.path);
+        let runs_later = is_changed && path.is_ok_and(|path| runs_later(&path, home));
+        let (verdict, inspected) = match judged(&context, (wanted, own_file), &arguments) {
             Ok(judged) => judged,
             Err(denial) => (Verdict::Deny(denial), InspectedCall { arguments, paths: FoundPaths::default() }),
         };
-        JudgedAccess { verdict, inspected, snapshot, grants_version: table.version }
+        let verdict = if runs_later { asked_each_time(verdict) } else { verdict };
+        JudgedAccess { verdict, inspected, snapshot, grants_version: table.version, runs_later }
     }
 }
 
@@ -67,7 +77,6 @@ fn judged(
     context: &JudgingContext,
     (wanted, own_file): (&PermittedAccess, Option<&CanonicalPath>),
     arguments: &Arc<Map<String, Value>>,
-    home: &CanonicalPath,
 ) -> Result<(Verdict, InspectedCall), Denial> {
     let located = context.plan_file(operation(wanted.access), arguments)?.locate(context)?;
     // The view resolved every link, so this one was created since.
@@ -75,15 +84,20 @@ fn judged(
     if located.paths.iter().any(|found| found.path.as_str() != path) {
         return Err(Denial::invalid("the path now leads to another file"));
     }
-    // Only the working folder is watched for such files. The agent's own settings are among them.
-    let is_changed = wanted.access != FileAccess::Read && own_file.is_none();
-    if is_changed && located.paths.iter().any(|found| runs_later(&found.path, home)) {
-        return Err(Denial::protected(
-            "other programs run this file; a run may change such a file only in the folder that it was started in",
-        ));
-    }
     let judgement = context.judge(located);
     Ok((judgement.verdict, judgement.inspected))
+}
+
+/// Denies what a rule or a grant allows: only the working folder is watched for files that other programs run.
+fn asked_each_time(verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Allow(permit) if permit.allowed_by() != AllowedBy::Answer => {
+            Verdict::Deny(Denial::protected(
+                "other programs run this file; outside the folder that the run was started in, no rule or grant covers it",
+            ))
+        }
+        Verdict::Allow(_) | Verdict::Escalate(_) | Verdict::Deny(_) => verdict,
+    }
 }
 
 /// Returns the operation that an access is judged as.

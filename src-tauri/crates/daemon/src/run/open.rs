@@ -95,6 +95,9 @@ pub(crate) struct RunOptions {
 /// Top-level folders that are not served: the sandbox has its own.
 const OWN: [&str; 8] = ["/boot", "/dev", "/etc", "/proc", "/run", "/sys", "/tmp", "/usr"];
 
+/// Second place of the machine's identity, which programs look for if `/etc/machine-id` does not exist.
+const MACHINE: &str = "/var/lib/dbus/machine-id";
+
 /// Size of the private `/tmp`.
 const TMP_SIZE: u64 = 4 << 30;
 
@@ -349,7 +352,8 @@ fn view(home: &CanonicalPath, protected: &ProtectedPaths) -> View {
         folders.push(home.to_owned());
     }
     folders.sort();
-    let hidden = protected.paths().iter().map(|path| path.as_str().to_owned()).collect();
+    let hidden = protected.paths().iter().map(CanonicalPath::as_str).chain([MACHINE]);
+    let hidden = hidden.map(str::to_owned).collect();
     View::Served { folders, hidden, programs: vec![] }
 }
 
