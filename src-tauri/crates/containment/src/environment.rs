@@ -1,14 +1,15 @@
-//! Environment of a sandboxed server: an allow-list.
+//! Environment variables of a sandboxed server, as an allow-list.
 
 use ironcurtain_config::{PassEnv, Server};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Variables always passed on, if set.
+/// Variables that are always passed on, if they are set.
 const PASSED: [&str; 4] = ["LANG", "TERM", "USER", "LC_ALL"];
 
-/// Returns the basic variables, the variables that the entry passes on, the proxy's variables, and the variables that the entry sets.
+/// Returns the environment of a server. Later sources override earlier ones: fixed variables, those that are
+/// passed on from `ours`, those of the proxy, and those that the server's entry sets.
 #[must_use]
 pub fn environment(
     server: &Server,
@@ -24,7 +25,7 @@ pub fn environment(
     let home = home.to_string_lossy();
     let fixed = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", &*home), ("TMPDIR", "/tmp")];
     let mut env = BTreeMap::from(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    // The sandbox description is JSON, which cannot hold invalid UTF-8.
+    // The description of the sandbox is JSON, which cannot contain invalid UTF-8.
     let text =
         |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
     env.extend(ours.into_iter().filter_map(text).filter(|(name, _)| passed(name)));

@@ -1,4 +1,4 @@
-//! Tests of creating, using and revoking grants, including restarts and kills.
+//! Tests creating, using and revoking grants, also across restarts and kills.
 
 mod clocks;
 
@@ -92,7 +92,7 @@ fn ids(grants: &Grants) -> Vec<String> {
     grants.now().grants.iter().map(|grant| grant.id.clone()).collect()
 }
 
-/// Locks the database, as another program does, until dropped.
+/// Locks the database as another program would, until the connection is dropped.
 fn hold(place: &Place) -> rusqlite::Connection {
     let other = rusqlite::Connection::open(place.database()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -293,7 +293,7 @@ async fn a_recorded_grant_lost_in_a_kill_gets_a_recorded_end() {
     let grants = place.open();
     give(&grants, &[grant("kept", Lifetime::Always, None)]).await;
     grants.close().await;
-    // Simulates kills after the audit entry: before the database change, and right after it.
+    // Simulates kills after the audit entry: one before the database is changed, one right after it.
     let (mut journal, _) = Journal::open(&place.database()).unwrap();
     let being_given = |id| Left::of(&Ending::new(grant(id, Lifetime::Always, None), EndReason::NotStored, 1));
     journal.note(&[being_given("lost"), being_given("kept")]).unwrap();
@@ -375,7 +375,7 @@ async fn a_removed_or_replaced_database_is_reported_and_refuses_grants() {
         };
         assert!(problem.contains(what), "{problem}");
         assert_eq!(ids(&grants), [""; 0]);
-        // Once the file is restored, changes are stored again.
+        // Changes are stored again once the file is back in place.
         std::fs::rename(&aside, place.database()).unwrap();
         stored(&grants).await;
         give(&grants, &[grant("c", Lifetime::Always, None)]).await;

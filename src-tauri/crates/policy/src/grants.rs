@@ -1,31 +1,34 @@
-//! Standing permissions, as far as the judge needs them.
+//! Standing permissions that the judge takes into account.
 //!
-//! - Owner, lifetime and storage are unknown here: the caller passes only live grants.
-//! - A grant for one access never covers another.
+//! - Owner, lifetime and storage of a grant are not modelled here; the caller passes only grants in
+//!   force.
+//! - A grant covers only its own kinds of access: permission to write does not include permission
+//!   to read.
 
 use crate::{Access, Destination, ResolvedCall, Role, ToolUse};
 use ironcurtain_paths::CanonicalPath;
 use std::fmt;
 
-/// A standing permission for one path.
+/// Standing permission to access one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathGrant {
-    /// Id of the grant, for permits and the audit log.
+    /// Id that permits and the audit log refer to.
     pub id: String,
-    /// Path that it applies to.
+    /// File or folder that the grant applies to.
     pub path: CanonicalPath,
     /// Extent of the grant.
     pub kind: GrantKind,
-    /// Permitted accesses.
+    /// Kinds of access that the grant permits.
     pub access: AccessSet,
 }
 
-/// A standing permission for one port of one host. Neither rules about fetching nor the gate require approval for it.
+/// Standing permission to connect to one port of one host. Exempts the address from rules about
+/// fetching and from the server's allowed hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostGrant {
-    /// Id of the grant, for permits and the audit log.
+    /// Id that permits and the audit log refer to.
     pub id: String,
-    /// Host, spelled like [`Destination::host_and_port`].
+    /// Host in the form that [`Destination::host_and_port`] returns.
     pub host: String,
     /// Port number.
     pub port: u16,
@@ -34,7 +37,7 @@ pub struct HostGrant {
 /// A standing permission for tools of a server. Covers no path, address or host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolGrant {
-    /// Id of the grant, for permits and the audit log.
+    /// Id that permits and the audit log refer to.
     pub id: String,
     /// Calls that it applies to.
     pub scope: ToolScope,
@@ -53,34 +56,34 @@ pub enum ToolScope {
     All,
 }
 
-/// Extent of a grant.
+/// Extent of a path grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrantKind {
-    /// Only the path itself.
+    /// The path itself only.
     File,
     /// The path and everything below it.
     Tree,
 }
 
-/// Set of accesses.
+/// Set of access kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AccessSet {
-    /// Reading.
+    /// `true` if the set contains reading.
     pub read: bool,
-    /// Creating and changing.
+    /// `true` if the set contains creating and changing.
     pub write: bool,
-    /// Deleting.
+    /// `true` if the set contains deleting.
     pub delete: bool,
 }
 
 impl AccessSet {
-    /// Creates a set with one access.
+    /// Creates a set that contains only this access.
     #[must_use]
     pub fn only(access: Access) -> Self {
         Self::default().with(access)
     }
 
-    /// Adds an access.
+    /// Returns the set with this access added.
     #[must_use]
     pub fn with(mut self, access: Access) -> Self {
         match access {
@@ -146,7 +149,7 @@ impl fmt::Display for ToolScope {
 }
 
 impl PathGrant {
-    /// Returns `true` if the grant covers the access of `role` to `path`.
+    /// Returns `true` if the grant covers the access that `role` implies to `path`.
     #[must_use]
     pub fn covers(&self, role: Role, path: &CanonicalPath) -> bool {
         role.access().is_some_and(|access| self.access.has(access)) && self.reaches(path)

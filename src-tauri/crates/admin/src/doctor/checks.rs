@@ -330,7 +330,7 @@ mod tests {
         let Diagnosis { about, condition, says, mend } = grants(&home);
         assert_eq!((about.as_str(), condition), ("grants", Condition::Problem));
         let file = home.database().display().to_string();
-        assert!(says.starts_with(&format!("the database of grants `{file}` is damaged: ")), "{says}");
+        assert!(says.starts_with(&format!("the grant database `{file}` is damaged: ")), "{says}");
         assert!(
             !says.contains("PRAGMA") && mend.unwrap().contains(&format!("move `{file}*` away")),
             "{says}"

@@ -58,7 +58,7 @@ fn stored_use(tool: &ToolUse) -> StoredTool {
 /// Reason that a text does not name granted tools.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StoredToolError {
-    /// The JSON is invalid.
+    /// The text is not the expected JSON.
     #[error(transparent)]
     Malformed(#[from] serde_json::Error),
     /// A role is unknown.

@@ -1,4 +1,4 @@
-//! Requests that are not tool calls but are judged like them.
+//! Tests requests that are judged like tool calls.
 
 use crate::scene::{Scene, grant};
 use ironcurtain_policy::{Access, AllowedBy, GrantKind, SettledBy, ToolGrant, ToolScope, ToolUse, Verdict};

@@ -1,10 +1,10 @@
-//! Tool grants: the calls they cover, and small differences that make a call a different use.
+//! Tests tool grants: the calls that they cover, and small differences that they do not.
 
 use crate::scene::Scene;
 use ironcurtain_policy::{BoundValue, Role, ToolGrant, ToolScope, ToolUse};
 use serde_json::{Value, json};
 
-/// Creates a scene in which everything asks and the call's use of its tool is granted.
+/// Creates a scene in which every call requires approval and the tool use of this call is granted.
 fn granting(tool: &str, arguments: &Value) -> Scene {
     let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
     let tool = ToolUse::of(&scene.call("other", tool, arguments).unwrap()).unwrap();
@@ -27,7 +27,7 @@ fn tool_grant_covers_bound_values_and_any_values_without_a_role() {
     {
         assert_eq!(scene.says("other", "repo", &other), "escalate ask", "{other}");
     }
-    // Another tool is another grant.
+    // A grant for one tool does not cover another.
     let mail = json!({ "to": "bob@example.com", "body": "hi" });
     assert_eq!(scene.says("other", "mail", &mail), "escalate ask");
 }
