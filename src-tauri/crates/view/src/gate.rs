@@ -34,7 +34,7 @@ pub struct WantedAccess {
 pub struct AskedAccess {
     /// The access.
     pub access: WantedAccess,
-    /// The file, or `None` if there is none.
+    /// The file, or `None` if the path does not exist.
     pub file: Option<FileId>,
 }
 

@@ -38,7 +38,7 @@ pub(super) enum SearchAnswer {
 
 /// Part that one read has among those that wait.
 pub(super) enum Part<'a> {
-    /// It is asked about by itself.
+    /// It has a question of its own.
     Alone(WaitingRead<'a>),
     /// It waits for the answer about a folder.
     Joins(watch::Receiver<Option<SearchAnswer>>),
@@ -64,7 +64,7 @@ pub(super) struct WaitingRead<'a> {
 
 impl Search {
     pub(super) fn answer(self, answer: SearchAnswer) {
-        // Nobody may wait any more.
+        // Reads that wait see it, if there are any.
         self.answer.send_replace(Some(answer));
     }
 }
@@ -167,7 +167,7 @@ mod tests {
         let Part::Asks(search) = searches.enter("/h/d/y") else { panic!() };
         assert_eq!((search.folder.as_str(), search.count), ("/h/d", 20));
         let Part::Joins(answer) = searches.enter("/h/d/z") else { panic!() };
-        // A file elsewhere is asked about by itself.
+        // A file elsewhere has a question of its own.
         assert!(matches!(searches.enter("/other"), Part::Alone(_)));
         search.answer(SearchAnswer::Once);
         assert_eq!(*answer.borrow(), Some(SearchAnswer::Once));

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::{FileId, Kind, Stamp};
 use crate::wire::ROOT;
 
-/// Maximum number of nodes. The kernel is told to forget unused ones before that.
+/// Maximum number of nodes. The view tells the kernel to forget unused ones before that.
 const MOST_NODES: usize = 1 << 20;
 
 /// Number of new nodes after which the kernel is told to forget twice as many others.
@@ -38,7 +38,7 @@ pub(super) struct Table {
     pub(super) nodes: HashMap<u64, Node>,
     pub(super) names: HashMap<u64, BTreeMap<OsString, u64>>,
     next: u64,
-    /// Last node that the kernel was told to forget, and the next number at that time.
+    /// Last node of the names that the kernel should forget, and the next number at that time.
     swept: (u64, u64),
     pub(super) virtuals: usize,
 }
