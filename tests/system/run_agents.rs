@@ -93,7 +93,7 @@ const OPENCODE: Agent = Agent {
     program: "opencode-linux-x64-baseline/bin/opencode",
     settings: Some((
         ".config/opencode/opencode.json",
-        r#"{ "autoupdate": false, "provider": { "ours": { "npm": "@ai-sdk/openai-compatible", "options": { "baseURL": "http://127.0.0.1:4000/v1", "apiKey": "none" }, "models": { "stand-in": {} } } } }"#,
+        r#"{ "autoupdate": false, "permission": { "external_directory": "allow" }, "provider": { "ours": { "npm": "@ai-sdk/openai-compatible", "options": { "baseURL": "http://127.0.0.1:4000/v1", "apiKey": "none" }, "models": { "stand-in": {} } } } }"#,
     )),
     variables: &[("OPENCODE_DISABLE_MODELS_FETCH", "1"), ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1")],
     prompt: &["run", "-m", "ours/stand-in", "go"],
@@ -135,8 +135,9 @@ impl Desk {
         let world = World::new();
         let folder = world.home.run_profiles();
         create_dir_all(&folder).unwrap();
-        let opened = format!("{}/", installed("clients").join("node_modules").display());
-        let own = json!({ "schemaVersion": 1, "name": agent.name, "programs": [opened] });
+        // Node.js also looks for the second above a package.
+        let opened = ["node_modules/", "package.json"].map(|path| installed("clients").join(path));
+        let own = json!({ "schemaVersion": 1, "name": agent.name, "programs": opened });
         write(folder.join(format!("{}.json", agent.name)), own.to_string()).unwrap();
         if let Some((settings, text)) = agent.settings {
             world.file(settings, text);

@@ -158,7 +158,7 @@ fn a_program_of_a_project_is_not_taken_for_the_agent() {
     let mut shell = Shell::of(&mut run(&world, &["--profile", "claude", "--", &fake]));
     assert_eq!(shell.run("cat ~/.claude/.credentials.json"), "my login\nstatus 0\n");
     drop(shell);
-    // And that the agent is any program.
+    // And that the agent is any program, which is started without a question although it is in the home.
     let mut shell = Shell::of(&mut run(&world, &["--profile", "plain", "--", "claude"]));
     let said = shell.run("cat ~/.claude/.credentials.json");
     assert!(said.contains("No such file or directory"), "{said}");

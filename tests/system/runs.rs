@@ -220,7 +220,7 @@ fn redirected_files_are_copied_and_never_opened_inside() {
 }
 
 #[test]
-fn autostart_files_outside_the_working_folder_are_denied() {
+fn autostart_files_outside_the_working_folder_are_covered_by_no_grant() {
     let world = World::new();
     world.file("docs/.vscode/tasks.json", "{}");
     world.file("docs/plain", "old\n");
@@ -230,7 +230,9 @@ fn autostart_files_outside_the_working_folder_are_denied() {
     assert_eq!(shell.run("echo new > ~/docs/plain"), "status 0\n");
     let denied = shell.run("echo x > ~/docs/.vscode/tasks.json");
     assert!(denied.contains("Permission denied"), "{denied}");
-    assert_eq!(world.user.asked().len(), 1);
+    let asked = world.user.asked();
+    assert_eq!(asked.len(), 2);
+    assert!(asked[1].offers.iter().all(|offer| offer.lifetimes == [Lifetime::Once]), "{:?}", asked[1].offers);
     assert_eq!(std::fs::read_to_string(world.path("docs/plain")).unwrap(), "new\n");
     assert_eq!(std::fs::read_to_string(world.path("docs/.vscode/tasks.json")).unwrap(), "{}");
 }

@@ -211,11 +211,15 @@ impl Maker<'_> {
         let all = self.program().into_iter().chain(named);
         let its = all.filter(|program| program.is_recognized(pattern, home, cwd));
         let tree = its.flat_map(|program| program.install_tree(pattern, path, home));
+        let started = self.program().map(|program| program.started_files()).unwrap_or_default();
+        let tree = tree.chain(started);
         let tree = tree.filter_map(|path| CanonicalPath::assume_canonical(path.to_str()?).ok());
         let mut tree: Vec<CanonicalPath> =
             tree.filter(|path| self.problem(path, protected, false).is_none()).collect();
         tree.sort();
         tree.dedup();
+        let all = tree.clone();
+        tree.retain(|path| !all.iter().any(|other| other.strictly_contains(path)));
         tree
     }
 }

@@ -55,6 +55,16 @@ impl ProgramFile {
         self.real.parent()?.ancestors().find(|folder| ends_with(folder, &wanted)).map(Path::to_path_buf)
     }
 
+    /// Returns the files outside of the system's folders that the kernel opens to start the program: its own, and its interpreter.
+    ///
+    /// They must be mounted: nobody can be asked before a run has started.
+    pub(super) fn started_files(&self) -> Vec<PathBuf> {
+        let interpreter = interpreter(&self.real, "").and_then(|file| file.canonicalize().ok());
+        let mut all: Vec<PathBuf> = std::iter::once(self.real.clone()).chain(interpreter).collect();
+        all.retain(|path| !SYSTEM.iter().any(|system| path.starts_with(system)));
+        all
+    }
+
     /// Returns the files and folders that the program is installed in, outside of the system's folders: its package folder or
     /// prefix, and that of its interpreter.
     pub(super) fn install_tree(
