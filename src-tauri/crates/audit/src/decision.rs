@@ -146,7 +146,7 @@ words! {
         NoAnswer => "no answer",
         /// The client stopped waiting for the response.
         GivenUp => "given up",
-        /// The trusted process refused to start the session.
+        /// The session was refused.
         Refused => "refused",
     }
 }

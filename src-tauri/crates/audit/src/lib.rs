@@ -2,7 +2,7 @@
 //!
 //! - [`Audit::record`] returns after the entry is written (`write(2)`), so that a decision is recorded before
 //!   it takes effect. If the write fails, the caller gets an error and denies the call.
-//! - This crate makes no decisions and knows nothing of sessions and servers, so that a log can be verified and
+//! - This crate makes no decisions and does not depend on sessions and servers, so that a log can be verified and
 //!   searched without the trusted process.
 //! - Written entries are never changed. Only an incomplete last line after a crash and the oldest files after
 //!   the retention time are removed, and both removals are recorded.

@@ -27,7 +27,7 @@ const BEFORE: usize = 200;
 pub enum Found {
     /// A complete entry.
     Entry(Box<Entry>),
-    /// An entry that another version wrote and that is longer than this version reads.
+    /// An entry that is longer than this version reads; written by another version.
     TooLong {
         /// Sequence number.
         seq: u64,

@@ -127,7 +127,7 @@ fn is_key(begun: &str) -> bool {
     label.len() <= LONGEST_LABEL && label.contains(KEY_LABEL)
 }
 
-/// Returns the text after the end line of a key; empty if there is none.
+/// Returns the text after the end line of a key; empty without an end line.
 fn after_key(begun: &str) -> &str {
     let end = begun.split_once(KEY_ENDS).map(|(_, end)| end);
     end.and_then(|end| end.split_once(KEY_EDGE)).map_or("", |(_, after)| after)

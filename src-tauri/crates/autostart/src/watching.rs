@@ -34,7 +34,7 @@ pub enum WatchError {
         /// Error of the operating system.
         problem: String,
     },
-    /// The watcher did not respond within [`PATIENCE`].
+    /// The watcher did not respond within `PATIENCE`.
     #[error("checking `{path}` for autostart files timed out after {n} s", n = PATIENCE.as_secs())]
     Slow {
         /// Path of the root, or name of the sandbox.

@@ -8,8 +8,8 @@ use std::path::Path;
 /// Variables that are always passed on, if they are set.
 const PASSED: [&str; 4] = ["LANG", "TERM", "USER", "LC_ALL"];
 
-/// Returns the environment of a server. Later sources override earlier ones: fixed variables, those that are
-/// passed on from `ours`, those of the proxy, and those that the server's entry sets.
+/// Returns the environment of a server. Later sources override earlier ones: fixed variables, variables passed
+/// on from `ours`, variables of the proxy, and variables from the server's entry.
 #[must_use]
 pub fn environment(
     server: &Server,

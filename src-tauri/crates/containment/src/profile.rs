@@ -147,7 +147,7 @@ impl Surroundings {
         Ok(view)
     }
 
-    /// Returns the paths that the server must not read, including those that no server may read.
+    /// Returns the paths that the server must not read, including the paths that no server may read.
     #[must_use]
     pub fn denied(&self, profile: &Profile) -> Vec<String> {
         let kernel = |path: &&CanonicalPath| KERNEL.iter().any(|own| path.as_path().starts_with(own));
@@ -197,7 +197,7 @@ impl Surroundings {
         std::iter::once(self.session_dir.clone()).chain(named.into_iter().map(|need| need.path)).collect()
     }
 
-    /// Returns the paths that the entry makes read-only, including those that do not exist.
+    /// Returns the paths that the entry makes read-only, including paths that do not exist.
     #[must_use]
     pub fn unwritable(&self, profile: &Profile) -> Vec<String> {
         self.paths(&profile.deny_write)

@@ -1,4 +1,4 @@
-//! Finds the programs of servers, and checks that nobody else can change IronCurtain's own.
+//! Finds the programs of servers, and checks that no other user can change IronCurtain's own.
 
 use ironcurtain_config::Exposure;
 use ironcurtain_packages::Packages;

@@ -39,7 +39,7 @@ pub struct Profile {
     pub deny_read: Option<Vec<String>>,
     /// Read-only paths, as written in the entry.
     pub deny_write: Vec<String>,
-    /// Files that programs run later, such as shell profiles, but that the server may write.
+    /// Autostart files that the server may write despite the defaults.
     pub allow_persistence: Vec<String>,
     /// Autostart files that the server may leave behind.
     pub autostart: AutostartSettings,
@@ -117,7 +117,7 @@ impl Profile {
 /// Determines how a server runs.
 ///
 /// # Errors
-/// Returns [`Unavailable`] with what is missing and the command that installs it.
+/// Returns [`Unavailable`] with the missing parts and the command that installs it.
 pub fn resolve(
     sandbox: &Sandbox,
     session_dir: &Path,

@@ -49,13 +49,13 @@ pub struct RemoteQuestion {
 /// Reason why an address is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 enum UnknownAddress {
-    #[error("git did not answer in time")]
+    #[error("git timed out")]
     Late,
-    #[error("git cannot be run")]
+    #[error("failed to run git")]
     NotRun,
     #[error("git cannot parse the configuration of the repository")]
     NotUnderstood,
-    #[error("the configuration of the repository is too big")]
+    #[error("the configuration of the repository is too large")]
     TooBig,
     #[error("the configuration of the repository is in a place that may not be read")]
     NotAllowed,

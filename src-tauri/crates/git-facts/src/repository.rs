@@ -28,7 +28,7 @@ pub(super) struct Repository {
 }
 
 impl Repository {
-    /// Finds the repository that git would use in a folder; `None` if there is none.
+    /// Finds the repository that git would use in a folder; `None` outside any repository.
     pub(super) fn find(
         folder: &CanonicalPath,
         may_look: &MayLook<'_>,

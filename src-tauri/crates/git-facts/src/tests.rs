@@ -248,7 +248,7 @@ fn unusual_files_are_not_read() {
     user.is_unknown(not_plain);
     std::fs::remove_file(config.as_path()).unwrap();
     user.config(&"[remote \"origin\"]\n\turl = https://github.com/a/b\n".repeat(30_000));
-    user.is_unknown("the configuration of the repository is too big");
+    user.is_unknown("the configuration of the repository is too large");
     user.config("[remote \"origin\"\n\turl = x\n");
     user.is_unknown("git cannot parse the configuration of the repository");
     user.config("[remote \"origin\"]\n\turl = x\n\tvcs = ext\n");
@@ -265,7 +265,7 @@ fn a_user_configuration_that_blocks_times_out() {
     let own = user.path(".gitconfig");
     assert!(Command::new("mkfifo").arg(own.as_path()).status().unwrap().success());
     let began = Instant::now();
-    assert_eq!(user.push(Some("origin")), ["(unknown: git did not answer in time)"]);
+    assert_eq!(user.push(Some("origin")), ["(unknown: git timed out)"]);
     assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
     std::fs::remove_file(own.as_path()).unwrap();
     assert_eq!(user.push(Some("origin")), ["https://github.com/a/b"]);

@@ -99,7 +99,7 @@ pub struct Grants {
 /// Grant that was just revoked.
 #[derive(Debug)]
 pub struct RevokedGrant {
-    /// The grant.
+    /// Grant as it was before it was revoked.
     pub grant: StandingGrant,
     /// Version of the first table that does not contain the grant.
     pub version: u64,
@@ -294,7 +294,7 @@ impl Grants {
 
 fn send_ends(commands: &mpsc::Sender<Command>, ended: Vec<Ending>) {
     for ending in ended {
-        // This fails only during shutdown; the end is then in the journal or found again at the next start.
+        // This fails only during shutdown. Expiry is detected again at the next start.
         let _ = commands.send(Command::End(Box::new(ending), None));
     }
 }

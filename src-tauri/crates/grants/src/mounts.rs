@@ -2,7 +2,7 @@
 //! IO.
 //!
 //! - A server's mounts are exactly what grants in force and calls in flight need.
-//! - Removing a mount also removes the mounts below it; those that are still needed are added again.
+//! - Removing a mount also removes the mounts below it; the ones still needed are added again.
 //! - INVARIANT: a mount that is needed before and after a change is never removed in between, because calls in
 //!   flight use it.
 

@@ -303,7 +303,7 @@ impl GrantsOwner {
         self.clear_journal();
     }
 
-    /// Describes the current problem for the user; `None` if there is none.
+    /// Describes the current problem for the user; `None` if everything is stored.
     fn trouble(&self) -> Option<String> {
         let Some(why) = self.pending.iter().find_map(|pending| pending.ending.trouble.as_deref()) else {
             let why = self.unstored.as_deref()?;

@@ -156,7 +156,7 @@ impl Store {
         })
     }
 
-    /// Stores the use counts of grants and the remaining times of those that expire.
+    /// Stores the use counts of grants and the remaining times of expiring grants.
     pub(super) fn note(
         &mut self,
         uses: &[(String, Uses)],

@@ -93,7 +93,7 @@ pub enum PathError {
     )]
     OtherHome(String),
     /// The path has a symlink loop, or more symlinks than the kernel follows.
-    #[error("`{0}` has too many symlinks or a loop of them")]
+    #[error("`{0}` leads through too many symlinks or a symlink loop")]
     TooManyLinks(String),
     /// The path leads through a magic link such as `/proc/self/fd/0`, whose target is an open file.
     #[error("`{0}` leads through a kernel link to an open file, not to a path: name the file itself")]

@@ -1,4 +1,4 @@
-//! Judges recorded calls by another policy and reports those that become less or more strict.
+//! Judges recorded calls by another policy and reports the calls that become less or more strict.
 //!
 //! - Only the policies are compared: a call that required approval counts as such regardless of the answer, and
 //!   a call that a grant allowed is judged as if the grant were still in force.

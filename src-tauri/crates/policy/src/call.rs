@@ -26,7 +26,7 @@ pub enum Fact {
 pub struct ResolvedCall {
     tool: Arc<AnnotatedTool>,
     pub(crate) arguments: Arc<Map<String, Json>>,
-    /// Roles of all the tool's arguments, including those that the call omits.
+    /// Roles of all the tool's arguments, including arguments that the call omits.
     pub(crate) carried: RoleSet,
     /// Roles of the tool that are judged, including those without a value in this call.
     judged: Vec<Role>,

@@ -22,15 +22,15 @@ pub struct PathGrant {
     pub access: AccessSet,
 }
 
-/// Standing permission to connect to one port of one host. Exempts the address from rules about
-/// fetching and from the server's allowed hosts.
+/// Standing permission to connect to one port of one host. Neither rules about fetching nor the server's
+/// allowed hosts then require approval for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostGrant {
     /// Id that permits and the audit log refer to.
     pub id: String,
     /// Host in the form that [`Destination::host_and_port`] returns.
     pub host: String,
-    /// Port number.
+    /// Port of the host.
     pub port: u16,
 }
 

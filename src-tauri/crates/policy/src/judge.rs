@@ -4,7 +4,7 @@
 //!   value on its own.
 //! - The strictest decision wins: deny, then escalate, then allow. A value that nothing covers is denied.
 //! - Nothing overrides a deny rule: neither a grant, nor the user's approval, nor the server's allowed hosts.
-//! - A call of an unannotated tool requires approval if the server's entry says so. Among allow rules, only one
+//! - A call of an unannotated tool requires approval if the server's entry requires it. Among allow rules, only one
 //!   for servers that reach nothing can allow it, because the sandbox then limits any arguments. A deny rule
 //!   applies if it might cover the call.
 

@@ -22,9 +22,9 @@ pub struct DynamicLists {
 /// Values of a list after additions and removals.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct List {
-    /// Values without those that a removal spells identically; used by rules that ask or deny.
+    /// Values without the ones that a removal spells identically; used by rules that ask or deny.
     values: Vec<String>,
-    /// Values without those that a removal may match; used by allow rules.
+    /// Values without the ones that a removal may match; used by allow rules.
     certain: Vec<String>,
 }
 

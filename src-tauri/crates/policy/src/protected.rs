@@ -3,7 +3,7 @@
 //! - Protected paths form a tree, so that a lookup takes one step per path component.
 //! - A path is closed if it is protected or below a protected path. A folder that contains a
 //!   protected path is closed to recursive calls.
-//! - The session sandbox is inside a protected folder of ours and stays open, except for protected
+//! - The session sandbox is inside one of IronCurtain's protected folders and stays open, except for protected
 //!   paths inside it.
 
 use ironcurtain_paths::CanonicalPath;

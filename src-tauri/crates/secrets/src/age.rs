@@ -43,7 +43,7 @@ pub enum AgeError {
     /// The header or the content was changed.
     #[error("the file was changed or cut after it was written")]
     Changed,
-    /// The file requires more work than [`MOST_WORK`].
+    /// The file requires more work than `MOST_WORK`.
     #[error("it requires 2^{0} rounds of work; at most 2^{MOST_WORK} are allowed")]
     Work(u8),
     /// The operating system provides no random bytes.

@@ -20,14 +20,14 @@ pub enum SecretError {
     /// The keyring is locked, or has no collection, and the user did not unlock it.
     #[error("the keyring is locked or has no collection yet ({0}); unlock it and try again")]
     Locked(String),
-    /// The user did not unlock the keyring within [`UNLOCK_BOUND`].
+    /// The user did not unlock the keyring within `UNLOCK_BOUND`.
     #[error(
         "the keyring did not answer within {n} s, perhaps because it is locked; unlock it and try again",
         n = UNLOCK_BOUND.as_secs()
     )]
     Slow,
     /// The keyring has no secret with this name.
-    #[error("there is no secret `{0}` in the keyring; put it there with `ironcurtain secrets set {0}`")]
+    #[error("there is no secret `{0}` in the keyring; add it with `ironcurtain secrets set {0}`")]
     Missing(SecretName),
     /// The keyring already has another secret with this name.
     #[error(
@@ -49,7 +49,7 @@ pub enum SecretError {
     #[error(transparent)]
     Name(#[from] SecretNameError),
     /// The keyring returned another error.
-    #[error("the keyring cannot be used: {0}")]
+    #[error("failed to access the keyring: {0}")]
     Failed(String),
 }
 
@@ -87,7 +87,7 @@ pub enum SecretFileError {
     },
     /// The file has no secret with this name.
     #[error(
-        "there is no secret `{0}` in the encrypted file; put it there with `ironcurtain secrets set {0}`"
+        "there is no secret `{0}` in the encrypted file; add it with `ironcurtain secrets set {0}`"
     )]
     Missing(SecretName),
     /// The file already has another secret with this name.
@@ -102,14 +102,14 @@ pub enum SecretFileError {
     #[error("the encrypted file `{0}` does not exist; there is nothing to unlock")]
     None(PathBuf),
     /// A keyring is available, which is safer than a file.
-    #[error("secrets are in the keyring here; an encrypted file is not created beside it")]
+    #[error("failed to create the encrypted file: a keyring is available; store secrets there")]
     KeyringThere,
     /// The passphrase has fewer than this number of characters.
     #[error("the passphrase is too short: at least {0} characters, such as four words")]
     Short(usize),
 }
 
-/// Runs a blocking function that accesses the keyring or the file, and waits for at most [`UNLOCK_BOUND`].
+/// Runs a blocking function that accesses the keyring or the file, and waits for at most `UNLOCK_BOUND`.
 ///
 /// # Errors
 /// Returns the error of `ask`, or [`SecretError::Slow`] after a timeout.

@@ -14,9 +14,9 @@ use zbus_secret_service_keyring_store::Store;
 /// Section of the keyring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shelf {
-    /// Secrets of the user for servers.
+    /// Section with the user's secrets for servers.
     Secrets,
-    /// State of the audit log, which IronCurtain stores for itself.
+    /// Section with the state of the audit log, which IronCurtain stores for itself.
     Record,
 }
 
@@ -61,7 +61,7 @@ impl Keyring {
     /// Returns the secret with this name.
     ///
     /// # Errors
-    /// Returns [`SecretError::Missing`] if there is none, or another error if the keyring cannot be accessed.
+    /// Returns [`SecretError::Missing`] if the name is not in use, or another error if the keyring cannot be accessed.
     pub fn get(&self, name: &SecretName) -> Result<Secret, SecretError> {
         let bytes = self.entry(name)?.get_secret().map_err(|problem| refused(problem, name))?;
         String::from_utf8(bytes).map(Secret::new).map_err(|_| SecretError::NotText(name.clone()))
@@ -118,7 +118,7 @@ impl Keyring {
     /// Removes all secrets with this name.
     ///
     /// # Errors
-    /// Returns [`SecretError::Missing`] if there is none, or another error if the keyring cannot be accessed.
+    /// Returns [`SecretError::Missing`] if the name is not in use, or another error if the keyring cannot be accessed.
     pub fn remove(&self, name: &SecretName) -> Result<(), SecretError> {
         match self.entry(name)?.delete_credential() {
             Err(StoreError::Ambiguous(all)) => all

@@ -107,7 +107,7 @@ impl SecretStore {
     /// Returns the secret with this name.
     ///
     /// # Errors
-    /// Returns [`SecretError`] if there is none, or if the storage is locked or cannot be accessed.
+    /// Returns [`SecretError`] if the name is not in use, or if the storage is locked or cannot be accessed.
     pub fn get(&self, name: &SecretName) -> Result<Secret, SecretError> {
         if !is_there(&self.path)? {
             return Keyring::open(Shelf::Secrets)?.get(name);
@@ -171,7 +171,7 @@ impl SecretStore {
     /// Removes the secret with this name.
     ///
     /// # Errors
-    /// Returns [`SecretError`] if there is none, or if the storage is locked or cannot be accessed.
+    /// Returns [`SecretError`] if the name is not in use, or if the storage is locked or cannot be accessed.
     pub fn remove(&self, name: &SecretName) -> Result<(), SecretError> {
         if !is_there(&self.path)? {
             return Keyring::open(Shelf::Secrets)?.remove(name);

@@ -54,7 +54,7 @@ pub enum IdentityError {
     #[error(transparent)]
     Program(#[from] ProgramError),
     /// A file of the program could not be read.
-    #[error("failed to identify the program: `{path}`: {source}")]
+    #[error("failed to read the program file `{path}`: {source}")]
     Unreadable {
         /// Path of the file.
         path: PathBuf,
@@ -75,7 +75,7 @@ pub enum IdentityError {
     Thread(#[from] tokio::task::JoinError),
 }
 
-/// Suspension of what is stored under a name, because another program uses the name now.
+/// Suspension of the state under a name, because another program uses the name now.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the server `{server}` is not the program that you allowed before: {change}. Suspended: {kept}. Keep them for the new program or start afresh, with `ironcurtain servers identity {server}` or in the window under Servers"
@@ -85,7 +85,7 @@ pub struct IdentitySuspension {
     pub server: String,
     /// Description of the difference between the programs, for the user.
     pub change: String,
-    /// Description of what is suspended, for the user.
+    /// Description of the suspended state, for the user.
     pub kept: String,
 }
 

@@ -28,7 +28,7 @@ const CODE: [&str; 22] = [
     "sh", "bash", "jar", "dll", "wasm", "exs",
 ];
 
-/// Programs that run the first file in their arguments, whatever its name, without version suffixes.
+/// Programs that run the first file in their arguments, regardless of its name, without version suffixes.
 const INTERPRETERS: [&str; 21] = [
     "node", "nodejs", "deno", "bun", "tsx", "ts-node", "python", "pypy", "ruby", "perl", "php", "lua",
     "rscript", "java", "dotnet", "sh", "bash", "dash", "zsh", "fish", "env",

@@ -100,7 +100,7 @@ impl AgentClient {
         self.shim.send(message);
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     pub fn send_raw(&mut self, bytes: &[u8]) {
         self.shim.send_bytes(bytes);
     }

@@ -3,7 +3,7 @@
 use super::parts::{EVIL, FOREIGN, GITHUB, NOT_PLAIN, NOT_UNDERSTOOD, ORIGIN};
 use super::*;
 
-const TOO_BIG: &str = "(unknown: the configuration of the repository is too big)";
+const TOO_BIG: &str = "(unknown: the configuration of the repository is too large)";
 
 const CONDITIONAL: &str = "(unknown: the configuration of the repository has conditional includes)";
 

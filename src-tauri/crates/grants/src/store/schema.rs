@@ -112,7 +112,7 @@ pub enum StoreError {
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The clocks cannot be read, or the kernel provides no timer.
-    #[error("failed to read the clocks for grants: {0}")]
+    #[error("failed to read the clocks: {0}")]
     Clock(io::Error),
     /// The thread that owns the database could not be spawned.
     #[error("failed to spawn the grant thread: {0}")]

@@ -69,7 +69,7 @@ fn in_hosted_repository(setting: &Setting, argument: &Argument<'_>) -> Option<Fo
     Some(Found::none(Confidence::Medium, reason))
 }
 
-/// Recognizes arguments with an absolute path as enumerated value, example or default, whatever their name.
+/// Recognizes arguments with an absolute path as enumerated value, example or default, regardless of their name.
 fn shown_absolute(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let mut samples = argument.shape.flat().flat_map(|shape| &shape.samples);
     let of_an_address = URL.contains(&argument.head()) || mentions_another_path(&argument.text);

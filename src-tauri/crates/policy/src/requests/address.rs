@@ -52,7 +52,7 @@ impl ResourceAddress {
     }
 }
 
-/// Returns the `file:` URI in which all parsers find this path; `None` if there is none.
+/// Returns the `file:` URI in which all parsers find this path; `None` if no such URI exists.
 #[must_use]
 pub fn file_address(path: &CanonicalPath) -> Option<String> {
     is_plain(path.as_str()).then(|| format!("{FILE}{path}"))

@@ -16,7 +16,7 @@ fn with_a_list_for_an_object(whole: &Value) -> Vec<Value> {
     while let Some(pointer) = pointers.pop() {
         let value = whole.pointer(&pointer).unwrap();
         pointers.extend(places(value).into_iter().map(|place: String| format!("{pointer}/{place}")));
-        // The arguments of an example are passed on as they are.
+        // The arguments of an example are passed on unchanged.
         if let Some(fields) = value.as_object().filter(|_| !pointer.contains("/arguments/")) {
             let mut other = whole.clone();
             *other.pointer_mut(&pointer).unwrap() = fields.values().cloned().collect();

@@ -109,7 +109,7 @@ impl Score {
     }
 }
 
-/// Returns the schema with all annotated arguments, adding those that it does not declare.
+/// Returns the schema with all annotated arguments, adding the arguments that it does not declare.
 fn with_all(annotation: &ToolAnnotation, input_schema: &Value) -> Value {
     let mut properties =
         input_schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
