@@ -22,6 +22,9 @@ const LOOPING: usize = 16;
 /// Maximum time after the request in which an arriving call may still be allowed.
 const AT_ONCE: Duration = Duration::from_millis(10);
 
+/// Maximum time until the removal is proved.
+const PROVED: Duration = Duration::from_millis(100);
+
 /// Default number of revocations.
 const ROUNDS: usize = 50;
 
@@ -40,6 +43,8 @@ struct Round {
     proved: Duration,
     /// Time from the request to the sending of the last allowed call.
     last_allowed: Duration,
+    /// Number of allowed calls that were sent after the reply.
+    after_reply: usize,
     /// Servers restarted for the proof.
     restarts: usize,
 }
@@ -54,17 +59,27 @@ fn no_call_is_allowed_after_revocation() {
     let at = |part: usize| found[(found.len() - 1) * part / 100].proved;
     let last = found.iter().map(|round| round.last_allowed).max().unwrap();
     let late = found.iter().filter(|round| round.last_allowed > AT_ONCE).count();
+    let slow = found.iter().filter(|round| round.proved > PROVED).count();
     let restarts: usize = found.iter().map(|round| round.restarts).sum();
     let _ = writeln!(
         std::io::stderr(),
         "{} revocations under {LOOPING} looping calls: the last allowed call was sent {last:?} after the request, {late} \
-         beyond {AT_ONCE:?}; proved in p50 {:?}, p99 {:?}, at most {:?}; {restarts} restarts",
+         beyond {AT_ONCE:?}; proved in p50 {:?}, p99 {:?}, at most {:?}, {slow} beyond {PROVED:?}; {restarts} restarts",
         found.len(),
         at(50),
         at(99),
         at(100),
     );
-    assert_eq!(late, 0, "a call sent {last:?} after the request was allowed");
+    assert_eq!(
+        found.iter().map(|round| round.after_reply).sum::<usize>(),
+        0,
+        "calls after the reply were allowed"
+    );
+    // On a busy machine these times are those of the scheduler, so only the long form limits them.
+    if rounds() > ROUNDS {
+        assert_eq!(late, 0, "a call sent {last:?} after the request was allowed");
+        assert!(slow * 10 <= found.len(), "{slow} of {} were not proved within {PROVED:?}", found.len());
+    }
 }
 
 /// Grants and revokes a file `rounds` times during continuous calls.
@@ -83,21 +98,32 @@ fn round(world: &World, client: &mut Client, secret: &Path) -> Round {
     client.open(secret).ok();
     let grant = world.grants()[0].id.clone();
     let (done, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let (requested, proved, restarts, calls) = std::thread::scope(|scope| {
+    let (requested, replied, restarts, calls) = std::thread::scope(|scope| {
         let looping = scope.spawn(|| call_continuously(client, secret, &done, &answered));
         eventually("the calls are running", BOUND, || answered.load(Ordering::Relaxed) > 10 * LOOPING);
         let requested = Instant::now();
         let reply = world.request(Request::Revoke { grant });
-        let proved = requested.elapsed();
+        let replied = Instant::now();
+        // Some calls are sent after the reply.
+        let before = answered.load(Ordering::Relaxed);
+        eventually("further calls are answered", BOUND, || {
+            answered.load(Ordering::Relaxed) > before + 2 * LOOPING
+        });
         done.store(true, Ordering::Relaxed);
         let Reply::Revoked { restarted, unstored: None, .. } = reply else { panic!("{reply:?}") };
-        (requested, proved, restarted.len(), looping.join().unwrap())
+        (requested, replied, restarted.len(), looping.join().unwrap())
     });
     client.sneak(secret).refused("os error 2)");
-    let allowed = calls.into_iter().filter_map(|(sent, allowed)| allowed.then_some(sent));
-    let last = allowed.max().unwrap();
+    let allowed: Vec<Instant> =
+        calls.into_iter().filter_map(|(sent, allowed)| allowed.then_some(sent)).collect();
+    let last = allowed.iter().max().unwrap();
     world.user.asked();
-    Round { proved, last_allowed: last.saturating_duration_since(requested), restarts }
+    Round {
+        proved: replied - requested,
+        last_allowed: last.saturating_duration_since(requested),
+        after_reply: allowed.iter().filter(|sent| **sent > replied).count(),
+        restarts,
+    }
 }
 
 /// Keeps a constant number of calls in flight until stopped. Returns when each was sent and whether it was allowed.

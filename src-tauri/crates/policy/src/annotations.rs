@@ -100,6 +100,20 @@ pub enum ArgumentCondition {
     Never,
 }
 
+impl ToolAnnotation {
+    /// Returns `true` if a folder argument of some call includes everything in the folder.
+    #[must_use]
+    pub fn may_descend(&self) -> bool {
+        self.descends || !self.deep.is_empty()
+    }
+
+    /// Returns `true` if a call is recursive when it gives this argument.
+    #[must_use]
+    pub fn is_recursive_with(&self, argument: &str) -> bool {
+        self.deep.iter().any(|name| **name == *argument)
+    }
+}
+
 impl AnnotatedTool {
     /// Creates an unannotated tool.
     pub(crate) fn unannotated(server: &str, tool: &str) -> Self {

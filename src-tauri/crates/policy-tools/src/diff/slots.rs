@@ -26,7 +26,8 @@ impl<'a> Slot<'a> {
     fn new(tool: &'a ToolAnnotation, name: &'a Arc<str>, rules: &[&Rule]) -> Self {
         let declared = Declared::of(tool, name);
         let roles = roles_of(tool, name);
-        let texts = Texts::of(rules, &roles);
+        let descends = tool.may_descend() || roles.iter().any(|role| role.descends());
+        let texts = Texts::of(rules, &roles, descends);
         let mut slot = Self { name, values: Vec::new(), cut_short: texts.cut_short };
         let named = declared.words().into_iter().filter(|_| !texts.single.is_empty());
         for text in texts.single.iter().cloned().chain(named) {
@@ -40,6 +41,9 @@ impl<'a> Slot<'a> {
             slot.take(&declared, [json!(texts)]);
         }
         slot.take_conditions(tool, &declared);
+        if tool.is_recursive_with(name) {
+            slot.take(&declared, [json!(true), json!(1), json!("true")]);
+        }
         let absent = [Value::Null, json!([])].into_iter().find(|value| declared.lets(value));
         match (declared.required, absent) {
             (false, _) => slot.values.push(None),

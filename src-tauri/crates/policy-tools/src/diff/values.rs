@@ -24,14 +24,15 @@ pub(super) struct Texts {
 }
 
 impl Texts {
-    /// Returns strings for an argument with these roles; empty if no decision depends on it.
-    pub(super) fn of(rules: &[&Rule], roles: &[Role]) -> Self {
+    /// Returns strings for an argument with these roles; empty if no decision depends on it. `descends` is set if a folder
+    /// can include its content.
+    pub(super) fn of(rules: &[&Rule], roles: &[Role], descends: bool) -> Self {
         let resource = roles.iter().find(|role| role.is_resource());
         let category = resource.map_or(Category::Opaque, |role| role.category());
         let mut found =
             Collector { category, seen: HashSet::new(), texts: Self::default(), listed: Vec::new() };
         for rule in rules {
-            found.named_by(rule, roles);
+            found.named_by(rule, roles, descends);
         }
         if resource.is_some() || !found.texts.single.is_empty() {
             elsewhere(category).iter().for_each(|text| found.add((*text).to_owned()));
@@ -72,7 +73,7 @@ struct Collector {
 }
 
 impl Collector {
-    fn named_by(&mut self, rule: &Rule, roles: &[Role]) {
+    fn named_by(&mut self, rule: &Rule, roles: &[Role], descends: bool) {
         let condition = &rule.condition;
         let meets = |named: &[Role]| named.iter().any(|role| roles.contains(role));
         if let Some(paths) = condition.paths.as_ref().filter(|paths| meets(&paths.roles)) {
@@ -80,8 +81,8 @@ impl Collector {
             if let Ok(inside) = paths.within.join("inside") {
                 self.add(inside.to_string());
             }
-            // Moving or removing the parent affects the folder, so a rule that asks or denies may apply.
-            if let Some(above) = paths.within.parent().filter(|_| roles.iter().any(|role| role.descends())) {
+            // The parent includes the folder, so a rule that asks or denies may apply to it.
+            if let Some(above) = paths.within.parent().filter(|_| descends) {
                 self.add(above.to_string());
             }
         }

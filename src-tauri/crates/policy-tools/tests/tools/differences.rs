@@ -151,6 +151,20 @@ fn a_folder_that_contains_a_denied_path_is_tried() {
 }
 
 #[test]
+fn a_parent_folder_differs_for_a_recursive_call() {
+    let open = ("open", within("write-path", "/a"), "allow");
+    let closed = ("closed", within("write-path", "/a"), "deny");
+    let compared = |tool| changes(&tool, std::slice::from_ref(&open), &[open.clone(), closed.clone()]);
+    let args = json!({ "to": ["write-path"], "recursive": ["none"] });
+    let by_argument =
+        [(json!({ "to": "/", "recursive": true }), ProbeOutcome::Uncovered, ProbeOutcome::Deny)];
+    assert_eq!(compared(json!({ "args": args })), by_argument);
+    let always = [(json!({ "to": "/" }), ProbeOutcome::Uncovered, ProbeOutcome::Deny)];
+    assert_eq!(compared(json!({ "args": { "to": ["write-path"] }, "descends": true })), always);
+    assert_eq!(compared(json!({ "args": { "to": ["write-path"] } })), []);
+}
+
+#[test]
 fn a_removed_denial_is_looser_even_if_no_rule_allows() {
     let url = json!({ "args": { "url": ["fetch-url"] } });
     let deny = [("no-net", json!({ "roles": ["fetch-url"] }), "deny")];

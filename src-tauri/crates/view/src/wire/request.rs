@@ -423,9 +423,7 @@ mod tests {
 
     #[test]
     fn every_operation_refuses_a_truncated_body() {
-        for opcode in
-            [1, 2, 3, 4, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 26, 28, 29, 36, 42, 43, 45, 46]
-        {
+        for opcode in [1, 2, 3, 4, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 26, 28, 29, 36, 42, 43, 45, 46] {
             assert_eq!(parsed(opcode, &[1, 2, 3]), Err(Malformed), "{opcode}");
         }
     }
