@@ -137,7 +137,7 @@ fn closing_window_keeps_app_running() {
 
 /// Returns all text of the window, as a screen reader reads it.
 pub(crate) fn text(screen: &Screen) -> String {
-    screen.controls(WINDOW).into_iter().map(|one| one.name + "\n").collect()
+    screen.text(WINDOW)
 }
 
 /// Waits until the window contains this text.
@@ -147,7 +147,7 @@ pub(crate) fn says(screen: &Screen, words: &str) {
 
 /// Returns the control with that name, once the window has it.
 pub(crate) fn named(screen: &Screen, name: &str) -> Control {
-    until(name, || screen.controls(WINDOW).into_iter().find(|one| one.name == name))
+    until(name, || screen.find(WINDOW, "", name))
 }
 
 /// Waits until no button has that name.

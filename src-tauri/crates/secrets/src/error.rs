@@ -86,9 +86,7 @@ pub enum SecretFileError {
         source: io::Error,
     },
     /// The file has no secret with this name.
-    #[error(
-        "there is no secret `{0}` in the encrypted file; add it with `ironcurtain secrets set {0}`"
-    )]
+    #[error("there is no secret `{0}` in the encrypted file; add it with `ironcurtain secrets set {0}`")]
     Missing(SecretName),
     /// The file already has another secret with this name.
     #[error(
