@@ -101,7 +101,9 @@ words! {
         Lockdown => "lockdown",
         /// The user has paused the agent.
         Paused => "paused",
-        /// The user denied the same call earlier, or every call for the rest of the session.
+        /// The server changed the tool, or the user removed it after a change.
+        ToolChanged => "tool-changed",
+        /// The user denied the same call before, or everything for the rest of the session.
         EarlierAnswer => "earlier-answer",
         /// The client has too many unanswered questions.
         TooManyQuestions => "too-many-questions",

@@ -16,6 +16,7 @@ mod problem;
 mod profiles;
 mod quarantine;
 mod run;
+mod run_profile;
 mod sandboxed_run;
 mod screen;
 mod secrets;
@@ -47,11 +48,11 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
     let request = match command {
         Command::Policy { action } => return policy::perform(&action, screen),
         Command::Servers { action } => return servers::perform(&action, screen),
-        Command::Doctor { allow_root } => return doctor::perform(allow_root, screen),
+        Command::Doctor { allow_root, deep } => return doctor::perform(allow_root, deep, screen),
         Command::Clients { action } => return clients::perform(&action, screen),
         Command::Secrets { action } => return secrets::perform(&action, screen),
         Command::Daemon(options) => return run::daemon(&options).map(|()| ExitCode::SUCCESS),
-        Command::Run(options) => return sandboxed_run::perform(options),
+        Command::Run(options) => return sandboxed_run::perform(options, screen),
         Command::Status => Request::Status,
         Command::Sessions => return session::all(screen),
         Command::Session(options) => return session::one(options, screen),

@@ -37,7 +37,7 @@ pub fn environment(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironcurtain_config::{Sampling, Sandbox};
+    use ironcurtain_config::{Sampling, Sandbox, ToolPinning};
     use ironcurtain_policy::{FileWrites, Unannotated};
 
     fn given(pass_env: PassEnv) -> Vec<(String, String)> {
@@ -53,6 +53,7 @@ mod tests {
             sandbox: Sandbox::default(),
             file_writes: FileWrites::InPlace,
             unannotated: Unannotated::Deny,
+            pin: ToolPinning::Enforce,
             sampling: Sampling::Ask,
         };
         let ours = [

@@ -6,7 +6,7 @@ use crate::mounts::Need;
 use ironcurtain_audit::Entry;
 use ironcurtain_egress::{Host, HostPort};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{AccessSet, GrantKind, ToolGrant, ToolUse};
+use ironcurtain_policy::{AccessSet, GrantKind, ToolGrant, ToolScope};
 use std::fmt;
 use std::net::IpAddr;
 
@@ -41,8 +41,8 @@ pub enum Granted {
     Files(Files),
     /// One port of one host.
     Host(HostPort),
-    /// A tool with fixed values of its relevant arguments.
-    Tool(ToolUse),
+    /// Tools of the server.
+    Tool(ToolScope),
 }
 
 /// File or folder that a grant opens, with the permitted access.
@@ -62,7 +62,7 @@ impl Granted {
         match self {
             Self::Files(files) => entry.paths = vec![files.path.as_str().to_owned()],
             Self::Host(target) => entry.about_host(&target.host, target.port),
-            Self::Tool(tool) => entry.tool_name = Some(tool.tool().to_owned()),
+            Self::Tool(scope) => entry.tool_name = scope.tool().map(str::to_owned),
         }
     }
 }
@@ -72,7 +72,7 @@ impl fmt::Display for Granted {
         match self {
             Self::Files(files) => f.write_str(files.path.as_str()),
             Self::Host(target) => write!(f, "{target}"),
-            Self::Tool(tool) => write!(f, "{tool}"),
+            Self::Tool(scope) => write!(f, "{scope}"),
         }
     }
 }
@@ -112,8 +112,8 @@ impl StandingGrant {
     /// Returns the tool that the grant opens, if any, in the form that the judge uses.
     #[must_use]
     pub fn for_tool(&self) -> Option<ToolGrant> {
-        let Granted::Tool(tool) = &self.what else { return None };
-        Some(ToolGrant { id: self.id.clone(), tool: tool.clone() })
+        let Granted::Tool(scope) = &self.what else { return None };
+        Some(ToolGrant { id: self.id.clone(), scope: scope.clone() })
     }
 
     /// Returns the path that the grant opens, if any, in the form that the judge uses.

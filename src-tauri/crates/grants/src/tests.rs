@@ -8,7 +8,7 @@ use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Event, LOG_NAME};
 use ironcurtain_egress::HostPort;
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{AccessSet, BoundValue, GrantKind, Role, ToolGrant, ToolUse};
+use ironcurtain_policy::{AccessSet, BoundValue, GrantKind, Role, ToolGrant, ToolScope, ToolUse};
 use ironcurtain_testkit::wait::eventually;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -312,14 +312,14 @@ async fn a_tool_grant_survives_a_restart_and_can_be_revoked() {
     let place = Place::new();
     let owner =
         BoundValue { argument: "owner".to_owned(), role: Role::GithubOwner, value: "provos".to_owned() };
-    let tool = ToolUse::new("create_issue".to_owned(), vec![owner]);
-    let granted = StandingGrant { what: Granted::Tool(tool.clone()), ..grant("t", Lifetime::Always, None) };
+    let scope = ToolScope::Use(ToolUse::new("create_issue".to_owned(), vec![owner]));
+    let granted = StandingGrant { what: Granted::Tool(scope.clone()), ..grant("t", Lifetime::Always, None) };
     let grants = place.open();
     give(&grants, std::slice::from_ref(&granted)).await;
     grants.close().await;
     let grants = place.open();
     assert_eq!(grants.now().grants, std::slice::from_ref(&granted));
-    assert_eq!(granted.for_tool(), Some(ToolGrant { id: "t".to_owned(), tool }));
+    assert_eq!(granted.for_tool(), Some(ToolGrant { id: "t".to_owned(), scope }));
     assert_eq!((granted.for_judging(), granted.for_proxy(), granted.for_gate()), (None, None, None));
     assert_eq!(granted.what.to_string(), "create_issue in provos");
     assert_eq!(grants.revoke("t").unwrap().stored().await, Stored::Complete);

@@ -13,7 +13,7 @@ use crate::Ruling;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
     AccessSet, Annotations, Denial, DeniedBy, Destination, GrantKind, HostGrant, PathGrant, ResolvedCall,
-    Role, ToolAnnotation, ToolGrant, ToolUse,
+    Role, ToolAnnotation, ToolGrant, ToolScope, ToolUse,
 };
 use serde_json::{Map, Value};
 
@@ -121,7 +121,9 @@ impl Recorded {
     #[must_use]
     pub fn tools(&self, call: &ResolvedCall) -> Vec<ToolGrant> {
         let tool = ToolUse::of(call).filter(|_| self.granted);
-        tool.map(|tool| ToolGrant { id: "then".to_owned(), tool }).into_iter().collect()
+        tool.map(|tool| ToolGrant { id: "then".to_owned(), scope: ToolScope::Use(tool) })
+            .into_iter()
+            .collect()
     }
 
     /// Returns host grants for the hosts that the arguments name if a grant allowed the call.

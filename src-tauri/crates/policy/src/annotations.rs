@@ -52,8 +52,10 @@ pub struct ToolAnnotation {
     pub arguments: Vec<(Arc<str>, ArgumentRoles)>,
     /// Input schema that the server declares; `None` if the annotations file has none.
     pub input_schema: Option<Value>,
-    /// `true` if a folder argument stands for everything in the folder. Set in the annotations file
-    /// or, by default, derived from the tool's name.
+    /// Set if every call only reads, whatever its arguments.
+    pub read_only: bool,
+    /// Set if a folder argument includes everything in the folder, according to the file or, by
+    /// default, the tool's name.
     pub descends: bool,
     /// Arguments that make a call recursive if they are present and truthy.
     pub(crate) deep: Vec<Arc<str>>,

@@ -102,6 +102,12 @@ impl ResolvedCall {
         self.tool.is_unannotated
     }
 
+    /// Returns `true` if the tool's annotation says that it only reads.
+    #[must_use]
+    pub fn only_reads(&self) -> bool {
+        self.tool.annotation.read_only
+    }
+
     /// Returns the judged request; `None` for a tool call.
     #[must_use]
     pub fn request(&self) -> Option<JudgedRequest> {

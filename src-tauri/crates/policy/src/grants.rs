@@ -7,6 +7,7 @@
 
 use crate::{Access, Destination, ResolvedCall, Role, ToolUse};
 use ironcurtain_paths::CanonicalPath;
+use std::fmt;
 
 /// Standing permission to access one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,13 +34,26 @@ pub struct HostGrant {
     pub port: u16,
 }
 
-/// Standing permission for one use of a tool. Covers no paths or addresses, and only these values.
+/// A standing permission for tools of a server. Covers no path, address or host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolGrant {
     /// Id that permits and the audit log refer to.
     pub id: String,
-    /// Tool and values that the grant applies to.
-    pub tool: ToolUse,
+    /// Calls that it applies to.
+    pub scope: ToolScope,
+}
+
+/// Calls of a server's tools that a grant covers. No scope covers a call that names a path, an address or a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolScope {
+    /// One tool, with its meaningful values fixed.
+    Use(ToolUse),
+    /// One tool, with any arguments.
+    Tool(String),
+    /// Every tool that only reads, according to its annotation.
+    Reading,
+    /// Every tool.
+    All,
 }
 
 /// Extent of a path grant.
@@ -99,11 +113,38 @@ impl HostGrant {
     }
 }
 
-impl ToolGrant {
-    /// Returns `true` if the call uses the granted tool with exactly the granted values.
+impl ToolScope {
+    /// Returns `true` if a grant with this scope covers a call.
     #[must_use]
     pub fn covers(&self, call: &ResolvedCall) -> bool {
-        ToolUse::of(call).is_some_and(|tool| tool == self.tool)
+        let Some(used) = ToolUse::of(call) else { return false };
+        match self {
+            Self::Use(granted) => used == *granted,
+            Self::Tool(name) => call.request().is_none() && call.tool() == name,
+            Self::Reading => call.request().is_none() && call.only_reads(),
+            Self::All => call.request().is_none(),
+        }
+    }
+
+    /// Returns the tool, unless the scope has several.
+    #[must_use]
+    pub fn tool(&self) -> Option<&str> {
+        match self {
+            Self::Use(granted) => Some(granted.tool()),
+            Self::Tool(name) => Some(name),
+            Self::Reading | Self::All => None,
+        }
+    }
+}
+
+impl fmt::Display for ToolScope {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Use(granted) => granted.fmt(formatter),
+            Self::Tool(name) => write!(formatter, "{name} with any arguments"),
+            Self::Reading => formatter.write_str("every tool that only reads"),
+            Self::All => formatter.write_str("every tool"),
+        }
     }
 }
 

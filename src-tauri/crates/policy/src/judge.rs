@@ -303,7 +303,7 @@ impl<'a> Judging<'a> {
 
     /// Returns the tool grant that covers the call, unless `rule` denies it.
     fn tool_grant(&self, rule: Option<&Rule>) -> Option<&'a ToolGrant> {
-        let grant = self.context.tools.iter().find(|grant| grant.covers(self.call))?;
+        let grant = self.context.tools.iter().find(|grant| grant.scope.covers(self.call))?;
         (!rule.is_some_and(Rule::denies)).then_some(grant)
     }
 

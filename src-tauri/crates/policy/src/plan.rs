@@ -6,9 +6,11 @@
 //! - A value with a judged role must be a string or a flat list of strings; anything else is
 //!   denied, never skipped.
 
+mod connections;
 mod files;
 mod requests;
 
+pub use connections::HostConnection;
 pub use files::FileOperation;
 
 use crate::annotations::AnnotatedTool;

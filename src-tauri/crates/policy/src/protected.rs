@@ -70,6 +70,18 @@ impl ProtectedPaths {
         Self { starting, ..self }
     }
 
+    /// Returns a copy without these protected paths, and without the read-only configuration of clients in these folders.
+    #[must_use]
+    pub fn opened_for(&self, logins: &[CanonicalPath], settings: &[CanonicalPath]) -> Self {
+        let is_opened = |kept: &&ReadOnlyPath| {
+            kept.is == ReadOnlyReason::ClientConfiguration
+                && settings.iter().any(|folder| folder.contains(&kept.path))
+        };
+        let kept = self.kept.iter().filter(|kept| !is_opened(kept)).cloned().collect();
+        let paths = self.paths.iter().filter(|path| !logins.contains(path)).cloned();
+        paths.collect::<Self>().with_read_only(kept).asking_about(self.starting)
+    }
+
     /// Returns the read-only paths.
     #[must_use]
     pub fn read_only(&self) -> &[ReadOnlyPath] {

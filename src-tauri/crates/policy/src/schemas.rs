@@ -136,6 +136,9 @@ pub(crate) struct ToolShape {
     input_schema: Option<Value>,
     #[schemars(default)]
     descends: Option<bool>,
+    /// True if every call only reads, whatever its arguments.
+    #[schemars(default)]
+    read_only: Option<bool>,
 }
 
 /// Roles of an argument, or conditional roles.

@@ -54,8 +54,35 @@ pub struct RunHello {
     pub argv: Vec<String>,
     /// Working folder.
     pub cwd: String,
-    /// Environment, of which the daemon passes on harmless variables.
+    /// Environment, of which the daemon passes on what the profile names.
     pub env: BTreeMap<String, String>,
+    /// Ports of services on this computer that need no question.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<u16>,
+    /// Ports of the run that this computer can connect to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub publish: Vec<u16>,
+    /// Run profile; `None` for the one that recognizes the program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<RunProfileChoice>,
+    /// Reports the files that were used when the program exits.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub learn: bool,
+}
+
+/// Run profile that the user chose.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunProfileChoice {
+    /// Profile with this name.
+    Named(String),
+    /// Profile in a file.
+    Given {
+        /// The file, for errors.
+        file: String,
+        /// Its text.
+        text: String,
+    },
 }
 
 /// Note from the daemon to the starter of a run.
@@ -66,7 +93,20 @@ pub enum RunNote {
     Exited {
         /// Exit status, or 128 + the signal number.
         status: i32,
+        /// Files that were used, if [`RunHello::learn`] is set.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        learned: Vec<UsedFile>,
     },
+}
+
+/// A file that a run used with the user's permission.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UsedFile {
+    /// Absolute path.
+    pub path: String,
+    /// True if it was changed, created or removed.
+    pub changed: bool,
 }
 
 /// Transport of the client's standard input and output to the daemon.

@@ -4,7 +4,8 @@
 //!   parent-death signal follows the thread. Killing the trusted process at any time kills the sandbox; see
 //!   [`supervisor`](crate::supervisor) for how soon.
 //! - INVARIANT: the supervisor inherits only the server's stdio, the spec, the control stream, the link to the watcher for
-//!   pipes and sockets and, if used, the socket for the proxy's listener, the connection to the view and the control group's `cgroup.procs`.
+//!   pipes and sockets and, if used, the socket for the proxy's listener, the connection to the view, the link for services and the
+//!   control group's `cgroup.procs`.
 //! - [`launch`] returns once the supervisor runs; the control stream reports what happens to the server.
 
 use std::{
@@ -37,6 +38,7 @@ use crate::{
     error::SandboxLaunchError,
     fd_passing,
     outcome::SandboxExit,
+    service_link::ServiceLink,
     spec::{NetworkAccess, Spec},
     special, sys,
 };
@@ -123,6 +125,10 @@ pub struct LaunchedRun {
     pub control: UnixStream,
     /// Connection to the view, see [`file_access`](crate::file_access).
     pub view: UnixStream,
+    /// Source of the proxy's listener, if the spec's network is [`NetworkAccess::Proxied`].
+    pub egress: Option<Egress>,
+    /// Link for services of the computer, if the spec's network is [`NetworkAccess::ProxiedWithServices`].
+    pub services: Option<ServiceLink>,
     /// The supervisor's process id, for display.
     pub pid: u32,
     /// Handle that kills the sandbox.
@@ -140,15 +146,22 @@ pub fn launch_run(
     on_ended: impl FnOnce(SandboxExit) + Send + 'static,
 ) -> Result<LaunchedRun, SandboxLaunchError> {
     let (view, theirs) = UnixStream::pair()?;
+    let (services, services_theirs) = match spec.network {
+        NetworkAccess::None | NetworkAccess::Proxied => (None, None),
+        NetworkAccess::ProxiedWithServices => {
+            let (ours, theirs) = UnixStream::pair()?;
+            (Some(ServiceLink::new(ours)), Some(theirs.into()))
+        }
+    };
     let started = start_supervisor(
         CgroupRoot::find(),
         spec,
         supervisor_program,
-        (streams, Some(theirs.into())),
+        (streams, Some(theirs.into()), services_theirs),
         on_ended,
     )?;
-    let StartedSupervisor { control, pid, kill, .. } = started;
-    Ok(LaunchedRun { control, view, pid, kill })
+    let StartedSupervisor { control, pid, kill, egress } = started;
+    Ok(LaunchedRun { control, view, egress, services, pid, kill })
 }
 
 fn launch_in(
@@ -161,7 +174,7 @@ fn launch_in(
     let (stdout, stdout_theirs) = pipe()?;
     let (stderr, stderr_theirs) = pipe()?;
     let streams = [stdin_theirs, stdout_theirs, stderr_theirs];
-    let started = start_supervisor(place, spec, supervisor_program, (streams, None), on_ended)?;
+    let started = start_supervisor(place, spec, supervisor_program, (streams, None, None), on_ended)?;
     let StartedSupervisor { control, pid, kill, egress } = started;
     Ok(LaunchedSandbox { stdin, stdout, stderr, control, pid, kill, egress })
 }
@@ -174,19 +187,19 @@ struct StartedSupervisor {
     egress: Option<Egress>,
 }
 
-/// Starts a supervisor with these standard streams, and its end of the connection to the view.
+/// Starts a supervisor with these standard streams, and its ends of the connection to the view and of the link for services.
 fn start_supervisor(
     place: Option<&CgroupRoot>,
     spec: &Spec,
     supervisor_program: &Path,
-    (stdio, view): ([OwnedFd; 3], Option<OwnedFd>),
+    (stdio, view, services): ([OwnedFd; 3], Option<OwnedFd>, Option<OwnedFd>),
     on_ended: impl FnOnce(SandboxExit) + Send + 'static,
 ) -> Result<StartedSupervisor, SandboxLaunchError> {
     spec.validate()?;
     let (control, control_theirs) = UnixStream::pair()?;
     let (egress, egress_theirs) = match spec.network {
         NetworkAccess::None => (None, None),
-        NetworkAccess::Proxied => {
+        NetworkAccess::Proxied | NetworkAccess::ProxiedWithServices => {
             let (ours, theirs) = UnixStream::pair()?;
             (Some(Egress(ours)), Some(theirs.into()))
         }
@@ -203,6 +216,7 @@ fn start_supervisor(
         special: special::serve()?.into(),
         egress: egress_theirs,
         view,
+        services,
         door,
     };
 
@@ -237,6 +251,7 @@ struct SupervisorInputs {
     special: OwnedFd,
     egress: Option<OwnedFd>,
     view: Option<OwnedFd>,
+    services: Option<OwnedFd>,
     door: Option<(OwnedFd, CgroupLimits)>,
 }
 
@@ -247,7 +262,7 @@ impl SupervisorInputs {
         command
             .args(["--supervise", &std::process::id().to_string()])
             .args([self.spec.as_raw_fd().to_string(), self.control.as_raw_fd().to_string()])
-            .args([&self.egress, &self.view].map(number_or_none))
+            .args([&self.egress, &self.view, &self.services].map(number_or_none))
             .arg(self.special.as_raw_fd().to_string())
             .env_clear()
             .process_group(0)
@@ -259,7 +274,7 @@ impl SupervisorInputs {
         }
         sys::process::die_with_parent(&mut command);
         let mut needed = vec![self.spec.as_fd(), self.control.as_fd(), self.special.as_fd()];
-        needed.extend(self.egress.iter().chain(&self.view).map(AsFd::as_fd));
+        needed.extend(self.egress.iter().chain(&self.view).chain(&self.services).map(AsFd::as_fd));
         needed.extend(self.door.iter().map(|(door, _)| door.as_fd()));
         sys::process::inherit(&mut command, &needed);
         command.spawn()

@@ -95,15 +95,20 @@ pub(crate) enum SupervisorStartError {
 /// Runs the supervisor.
 ///
 /// Arguments: the launcher's process id; the descriptors of the spec and of the control stream; the descriptor of the socket
-/// that carries the proxy's listener, or [`NONE`]; the descriptor of the connection to the view, or [`NONE`]; the descriptor of the link to the watcher for pipes and sockets; and, with a
+/// that carries the proxy's listener, or [`NONE`]; the descriptor of the connection to the view, or [`NONE`]; the descriptor of the
+/// link for services, or [`NONE`]; the descriptor of the link to the watcher for pipes and sockets; and, with a
 /// control group, the descriptor of its `cgroup.procs` and its limits.
 pub(crate) fn run(args: &[String]) -> ExitCode {
-    let [parent, spec, control, egress, view, special, group @ ..] = args else { return ExitCode::from(2) };
+    let [parent, spec, control, egress, view, services, special, group @ ..] = args else {
+        return ExitCode::from(2);
+    };
     let Some(parent) = parent.parse().ok().and_then(Pid::from_raw) else { return ExitCode::from(2) };
     let taken_up = [spec, control, special].map(|number| sys::process::take_descriptor(number));
     let [Ok(spec), Ok(control), Ok(special)] = taken_up else { return ExitCode::from(2) };
-    let (Ok(egress), Ok(view), Ok(group)) = (take_optional(egress), take_optional(view), take_group(group))
-    else {
+    let (Ok(egress), Ok(view)) = (take_optional(egress), take_optional(view)) else {
+        return ExitCode::from(2);
+    };
+    let (Ok(services), Ok(group)) = (take_optional(services), take_group(group)) else {
         return ExitCode::from(2);
     };
     let control = UnixStream::from(control);
@@ -115,7 +120,9 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         streams = Streams::take()?;
         let given = InheritedDescriptors { streams: take_streams()?, egress, group };
         let special = SpecialLink::new(special.into(), None, spec.unix_sockets)?;
-        start(Some(parent), &spec, owner, given, (view, special), |_| Ok(closed))
+        start(Some(parent), &spec, owner, given, (view, special, services.map(UnixStream::from)), |_| {
+            Ok(closed)
+        })
     });
     let (mut bwrap, mut mounts) = match started {
         Ok(started) => started,

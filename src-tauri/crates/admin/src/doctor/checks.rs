@@ -341,7 +341,8 @@ mod tests {
     fn place_of_questions_comes_from_the_trusted_process() {
         let dir = tempfile::tempdir().unwrap();
         let home = Home::under(dir.path(), dir.path());
-        let doctor = Doctor { home, programs: dir.path().into(), allow_root: false, has_display: false };
+        let doctor =
+            Doctor { home, programs: dir.path().into(), allow_root: false, has_display: false, deep: false };
         let told = |running: Running| {
             let found = questions(&doctor, &running);
             (found.condition, found.says)

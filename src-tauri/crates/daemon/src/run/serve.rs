@@ -2,6 +2,8 @@
 
 use super::Run;
 use super::link;
+use super::profile::SandboxOrder;
+use crate::network::Serving;
 use crate::server::control::SupervisorControl;
 use ironcurtain_audit::Event;
 use ironcurtain_autostart::SandboxWatch;
@@ -14,7 +16,7 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinSet};
 
 /// Time for a sandbox to exit after its connection was closed; then it is killed.
 const EXIT_BOUND: Duration = Duration::from_secs(5);
@@ -29,12 +31,15 @@ pub(crate) struct OpenedRun {
     pub(super) kill: KillHandle,
     pub(super) exit: oneshot::Receiver<SandboxExit>,
     pub(super) view: (UnixStream, mpsc::UnboundedReceiver<ToView>),
+    pub(super) network: (Serving, JoinSet<()>),
+    /// Orders to the sandbox.
+    pub(super) orders: mpsc::UnboundedReceiver<SandboxOrder>,
 }
 
 impl OpenedRun {
     /// Serves the run, and reports the exit status to its starter.
     pub(crate) async fn serve(self, mut starter: UnixStream) {
-        let Self { run, mut control, kill, mut exit, view: (view, for_view) } = self;
+        let Self { run, mut control, kill, mut exit, view: (view, for_view), network, mut orders } = self;
         let following = tokio::spawn(run.clone().follow_changes());
         let pausing = tokio::spawn(run.clone().follow_pauses());
         let mut linked = tokio::spawn(link::serve(run.clone(), view, for_view));
@@ -56,6 +61,10 @@ impl OpenedRun {
                 }
                 () = run.end.cancelled() => break None,
                 () = disconnected(&mut starter) => break None,
+                Some((order, answer)) = orders.recv() => {
+                    // The receiver waits unless the run is ending.
+                    let _ = answer.send(control.ask(order).await.ok());
+                }
                 () = checked => {
                     if control.ask(ControlOp::Check).await.is_err() {
                         break None;
@@ -74,6 +83,8 @@ impl OpenedRun {
             // It is killed within the bound.
             None => exit.await.ok(),
         };
+        drop(network);
+        run.network.local().iter().for_each(|services| services.close());
         run.gone.cancel();
         [linked.abort_handle(), following.abort_handle(), pausing.abort_handle()]
             .iter()
@@ -81,7 +92,11 @@ impl OpenedRun {
         let status = exited.filter(|_| ended_by_itself).and_then(|exit| exit.status);
         run.close(status).await;
         // Fails if the starter has disconnected.
-        let _ = send(&mut starter, &RunNote::Exited { status: status.unwrap_or(KILLED) }).await;
+        let _ = send(
+            &mut starter,
+            &RunNote::Exited { status: status.unwrap_or(KILLED), learned: run.profile.learned() },
+        )
+        .await;
     }
 
     /// Ends a run whose starter disconnected before it was served.

@@ -9,8 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Version of the schema, stored in SQLite's `user_version`.
-const VERSION: i64 = 6;
+/// Schema version, kept in SQLite's `user_version`.
+const VERSION: i64 = 7;
 
 /// Maximum time to wait for a program that locks the database.
 const BUSY: Duration = Duration::from_secs(1);
@@ -33,7 +33,11 @@ const TABLES: &str = "
         server TEXT PRIMARY KEY, owner TEXT, since_ms INTEGER NOT NULL, found TEXT, decided TEXT
     ) STRICT;
     CREATE TABLE IF NOT EXISTS steps (name TEXT PRIMARY KEY, at_ms INTEGER NOT NULL) STRICT;
-    PRAGMA user_version = 6;";
+    CREATE TABLE IF NOT EXISTS pins (
+        server TEXT NOT NULL, capabilities TEXT NOT NULL, tool TEXT NOT NULL, definition TEXT NOT NULL,
+        found TEXT, decided TEXT, since_ms INTEGER NOT NULL, PRIMARY KEY (server, capabilities, tool)
+    ) STRICT;
+    PRAGMA user_version = 7;";
 
 /// Marks the names in a new database as bound, because there are none.
 const NOTHING_TO_BIND: &str = "INSERT INTO steps (name, at_ms) VALUES ('bound', 0);";
@@ -57,8 +61,8 @@ const FROM_3: &str = "
         NULL AS tool, expires_ms, lifetime, created_ms, last_used_ms, uses, provenance, boot,
         ends_boot_ms, left_ms FROM";
 
-/// Selects the grants of versions 4 and 5, which have the current columns. Both versions lacked bindings of
-/// server names, and version 4 also the table of servers that have answered a call.
+/// Reads grants of versions 4 to 6, which have the current columns. Version 4 had no table of servers that answered
+/// a call, versions 4 and 5 had no bindings of names to identities, and none of them had pins of tools.
 const FROM_4: &str = "SELECT * FROM";
 
 /// Reason why the grant database cannot be used.
@@ -153,7 +157,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
         1 => connection.execute_batch(&change(FROM_1)).map_err(at)?,
         2 => connection.execute_batch(&change(FROM_2)).map_err(at)?,
         3 => connection.execute_batch(&change(FROM_3)).map_err(at)?,
-        4 | 5 => connection.execute_batch(&change(FROM_4)).map_err(at)?,
+        4..=6 => connection.execute_batch(&change(FROM_4)).map_err(at)?,
         VERSION => {}
         found => return Err(StoreError::Newer { path: path.to_path_buf(), found }),
     }
@@ -185,7 +189,7 @@ pub(super) fn open_to_read(path: &Path) -> Result<Option<Connection>, StoreError
         1 => connection.execute_batch(&view(FROM_1)).map_err(at)?,
         2 => connection.execute_batch(&view(FROM_2)).map_err(at)?,
         3 => connection.execute_batch(&view(FROM_3)).map_err(at)?,
-        4 | 5 | VERSION => {}
+        4..=VERSION => {}
         found => return Err(StoreError::Newer { path: path.to_path_buf(), found }),
     }
     Ok(Some(connection))

@@ -117,6 +117,10 @@ impl Reading<'_> {
             JsonLocation::Field(&JsonLocation::Whole, "descends"),
             stored.remove("descends").unwrap_or_default(),
         )?;
+        let read_only: Option<bool> = self.read(
+            JsonLocation::Field(&JsonLocation::Whole, "readOnly"),
+            stored.remove("readOnly").unwrap_or_default(),
+        )?;
         let input_schema = stored.remove("inputSchema").filter(|schema| !schema.is_null());
         if let Some(unknown) = stored.keys().find(|field| *field != FOR_PEOPLE) {
             return Err(self.error(JsonLocation::Field(&JsonLocation::Whole, unknown), "unknown field"));
@@ -135,6 +139,7 @@ impl Reading<'_> {
             accepted,
             arguments,
             input_schema,
+            read_only: read_only.unwrap_or_default(),
         };
         Ok((name, annotation))
     }

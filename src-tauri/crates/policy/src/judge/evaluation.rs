@@ -190,7 +190,9 @@ impl Discharge<'_> {
             Self::Host(grant) => {
                 RuleReason::new(GRANT, format!("grant `{}` for `{}:{}`", grant.id, grant.host, grant.port))
             }
-            Self::Tool(grant) => RuleReason::new(GRANT, format!("grant `{}` for `{}`", grant.id, grant.tool)),
+            Self::Tool(grant) => {
+                RuleReason::new(GRANT, format!("grant `{}` for `{}`", grant.id, grant.scope))
+            }
             Self::Confined => confined(),
         }
     }

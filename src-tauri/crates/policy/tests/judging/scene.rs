@@ -184,6 +184,7 @@ fn tools() -> Value {
         tool("open", json!({ "host": ["proxy-domain"] })),
         tool("mail", json!({ "to": ["email-address"], "body": ["email-body"] })),
         tool("list_allowed_directories", json!({})),
+        json!({ "toolName": "look", "readOnly": true, "args": { "query": ["none"], "path": ["read-path"] } }),
         tool(
             "edit",
             json!({

@@ -77,7 +77,7 @@ const FILES: [&str; 2] = [
     "b Files(Files { path: CanonicalPath(\"/docs/f\"), kind: File, access: AccessSet { read: true, write: true, delete: false } }) 0 Some(9)",
 ];
 const HOST: &str = "h Host(HostPort { host: Name(\"a.example\"), port: 443 }) 1 None";
-const TOOL: &str = "t Tool(ToolUse { tool: \"note\", values: [] }) 3 None";
+const TOOL: &str = "t Tool(Use(ToolUse { tool: \"note\", values: [] })) 3 None";
 
 /// Returns the grants of a database with their remaining times by the boot clock.
 fn granted(store: &Store) -> (Vec<String>, Vec<u64>) {
