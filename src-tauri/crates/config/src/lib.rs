@@ -32,7 +32,7 @@ pub use policy_snapshot::{ExposedFile, Hosts, PolicyFiles, PolicySnapshot, Polic
 pub use protection::{Exposure, WritableBy, places, protection, watched};
 pub use remote::RemoteServer;
 pub use run_profiles::{
-    AddedArguments, LearnedAccess, PlanContext, ProgramFile, ProgramPattern, RunPlan, RunPlanError,
+    AddedArguments, FoundProgram, LearnedAccess, PlanContext, ProgramPattern, RunPlan, RunPlanError,
     RunProfile, RunProfileError, RunProfiles, SettingCondition, proposed,
 };
 pub use sandbox::{

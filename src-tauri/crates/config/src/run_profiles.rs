@@ -14,7 +14,7 @@ mod program;
 pub use learn::{LearnedAccess, proposed};
 pub use plan::{PlanContext, RunPlan, RunPlanError};
 pub use profile::{AddedArguments, ProgramPattern, RunProfile, SettingCondition};
-pub use program::ProgramFile;
+pub use program::FoundProgram;
 
 use crate::home::Home;
 use crate::{ConfigError, read};
@@ -127,7 +127,7 @@ impl RunProfiles {
     pub fn choose(
         &self,
         choice: Option<&RunProfileChoice>,
-        program: Option<&ProgramFile>,
+        program: Option<&FoundProgram>,
         home: &CanonicalPath,
         cwd: &Path,
     ) -> Result<RunProfile, RunProfileError> {

@@ -1,6 +1,6 @@
 //! Names of lock, backup and temporary files, which belong to the file that a program changes.
 //!
-//! - Many programs change `X` by writing `X.tmp`, `.X.swp` or `X.lock` and renaming it. The user is asked about `X`.
+//! - Many programs change `X` by writing `X.tmp`, `.X.swp` or `X.lock` and renaming it. The question is about `X`.
 //! - The name alone decides nothing: the file that it belongs to must exist, and needs permission to change it.
 
 use std::{
@@ -72,7 +72,7 @@ impl UsedFiles {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return };
         let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if folders.len() >= MOST && !folders.contains_key(folder) {
-            // What is forgotten here is asked about by its own name.
+            // A question about a forgotten name is about that name itself.
             folders.clear();
         }
         let names = folders.entry(folder.to_owned()).or_default();

@@ -163,7 +163,7 @@ impl Locks {
         state.waiting.len() < before
     }
 
-    /// Waits until locks may be free, and returns those that wait. Returns `None` once the view has ended.
+    /// Waits until locks may be free, and returns the waiting requests. Returns `None` once the view has ended.
     pub(crate) fn next(&self) -> Option<Vec<Waiting>> {
         let mut state = self.lock();
         while state.waiting.is_empty() && !state.has_ended {

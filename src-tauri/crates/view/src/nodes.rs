@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use crate::wire::ROOT;
 use table::{Node, Table};
 
-/// Number of nodes above which the view tells the kernel to forget unused ones.
+/// Number of nodes above which the view asks the kernel to forget unused ones.
 const MANY_NODES: usize = 3 << 18;
 
 /// Maximum number of entries that exist only in the view.

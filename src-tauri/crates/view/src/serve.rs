@@ -228,7 +228,7 @@ impl Server {
     }
 }
 
-/// Returns the absolute path of one that is relative to the root.
+/// Returns the absolute form of a path that is relative to the root.
 fn absolute(path: &Path) -> PathBuf {
     Path::new("/").join(path)
 }

@@ -5,7 +5,7 @@
 
 use super::arguments::with_added;
 use super::profile::expanded;
-use super::{ProgramFile, RunProfile};
+use super::{FoundProgram, RunProfile};
 use crate::home::Home;
 use crate::places;
 use ironcurtain_paths::{CanonicalPath, PathKind, Resolution, Resolver};
@@ -32,7 +32,7 @@ pub struct PlanContext<'a> {
     pub argv: &'a [String],
 }
 
-/// What a run gets from its profile.
+/// Files, variables and arguments that a run gets from its profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunPlan {
     /// The profile.
@@ -117,7 +117,7 @@ impl RunPlan {
             }
         }
         programs.retain(|path| !has(&[], path));
-        let is_its = |program: &ProgramFile| profile.program.names.contains(&program.name);
+        let is_its = |program: &FoundProgram| profile.program.names.contains(&program.name);
         let argv = match maker.program() {
             Some(program) if is_its(&program) => {
                 with_added(context.argv, &profile.args, context.home, context.cwd)
@@ -198,8 +198,8 @@ impl Maker<'_> {
         is_ours.then(|| "contains files of IronCurtain".to_owned())
     }
 
-    fn program(&self) -> Option<ProgramFile> {
-        ProgramFile::find(self.context.argv.first()?, self.context.path, self.context.cwd)
+    fn program(&self) -> Option<FoundProgram> {
+        FoundProgram::find(self.context.argv.first()?, self.context.path, self.context.cwd)
     }
 
     /// Returns where the agent is installed: the program of the run, or the one that the profile names, for a run of a script
@@ -207,7 +207,7 @@ impl Maker<'_> {
     fn install_tree(&self, protected: &ProtectedPaths) -> Vec<CanonicalPath> {
         let PlanContext { home, cwd, path, .. } = self.context;
         let pattern = &self.profile.program;
-        let named = pattern.names.iter().filter_map(|name| ProgramFile::find(name, path, cwd));
+        let named = pattern.names.iter().filter_map(|name| FoundProgram::find(name, path, cwd));
         let all = self.program().into_iter().chain(named);
         let its = all.filter(|program| program.is_recognized(pattern, home, cwd));
         let tree = its.flat_map(|program| program.install_tree(pattern, path, home));

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What a program needs in a run. Paths begin with `~/` or `/`; a path that ends with `/` is a folder.
+/// Files, hosts, variables and arguments that a program needs in a run. Paths begin with `~/` or `/`; a path that ends with `/` is a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -15,14 +15,14 @@ const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/nix", "/
 
 /// A program that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProgramFile {
+pub struct FoundProgram {
     /// Name that it is started with.
     pub name: String,
     /// The file, without symlinks.
     pub real: PathBuf,
 }
 
-impl ProgramFile {
+impl FoundProgram {
     /// Finds a program as a shell would.
     #[must_use]
     pub fn find(program: &str, path: &str, cwd: &Path) -> Option<Self> {
@@ -184,8 +184,8 @@ mod tests {
             symlink(self.at(target), self.at(at)).unwrap();
         }
 
-        fn program(&self, below: &str) -> ProgramFile {
-            ProgramFile::find(self.at(below).to_str().unwrap(), "", Path::new("/")).unwrap()
+        fn program(&self, below: &str) -> FoundProgram {
+            FoundProgram::find(self.at(below).to_str().unwrap(), "", Path::new("/")).unwrap()
         }
 
         /// Returns the install tree below the home.
@@ -227,8 +227,8 @@ mod tests {
     #[test]
     fn a_program_is_found_on_the_path_of_the_run() {
         let sh = Path::new("/bin/sh").canonicalize().unwrap();
-        let found = |program: &str, path: &str, cwd: &str| ProgramFile::find(program, path, Path::new(cwd));
-        let expected = Some(ProgramFile { name: "sh".into(), real: sh });
+        let found = |program: &str, path: &str, cwd: &str| FoundProgram::find(program, path, Path::new(cwd));
+        let expected = Some(FoundProgram { name: "sh".into(), real: sh });
         assert_eq!(found("sh", "/nonexistent:/bin", "/"), expected);
         assert_eq!(found("./sh", "", "/bin"), expected);
         assert_eq!(found("sh", "/nonexistent", "/bin"), None);
@@ -270,9 +270,9 @@ mod tests {
             scene.tree(".local/share/agent/versions/2", "", &["~/.local/share/agent"]),
             [".local/share/agent"]
         );
-        let sh = ProgramFile::find("sh", "/bin", Path::new("/")).unwrap();
+        let sh = FoundProgram::find("sh", "/bin", Path::new("/")).unwrap();
         assert_eq!(sh.install_tree(&pattern("sh", &[]), "", &scene.home), Vec::<PathBuf>::new());
-        let opt = ProgramFile { name: "x".into(), real: "/opt/x/bin/x".into() };
+        let opt = FoundProgram { name: "x".into(), real: "/opt/x/bin/x".into() };
         assert_eq!(opt.install_tree(&pattern("x", &[]), "", &scene.home), [PathBuf::from("/opt/x")]);
     }
 }

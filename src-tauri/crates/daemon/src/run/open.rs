@@ -15,7 +15,7 @@ use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{AuditError, Entry, Event};
 use ironcurtain_autostart::{Autostart, SandboxWatch, SessionFacts, WatchError, WatchedServer, rules};
 use ironcurtain_config::home::{HomeError, private_dir};
-use ironcurtain_config::{GitConfigSettings, ProgramFile, RunProfile};
+use ironcurtain_config::{FoundProgram, GitConfigSettings, RunProfile};
 use ironcurtain_consent::Principal;
 use ironcurtain_containment::{Profile, Surroundings};
 use ironcurtain_egress::RuleError;
@@ -277,7 +277,7 @@ fn principal(
     let name =
         Path::new(program).file_name().map_or(program.clone(), |name| name.to_string_lossy().into_owned());
     let path = request.env.get("PATH").map(String::as_str).unwrap_or_default();
-    let found = ProgramFile::find(program, path, Path::new(&request.cwd));
+    let found = FoundProgram::find(program, path, Path::new(&request.cwd));
     let file = found.map_or_else(|| home.as_path().join(program), |found| found.real);
     let exe = file.to_string_lossy().into_owned();
     Ok(Principal {

@@ -8,7 +8,7 @@ use crate::services::Services;
 use ironcurtain_audit::clock::now_ms;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_config::{
-    PlanContext, PolicySnapshot, ProgramFile, RunPlan, RunPlanError, RunProfileError, RunProfiles,
+    FoundProgram, PlanContext, PolicySnapshot, RunPlan, RunPlanError, RunProfileError, RunProfiles,
 };
 use ironcurtain_consent::{Lifetime, Principal};
 use ironcurtain_grants::{Files, GrantTable, Granted, StandingGrant};
@@ -49,7 +49,7 @@ pub(crate) enum ProfileError {
 /// Order to the owner of the sandbox, with the place for its answer.
 pub(super) type SandboxOrder = (ControlOp, oneshot::Sender<Option<ControlAnswer>>);
 
-/// What a run has from its profile.
+/// Grants and mounts that a run has from its profile.
 pub(super) struct ProfileGrants {
     pub(super) plan: RunPlan,
     /// Grants of settings.
@@ -70,7 +70,7 @@ pub(super) fn plan(
     snapshot: &PolicySnapshot,
 ) -> Result<RunPlan, ProfileError> {
     let path = request.env.get("PATH").map(String::as_str).unwrap_or_default();
-    let program = request.argv.first().and_then(|program| ProgramFile::find(program, path, cwd.as_path()));
+    let program = request.argv.first().and_then(|program| FoundProgram::find(program, path, cwd.as_path()));
     let profiles = RunProfiles::load(&services.home)?;
     let chosen =
         profiles.choose(request.profile.as_ref(), program.as_ref(), &snapshot.home, cwd.as_path())?;

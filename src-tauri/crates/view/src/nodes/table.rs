@@ -11,10 +11,10 @@ use rustix::io::Errno;
 use super::{FileId, Kind, Stamp};
 use crate::wire::ROOT;
 
-/// Maximum number of nodes. The view tells the kernel to forget unused ones before that.
+/// Maximum number of nodes. Before that, the view asks the kernel to forget unused ones.
 const MOST_NODES: usize = 1 << 20;
 
-/// Number of new nodes after which the kernel is told to forget twice as many others.
+/// Number of new nodes after which the view asks the kernel to forget twice as many others.
 const FORGOTTEN_AT_ONCE: u64 = 4096;
 
 #[derive(Debug)]
