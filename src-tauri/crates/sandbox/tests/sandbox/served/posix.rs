@@ -4,8 +4,6 @@ use super::*;
 
 const CALLS: &str = include_str!("calls.py");
 
-const RANDOM_CALLS: &str = include_str!("random_calls.py");
-
 /// Calls whose result differs, with the results on the disk and in a served folder: `docs/guide/run-an-agent.md` explains them.
 const DIFFERENT: [(&str, &str, &str); 5] = [
     ("link symlink", "(None, 'file')", "EPERM"),
@@ -47,15 +45,4 @@ fn calls_give_the_same_results_as_on_the_disk() {
         DIFFERENT.map(|(name, disk, served)| (format!("{name}: {disk}"), format!("{name}: {served}")));
     assert_eq!(different, expected);
     assert_eq!(disk.len(), served.len());
-}
-
-#[test]
-fn random_changes_leave_the_same_files_as_on_the_disk() {
-    for seed in 1..=4 {
-        let [disk, served] = on_disk_and_served(RANDOM_CALLS, &format!("{seed} 500"));
-        assert!(disk.len() > 500);
-        let first = disk.iter().zip(&served).find(|(disk, served)| disk != served);
-        assert_eq!(first, None, "seed {seed}");
-        assert_eq!(disk.len(), served.len(), "seed {seed}");
-    }
 }
