@@ -82,7 +82,12 @@ const CHANGING: [Case; 6] = [
     changes("echo more >> $D/a", &[("a", "two\none\nmore\n")]),
     changes("cp $D/a $D/copy", &[("copy", "two\none\n")]),
     Case { command: "mv $D/a $D/moved", output: "", leaves: &[("moved", "two\none\n")], removes: &["a"] },
-    Case { command: "mv $D/sub $D/other", output: "", leaves: &[("other/c", "see one\n")], removes: &["sub"] },
+    Case {
+        command: "mv $D/sub $D/other",
+        output: "",
+        leaves: &[("other/c", "see one\n")],
+        removes: &["sub"],
+    },
     changes("sed -i s/two/2/ $D/a", &[("a", "2\none\n")]),
 ];
 
