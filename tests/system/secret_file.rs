@@ -42,10 +42,12 @@ pub fn run(ours: &Path, arguments: &[&str], input: &str) -> (bool, String) {
 
 /// Script that types one line at a terminal after each expected prompt.
 const TYPIST: &str = r"
-import json, os, pty, sys
+import fcntl, json, os, pty, struct, sys, termios
 lines = json.load(sys.stdin)
 pid, terminal = pty.fork()
 if pid == 0:
+    # Wide, so that no prompt is wrapped.
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 1000, 0, 0))
     os.execv(sys.argv[1], sys.argv[1:])
 said = b''
 def heard():
