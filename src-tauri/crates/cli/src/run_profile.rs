@@ -5,7 +5,7 @@ use crate::screen::Screen;
 use anyhow::{Context, bail};
 use ironcurtain_config::home::{Home, canonical_home};
 use ironcurtain_config::{
-    LearnedAccess, PlanContext, PolicySnapshot, ProgramFile, RunPlan, RunProfile, RunProfiles, Servers,
+    FoundProgram, LearnedAccess, PlanContext, PolicySnapshot, RunPlan, RunProfile, RunProfiles, Servers,
     proposed,
 };
 use ironcurtain_paths::CanonicalPath;
@@ -43,7 +43,7 @@ pub fn chosen(
     cwd: &Path,
 ) -> anyhow::Result<RunProfile> {
     let person = canonical_home(home)?;
-    let program = argv.first().and_then(|program| ProgramFile::find(program, &search_path(), cwd));
+    let program = argv.first().and_then(|program| FoundProgram::find(program, &search_path(), cwd));
     Ok(RunProfiles::load(home)?.choose(choice, program.as_ref(), &person, cwd)?)
 }
 
