@@ -9,11 +9,13 @@ const EVIL: &str = "x\u{1b}[31m\nFORGED\u{202e}\u{9b}y";
 const SHOWN: &str = "x\\u{1b}[31m\\u{a}FORGED\\u{202e}\\u{9b}y";
 /// Hostile text as errors quote it, on several lines.
 const QUOTED: &str = "x\\u{1b}[31m\n  | FORGED\\u{202e}\\u{9b}y";
+/// Last word of the hostile text, for a command that takes several words as one argument.
+const LAST_WORD: &str = "`FORGED\\u{202e}\\u{9b}y`";
 
 /// Returns the whole output of a command, and checks that it is safe.
 fn shown(home: &Home, arguments: &[&str]) -> String {
     let (_, text) = said(&home.ironcurtain().args(arguments).output().unwrap());
-    assert!(text.contains(SHOWN) || text.contains(QUOTED), "{arguments:?}: {text:?}");
+    assert!([SHOWN, QUOTED, LAST_WORD].iter().any(|shown| text.contains(shown)), "{arguments:?}: {text:?}");
     safe(&text);
     assert!(!text.lines().any(|line| line.starts_with("FORGED")), "{text}");
     text
