@@ -50,12 +50,11 @@ pub(crate) fn run(built: &[Built], part: Part) -> anyhow::Result<Report> {
     let at_once = if part == Part::Crates { AT_ONCE } else { 1 };
     let report = run_all(&programs, at_once, |tests| {
         let mut program = program(tests, &tests.program);
-        let threads = format!("--test-threads={}", threads());
         match part {
-            Part::System => program.args(["--skip", UNDISTURBED, &threads]),
-            Part::Display => program.arg(&threads),
+            Part::System => program.args(["--skip", UNDISTURBED, &format!("--test-threads={}", threads())]),
             Part::Memory => program.args([UNDISTURBED, "--test-threads=1"]),
-            Part::Crates | Part::Sandbox => &mut program,
+            // Displays draw without a graphics card, which takes a core for each test.
+            Part::Crates | Part::Sandbox | Part::Display => &mut program,
         };
         program
     });
