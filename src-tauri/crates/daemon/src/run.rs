@@ -9,17 +9,20 @@ mod asking;
 mod freeze;
 mod judge;
 mod link;
+mod notes;
 mod open;
 mod permissions;
+mod raise;
 mod serve;
 
 use crate::services::Services;
 use ironcurtain_consent::{Principal, shown_client};
 use ironcurtain_grants::GrantSubject;
 use ironcurtain_paths::{CanonicalPath, Resolver};
-use ironcurtain_protocol::{RootView, SessionView};
+use ironcurtain_protocol::{RootView, RunAsk, SessionView};
 use ironcurtain_sandbox::file_access::ToView;
 use ironcurtain_visible as visible;
+use notes::RunNotes;
 pub(crate) use open::RunOptions;
 use permissions::Permissions;
 use std::sync::Arc;
@@ -40,6 +43,8 @@ pub(crate) struct Run {
     pid: u32,
     started_ms: u64,
     counts: Counts,
+    ask: RunAsk,
+    notes: RunNotes,
     permissions: Permissions,
     to_view: mpsc::UnboundedSender<ToView>,
     end: CancellationToken,

@@ -129,24 +129,21 @@ pub struct LaunchedRun {
     pub kill: KillHandle,
 }
 
-/// Starts `supervisor_program` on `spec`, whose view is [`View::Served`](crate::View::Served), with these standard streams. Calls
-/// `on_ended` as [`launch`] does.
+/// Starts `supervisor_program` on `spec`, whose view is [`View::Served`](crate::View::Served), with these standard streams and
+/// this end of the link to the starter ([`RunLink`](crate::run_link::RunLink)). Calls `on_ended` as [`launch`] does.
 ///
 /// If this fails, nothing runs and `on_ended` is not called.
 pub fn launch_run(
     spec: &Spec,
     supervisor_program: &Path,
     streams: [OwnedFd; 3],
+    link: OwnedFd,
     on_ended: impl FnOnce(SandboxExit) + Send + 'static,
 ) -> Result<LaunchedRun, SandboxLaunchError> {
     let (view, theirs) = UnixStream::pair()?;
-    let started = start_supervisor(
-        CgroupRoot::find(),
-        spec,
-        supervisor_program,
-        (streams, Some(theirs.into())),
-        on_ended,
-    )?;
+    let run = RunDescriptors { view: theirs.into(), link };
+    let started =
+        start_supervisor(CgroupRoot::find(), spec, supervisor_program, (streams, Some(run)), on_ended)?;
     let StartedSupervisor { control, pid, kill, .. } = started;
     Ok(LaunchedRun { control, view, pid, kill })
 }
@@ -174,12 +171,20 @@ struct StartedSupervisor {
     egress: Option<Egress>,
 }
 
-/// Starts a supervisor with these standard streams, and its end of the connection to the view.
+/// A run's ends of its connections.
+struct RunDescriptors {
+    /// Connection to the view.
+    view: OwnedFd,
+    /// Link to the starter.
+    link: OwnedFd,
+}
+
+/// Starts a supervisor with these standard streams.
 fn start_supervisor(
     place: Option<&CgroupRoot>,
     spec: &Spec,
     supervisor_program: &Path,
-    (stdio, view): ([OwnedFd; 3], Option<OwnedFd>),
+    (stdio, run): ([OwnedFd; 3], Option<RunDescriptors>),
     on_ended: impl FnOnce(SandboxExit) + Send + 'static,
 ) -> Result<StartedSupervisor, SandboxLaunchError> {
     spec.validate()?;
@@ -202,7 +207,7 @@ fn start_supervisor(
         control: control_theirs.into(),
         special: special::serve()?.into(),
         egress: egress_theirs,
-        view,
+        run,
         door,
     };
 
@@ -236,18 +241,19 @@ struct SupervisorInputs {
     control: OwnedFd,
     special: OwnedFd,
     egress: Option<OwnedFd>,
-    view: Option<OwnedFd>,
+    run: Option<RunDescriptors>,
     door: Option<(OwnedFd, CgroupLimits)>,
 }
 
 impl SupervisorInputs {
     fn start(self) -> io::Result<Child> {
         let [stdin, stdout, stderr] = self.stdio;
+        let (view, link) = self.run.map(|run| (run.view, run.link)).unzip();
         let mut command = self.program.command();
         command
             .args(["--supervise", &std::process::id().to_string()])
             .args([self.spec.as_raw_fd().to_string(), self.control.as_raw_fd().to_string()])
-            .args([&self.egress, &self.view].map(number_or_none))
+            .args([&self.egress, &view, &link].map(number_or_none))
             .arg(self.special.as_raw_fd().to_string())
             .env_clear()
             .process_group(0)
@@ -259,7 +265,7 @@ impl SupervisorInputs {
         }
         sys::process::die_with_parent(&mut command);
         let mut needed = vec![self.spec.as_fd(), self.control.as_fd(), self.special.as_fd()];
-        needed.extend(self.egress.iter().chain(&self.view).map(AsFd::as_fd));
+        needed.extend(self.egress.iter().chain(&view).chain(&link).map(AsFd::as_fd));
         needed.extend(self.door.iter().map(|(door, _)| door.as_fd()));
         sys::process::inherit(&mut command, &needed);
         command.spawn()

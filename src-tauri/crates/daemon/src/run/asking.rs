@@ -16,6 +16,7 @@ use ironcurtain_consent::{
     QuestionKey, RequestedAccess, SessionDenial, file_state,
 };
 use ironcurtain_policy::{AllowedBy, Denial, Escalation, FileWrites, PendingApproval, Permit, Verdict};
+use ironcurtain_protocol::RunAsk;
 use ironcurtain_sandbox::file_access::{AccessAnswer, PermittedAccess};
 use std::sync::atomic::Ordering;
 
@@ -28,8 +29,14 @@ const MOST_QUESTIONS: usize = 3;
 impl Run {
     /// Decides about an access. If it stays allowed, the view gets the permission before this returns.
     pub(super) async fn decide(&self, wanted: PermittedAccess) -> AccessAnswer {
-        let answer = self.decided(&wanted).await;
+        let mut why = None;
+        let answer = self.decided(&wanted, &mut why).await;
         let allowed = answer != AccessAnswer::Denied;
+        if allowed {
+            self.notes.allowed(&wanted);
+        } else {
+            self.notes.denied(&wanted.path, why);
+        }
         let counter = if allowed { &self.counts.allowed } else { &self.counts.denied };
         counter.fetch_add(1, Ordering::Relaxed);
         self.services.metrics.decided(if allowed { "allow" } else { "deny" });
@@ -37,7 +44,8 @@ impl Run {
         answer
     }
 
-    async fn decided(&self, wanted: &PermittedAccess) -> AccessAnswer {
+    /// Decides, and sets the reason of a denial that the user did not just choose.
+    async fn decided(&self, wanted: &PermittedAccess, why: &mut Option<String>) -> AccessAnswer {
         let (mut approved, mut answers) = (Vec::new(), 0);
         for _ in 0..MOST_ROUNDS {
             let judged = self.judge(wanted, &approved);
@@ -48,6 +56,7 @@ impl Run {
                 },
                 Verdict::Deny(denial) => {
                     self.record_denial(wanted, denial, &judged).await;
+                    *why = Some(denial.reason.to_string());
                     return AccessAnswer::Denied;
                 }
                 Verdict::Escalate(escalation) => {
@@ -56,14 +65,23 @@ impl Run {
                     if answers == MOST_QUESTIONS {
                         return AccessAnswer::Denied;
                     }
-                    match self.question(wanted, escalation, &judged).await {
+                    if self.ask == RunAsk::Deny {
+                        let denial = Denial::invalid("the run was started with `--deny`");
+                        self.record_denial(wanted, &denial, &judged).await;
+                        return AccessAnswer::Denied;
+                    }
+                    match self.question(wanted, escalation, &judged, |_| true).await {
                         Ok(Some(yes)) => {
                             answers += usize::from(!yes.is_empty());
                             approved = yes;
                         }
                         Ok(None) => {}
                         Err(problem) => {
-                            if !matches!(problem, ExchangeError::NotApproved(_)) {
+                            if let ExchangeError::NotApproved(refusal) = problem {
+                                *why = Some(refusal)
+                                    .filter(|why| *why != NotApproved::Denied)
+                                    .map(|why| why.to_string());
+                            } else {
                                 tracing::error!(%problem, "failed to ask about a file");
                             }
                             return AccessAnswer::Denied;
@@ -112,11 +130,14 @@ impl Run {
     }
 
     /// Asks one question. Returns what the user approved for this access alone, or nothing if it is to be judged again.
-    async fn question(
+    ///
+    /// Offers only lifetimes that `lasts` accepts.
+    pub(super) async fn question(
         &self,
         wanted: &PermittedAccess,
         escalation: &Escalation,
         judged: &JudgedAccess,
+        lasts: impl Fn(&Lifetime) -> bool,
     ) -> Result<Option<Vec<PendingApproval>>, ExchangeError> {
         self.counts.asked.fetch_add(1, Ordering::Relaxed);
         self.services.metrics.decided("escalate");
@@ -133,7 +154,7 @@ impl Run {
         };
         let tool = operation(wanted.access).name();
         let scope = DenialScope::of_call(tool, &escalation.values, &grantable.requested, |_| true);
-        let question = CallQuestion {
+        let mut question = CallQuestion {
             id: exchange.name()?,
             principal: &self.principal,
             tool,
@@ -146,6 +167,15 @@ impl Run {
             deadline: self.services.config.question_deadline(),
         }
         .build();
+        let is_offered = |lifetime: &Lifetime| {
+            let is_of_run = matches!(lifetime, Lifetime::Once | Lifetime::Session);
+            lasts(lifetime) && (is_of_run || self.ask != RunAsk::Terminal)
+        };
+        question.offers.iter_mut().for_each(|offer| offer.lifetimes.retain(is_offered));
+        question.offers.retain(|offer| !offer.lifetimes.is_empty());
+        if question.offers.is_empty() {
+            return Err(ExchangeError::NoOffer);
+        }
         let mut entry = self.entry(wanted, judged, Event::Question, "the user was asked");
         entry.policy_decision = Some(PolicyDecision::escalate(&escalation.by.rule, &escalation.by.reason));
         entry.policy_hash = Some(snapshot.hash.clone());
@@ -167,7 +197,10 @@ impl Run {
             entry,
             scope,
         };
+        let can_ask = self.ask == RunAsk::Terminal || self.services.broker.can_ask();
+        let open = can_ask.then(|| self.notes.waiting(&wanted.path));
         let answer = exchange.ask(inquiry, self.no_question_left(wanted)).await;
+        drop(open);
         let denied = |why: &NotApproved| matches!(why, NotApproved::Denied | NotApproved::DeniedWithNote(_));
         if matches!(&answer, Err(ExchangeError::NotApproved(why)) if denied(why)) {
             self.services.broker.stops().deny(denial);

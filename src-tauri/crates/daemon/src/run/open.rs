@@ -1,5 +1,6 @@
 //! Opens a run: starts the program in its sandbox.
 
+use super::notes::RunNotes;
 use super::permissions::Permissions;
 use super::serve::OpenedRun;
 use super::{Counts, Run};
@@ -10,7 +11,8 @@ use ironcurtain_audit::{AuditError, Event};
 use ironcurtain_autostart::{Autostart, SandboxWatch, SessionFacts, WatchError, WatchedServer, rules};
 use ironcurtain_config::home::{HomeError, private_dir};
 use ironcurtain_config::{GitConfigSettings, PolicySnapshot};
-use ironcurtain_consent::Principal;
+use ironcurtain_connection::RunDescriptors;
+use ironcurtain_consent::{Principal, Terminal};
 use ironcurtain_containment::{Profile, Surroundings};
 use ironcurtain_grants::Client;
 use ironcurtain_paths::{CanonicalPath, Resolver, random_name};
@@ -21,7 +23,6 @@ use ironcurtain_sandbox::{
 };
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use tokio::net::UnixStream;
@@ -68,8 +69,8 @@ pub(crate) struct RunOptions {
     pub(crate) starter: ClientView,
     /// Program, folder and environment.
     pub(crate) request: RunHello,
-    /// Standard input, output and error.
-    pub(crate) streams: [OwnedFd; 3],
+    /// Standard streams, link to the starter, and terminal for questions.
+    pub(crate) descriptors: RunDescriptors,
 }
 
 /// Variables that a run has, besides `LC_*`.
@@ -91,7 +92,8 @@ impl Run {
     /// # Errors
     /// [`RunError`]: nothing runs then.
     pub(crate) async fn open(services: Services, options: RunOptions) -> Result<OpenedRun, RunError> {
-        let RunOptions { starter, request, streams } = options;
+        let RunOptions { starter, request, descriptors } = options;
+        let RunDescriptors { streams, link, questions } = descriptors;
         let id = random_name()?;
         let folder = folder(&request.cwd)?;
         let snapshot = services.snapshot();
@@ -139,7 +141,7 @@ impl Run {
         let (exited, exit) = oneshot::channel();
         let launched = tokio::task::spawn_blocking(move || {
             // Fails if the run was given up.
-            launch_run(&spec, &supervisor, streams, move |exit| _ = exited.send(exit))
+            launch_run(&spec, &supervisor, streams, link, move |exit| _ = exited.send(exit))
         });
         let LaunchedRun { control, view, pid, kill, .. } = launched.await.map_err(io::Error::from)??;
         let mut control = SupervisorControl::new(control, Some(look))?;
@@ -147,6 +149,11 @@ impl Run {
         view.set_nonblocking(true)?;
         let view = UnixStream::from_std(view)?;
         let (to_view, for_view) = mpsc::unbounded_channel();
+        if let Some(terminal) = questions {
+            let terminal = Terminal::new(terminal.try_clone()?, terminal)?;
+            services.broker.ask_elsewhere(&id, Arc::new(terminal));
+        }
+        let (notes, for_starter) = RunNotes::new();
         let run = Arc::new(Self {
             id,
             resolver: Resolver::new(snapshot.home.clone(), folder.clone()),
@@ -154,6 +161,8 @@ impl Run {
             pid,
             started_ms,
             counts: Counts::default(),
+            ask: request.ask,
+            notes,
             permissions: Permissions::new(),
             to_view,
             end: CancellationToken::new(),
@@ -165,7 +174,7 @@ impl Run {
         run.services.audit.record(began).await?;
         record.id = None;
         run.services.changed();
-        Ok(OpenedRun { run, control, kill, exit, view: (view, for_view) })
+        Ok(OpenedRun { run, control, kill, exit, view: (view, for_view), for_starter })
     }
 }
 
