@@ -465,7 +465,7 @@ fn kills_at_any_point_restore_the_terminal_and_leave_nothing() {
         machine.file("project/own", "own");
         machine.file("notes.txt", "notes");
         machine.start();
-        let mut terminal = Terminal::new(24, 80);
+        let terminal = Terminal::new(24, 80);
         let before = terminal.modes();
         let folder = machine.home.person.join("project");
         let command =

@@ -99,7 +99,7 @@ impl Terminal {
                 break between;
             }
             assert!(std::time::Instant::now() < deadline, "`{text}` is not shown: {}", self.all());
-            std::thread::sleep(std::time::Duration::from_millis(2));
+            std::thread::sleep(Duration::from_millis(2));
         };
         self.seen += between.len() + text.len();
         between
